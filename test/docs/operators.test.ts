@@ -1,33 +1,23 @@
-import { spawn, spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { join, resolve } from "node:path"
+import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { commandLine } from "./support/CommandLine.ts"
-import { builtServer } from "./support/Databases.ts"
-import { freePort } from "./support/Ports.ts"
-import type { Server } from "./support/Server.ts"
-import { minimalConfig, startServer } from "./support/Server.ts"
-import { watch } from "./support/Watchdog.ts"
+import { commandLine } from "../support/CommandLine.ts"
+import { builtServer } from "../support/Databases.ts"
+import { bodiesOf } from "../support/Documents.ts"
+import { client, gateComesBack } from "../support/Installed.ts"
+import { freePort } from "../support/Ports.ts"
+import type { Server } from "../support/Server.ts"
+import { minimalConfig, startServer } from "../support/Server.ts"
+import { watch } from "../support/Watchdog.ts"
 
 /* Every command of docs/admin.md and then of docs/api.md, in their order and as they stand but for the port, beside one service. */
 
-const repository = resolve(import.meta.dirname, "..")
-const text = (document: string): string => readFileSync(join(repository, document), "utf8")
-
-const blocksOf = (document: string, language: string): ReadonlyArray<string> =>
-  [...text(document).matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))].map(([, body = ""]) => body)
-
 const commandsOf = (document: string): ReadonlyArray<string> =>
-  blocksOf(document, "sh").flatMap((body) => body.split("\n")).filter((line) => line !== "")
+  bodiesOf(document, "sh").flatMap((body) => body.split("\n")).filter((line) => line !== "")
 
-const [signIn = ""] = blocksOf("docs/api.md", "json")
+const [signIn = ""] = bodiesOf("docs/api.md", "json")
 const { password } = JSON.parse(signIn) as { readonly password: string }
-
-const hasCurl = spawnSync("sh", ["-c", "command -v curl"], { stdio: "ignore" }).status === 0
-
-/** The gate installs curl with its interop run, and runs the documents once more. */
-const gateComesBack = (): void =>
-  assert.match(text(".ci/run"), /^if \[ "\$had_clients" = false \]; then step npm test -- docs\.test\.ts; fi$/m)
 
 describe("an operator's documents", () => {
   let server: Server
@@ -73,7 +63,7 @@ describe("an operator's documents", () => {
   })
 
   it.each(commandsOf("docs/api.md"))("docs/api.md: %s", async (command) => {
-    if (!hasCurl) return gateComesBack()
+    if (!client.curl) return gateComesBack()
     const { code, said } = await run(command)
     assert.strictEqual(code, 0, said)
     if (!command.startsWith("curl ") || /--(?:output|remote-name|request DELETE)\b/.test(command)) return
@@ -82,7 +72,7 @@ describe("an operator's documents", () => {
   })
 
   it("leave the files that they name", () => {
-    if (!hasCurl) return gateComesBack()
+    if (!client.curl) return gateComesBack()
     const at = (file: string) => readFileSync(join(server.directory, file), "utf8")
     const [csv = ""] = readdirSync(server.directory).filter((file) => /^acme-svc-eab-\w+\.csv$/.test(file))
     assert.match(at(csv), /^kid,label,profile,status,createdAt,accounts\r\n.*,printers,/)
@@ -94,6 +84,6 @@ describe("an operator's documents", () => {
   })
 
   it("leave the words of their configuration to the service", () => {
-    for (const body of blocksOf("docs/admin.md", "toml")) assert.match(body, /^\[admin\]\nenabled = true\n/)
+    for (const body of bodiesOf("docs/admin.md", "toml")) assert.match(body, /^\[admin\]\nenabled = true\n/)
   })
 })

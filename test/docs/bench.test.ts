@@ -1,0 +1,22 @@
+import { assert, describe, it } from "vitest"
+import { benchmarked, isBenchmark, isOfOperators, written } from "../support/DocumentPrograms.ts"
+import { isFull } from "../support/Full.ts"
+import { isInstalled } from "../support/Installed.ts"
+
+/* Benchmarks of what clients have done. */
+
+const needsPebble = (command: string): boolean => /--(?:pebble|relay)\b/.test(command)
+
+describe.runIf(isFull)("programs that take their time", () => {
+  const run = benchmarked()
+
+  it.each(written((command) => isBenchmark(command) && !isOfOperators(command)))("%s", async (command) => {
+    const { code, stderr, stdout } = await run(command)
+    if (needsPebble(command) && !isInstalled("pebble")) {
+      assert.strictEqual(code, 1, `${stdout}\n${stderr}`)
+      return assert.match(stderr, /pebble is not installed/)
+    }
+    assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
+    assert.match(stdout, /issuances|jobs\/s|sign-ins/)
+  })
+})

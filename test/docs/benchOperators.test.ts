@@ -1,0 +1,15 @@
+import { assert, describe, it } from "vitest"
+import { benchmarked, isBenchmark, isOfOperators, written } from "../support/DocumentPrograms.ts"
+import { isFull } from "../support/Full.ts"
+
+/* Benchmarks of what operators do: lists, pages, sign-ins. */
+
+describe.runIf(isFull)("programs that take their time", () => {
+  const run = benchmarked()
+
+  it.each(written((command) => isBenchmark(command) && isOfOperators(command)))("%s", async (command) => {
+    const { code, stderr, stdout } = await run(command)
+    assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
+    assert.match(stdout, /issuances|jobs\/s|sign-ins/)
+  })
+})

@@ -1,0 +1,117 @@
+import { spawnSync } from "node:child_process"
+import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it, vi } from "vitest"
+import { builtServer, freshDirectory } from "../support/Databases.ts"
+import { bodiesOf, documents, repository, text } from "../support/Documents.ts"
+import { isFull } from "../support/Full.ts"
+import { patienceMs } from "../support/Patience.ts"
+import { cloneInto, hasRunLinesOf, Place, settled } from "../support/Place.ts"
+
+/* What documents have those do who work on the service. */
+
+describe.runIf(isFull)("programs that take their time", () => {
+  it("docs/operations.md installs what the service needs and no more", async () => {
+    await builtServer()
+    const installed = await Place.make()
+    for (const entry of ["package.json", "package-lock.json", ".npmrc", "dist", "migrations"]) {
+      cpSync(join(repository, entry), installed.at(entry), { recursive: true })
+    }
+    // Links where the file system has them; removing a link removes nothing of ours.
+    const modules = join(repository, "node_modules")
+    const copied = spawnSync("sh", [
+      "-c",
+      "cp -al \"$0\" \"$1\" || { rm -rf \"$1\"; cp -a \"$0\" \"$1\"; }",
+      modules,
+      installed.at("node_modules")
+    ])
+    assert.strictEqual(copied.status, 0, copied.stderr.toString())
+    await installed.succeed("prune")
+    await installed.succeed("relink")
+    assert.isFalse(existsSync(installed.at("node_modules/vitest")))
+    assert.isTrue(existsSync(join(modules, "vitest")))
+    const started = spawnSync(installed.at("node_modules/.bin/node"), [installed.at("dist/main.js"), "init"], {
+      cwd: freshDirectory(),
+      encoding: "utf8"
+    })
+    assert.strictEqual(started.status, 0, started.stderr)
+  })
+
+  it("npm run dev serves from the sources, and again when one of them has changed", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const serving = await place.serve("dev", settled)
+    assert.isTrue(existsSync(place.at("dev/config.toml")))
+    appendFileSync(place.at("src/domain/Role.ts"), "\n// Changed.\n")
+    await vi.waitFor(() => assert.lengthOf(serving.said().split(settled), 3), { timeout: patienceMs, interval: 100 })
+    const { stdout } = await serving.stop()
+    assert.include(stdout, "server_shutdown_completed")
+  })
+
+  it("npm run demo serves a panel with something on every page, and says who can sign in", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const serving = await place.serve("demo", "Ctrl-C ends it")
+    assert.match(serving.said(), /ann {5}Amber kettle by the quay {3}admin/)
+    const url = /The panel is at (\S+)/.exec(serving.said())?.[1] ?? ""
+    assert.strictEqual((await fetch(url, { redirect: "manual" })).status, 303)
+    await serving.stop()
+  })
+
+  it("npm run pictures takes every picture of docs/panel.md", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    rmSync(place.at("docs/pictures"), { recursive: true })
+    await place.succeed("pictures")
+    const shown = [...text("docs/panel.md").matchAll(/\(pictures\/([\w-]+\.png)\)/g)].map(([, name = ""]) => name)
+    assert.sameMembers(readdirSync(place.at("docs/pictures")), shown)
+  })
+
+  it("docs/cli.md, docs/errors.md and docs/log-events.md are written anew, from the code alone", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const written = ["docs/cli.md", "docs/errors.md", "docs/log-events.md"]
+    for (const document of written) {
+      const emptied = text(document).replace(/(?<=dprint-ignore-start -->).*(?=<!-- dprint-ignore-end)/s, "\n")
+      assert.isBelow(emptied.length, text(document).length)
+      writeFileSync(place.at(document), emptied)
+    }
+    await place.succeed("catalogues")
+    for (const document of written) {
+      assert.strictEqual(readFileSync(place.at(document), "utf8"), text(document), document)
+    }
+  })
+
+  it("CONTRIBUTING.md has a first change that fits and passes", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const changes = bodiesOf("CONTRIBUTING.md", "diff")
+    assert.lengthOf(changes, 3)
+    for (const body of changes) {
+      const applied = spawnSync("git", ["apply", "-"], {
+        cwd: place.directory,
+        input: body,
+        encoding: "utf8"
+      })
+      assert.strictEqual(applied.status, 0, applied.stderr)
+    }
+    const specified = place.at("test/kernel/telemetry/specified.ts")
+    writeFileSync(
+      specified,
+      readFileSync(specified, "utf8").replace("export const own = words(\n  \"", "$&account_terms_refused ")
+    )
+    await place.succeed("catalogues")
+    assert.match(await place.succeed("firstChange"), /^\d+ passed, 0 failed$/m)
+  })
+
+  it("formats, and nothing is left to format", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    await place.succeed("format")
+    for (const document of documents) {
+      assert.strictEqual(readFileSync(place.at(document), "utf8"), text(document), document)
+    }
+  })
+})
+
+hasRunLinesOf("development")

@@ -1,0 +1,74 @@
+import { appendFileSync, readFileSync } from "node:fs"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import type { Credential } from "../support/Binding.ts"
+import { builtServer } from "../support/Databases.ts"
+import type { Line } from "../support/DocumentLines.ts"
+import { bodiesOf } from "../support/Documents.ts"
+import { client } from "../support/Installed.ts"
+import type { Serving } from "../support/Place.ts"
+import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
+
+describe("docs/eab.md", () => {
+  let place: Place
+  let serving: Serving
+  beforeAll(async () => {
+    await builtServer()
+    place = await Place.make()
+    await place.succeed("init")
+    const [turnedOn = ""] = bodiesOf("docs/eab.md", "toml")
+    appendFileSync(place.at("config.toml"), `\n${turnedOn}`)
+    serving = await place.serve("serve", settled)
+  })
+  afterAll(() => serving.stop())
+
+  /** Makes a credential that stands for the document's from here on. */
+  const created = async (line: Line = "eabCreate"): Promise<Credential> => {
+    const said = await place.succeed(line)
+    const [, kid = ""] = /^kid +(\S+)$/m.exec(said) ?? []
+    const [, key = ""] = /^hmac key +(\S+)$/m.exec(said) ?? []
+    place.stand("KID", kid)
+    place.stand("HMAC_KEY", key)
+    return { kid, secret: Buffer.from(key, "base64url") }
+  }
+  /** What the client gets, or what stands in its place when it is not installed. */
+  const issued = async (which: "certbot" | "lego", line: Line, path: string, credential: Credential) => {
+    if (client[which]) await place.succeed(line)
+    else await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, path, credential)
+    assert.match(readFileSync(place.at(path), "utf8"), /BEGIN CERTIFICATE/)
+  }
+
+  it("turns it on, and a client without a credential is refused", async () => {
+    const refused = await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "none.pem")
+      .then(() => undefined, (error: unknown) => String(error))
+    assert.include(refused, "externalAccountRequired")
+  })
+
+  it("certbot and lego register with a credential, which is listed and revoked", async () => {
+    const credential = await created()
+    await issued("certbot", "certbotEab", "demo-certbot-eab/live/demo.localhost/cert.pem", credential)
+    await issued("lego", "legoEab", "demo-lego-eab/certificates/demo.localhost.crt", credential)
+    assert.match(
+      await place.succeed("eabList"),
+      new RegExp(`^${credential.kid}  web servers  every    active .* 2$`, "m")
+    )
+    assert.match(await place.succeed("eabShow"), /^accounts +2$/m)
+    assert.match(await place.succeed("eabRevoke"), /^status +revoked$/m)
+  })
+
+  it("deletes it: not with accounts that hold certificates, but with the accounts deactivated", async () => {
+    const refused = await place.paste("eabDeleteAccounts")
+    assert.deepStrictEqual([refused.code, refused.stdout], [3, ""])
+    assert.include(await place.succeed("eabDeactivateAccounts"), "0 kept, 2 deactivated, 0 deleted")
+  })
+
+  it("deletes it alone, and with accounts that hold nothing", async () => {
+    await created("eabCreateScoped")
+    assert.match(await place.succeed("eabShow"), /^profile +default$/m)
+    assert.include(await place.succeed("eabDelete"), "Deleted the credential")
+    await created()
+    assert.include(await place.succeed("eabDeleteAccounts"), "Deleted the credential")
+    assert.strictEqual(await place.succeed("eabList"), "0 of 0 row(s).\n")
+  })
+})
+
+hasRunLinesOf("eab")

@@ -1,0 +1,14 @@
+import { assert, describe, it } from "vitest"
+import { isFaultRun, runsOf, wordsOf, written } from "../support/DocumentPrograms.ts"
+import { isFull } from "../support/Full.ts"
+
+describe.runIf(isFull)("programs that take their time", () => {
+  const run = runsOf("faults")
+
+  it.each(written(isFaultRun))("%s", async (command) => {
+    const kept = wordsOf(command, /--(?:only|rounds|share) (?:"[^"]*"|\S+)/g)
+    const { code, stderr, stdout } = await run(`${kept} --only "newNonce" --share 0.02 --clients 2`)
+    assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
+    assert.match(stdout, /^2 passed, 0 failed$/m)
+  })
+})

@@ -1,0 +1,59 @@
+import { existsSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { lines, linesOf } from "../support/DocumentLines.ts"
+import { isBenchmark, isFaultRun, isSimulation, ofTheGate } from "../support/DocumentPrograms.ts"
+import { blocks, commandsOf, documents, repository, text } from "../support/Documents.ts"
+
+/* Every command of the documents is run, by a file of this folder or by `.ci/run`. */
+
+describe("the documents", () => {
+  // `operators.test.ts` runs those of the other documents.
+  const all = documents.filter((document) => !["docs/admin.md", "docs/api.md"].includes(document)).flatMap((document) =>
+    commandsOf(document).map((command) => ({ document, command }))
+  )
+
+  it("fence commands as sh, where this test finds them", () => {
+    for (const { body, document, language } of blocks) {
+      assert.include(["sh", "text", "toml", "json", "yaml", "diff", "jinja"], language, `${document}:\n${body}`)
+      if (language === "text") assert.notMatch(body, /^\s*[$#] /m, document)
+    }
+  })
+
+  it.each(all.filter(({ command }) => !isBenchmark(command) && !isFaultRun(command) && !isSimulation(command)))(
+    "$document: $command",
+    ({ command }) => {
+      assert.include([...Object.values(lines), ...ofTheGate] as ReadonlyArray<string>, command)
+    }
+  )
+
+  it("have every command that is run for them", () => {
+    const written = all.map(({ command }) => command)
+    for (const command of [...Object.values(lines), ...ofTheGate]) assert.include(written, command)
+  })
+
+  it.each(Object.keys(linesOf))("have lines that %s.test.ts has to run", (home) => {
+    assert.match(text(`test/docs/${home}.test.ts`), new RegExp(`^hasRunLinesOf\\("${home}"\\)$`, "m"))
+  })
+
+  it.each(ofTheGate)(".ci/run runs %s", (command) => {
+    assert.match(
+      text(".ci/run"),
+      new RegExp(`(?:^|then )(?:step|steadied) ${command.replaceAll(".", "\\.")}(?:$| \\|\\||; fi$)`, "m")
+    )
+  })
+
+  it(".ci/run leaves nothing out", () => {
+    assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true\nsteadied npm test$/m)
+  })
+
+  it("link to files that exist", () => {
+    for (const document of documents) {
+      for (const [, target = ""] of text(document).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)) {
+        if (!target.includes("://")) {
+          assert.isTrue(existsSync(join(repository, dirname(document), target)), `${document}: ${target}`)
+        }
+      }
+    }
+  })
+})

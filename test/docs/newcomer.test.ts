@@ -1,0 +1,102 @@
+import { existsSync, readFileSync } from "node:fs"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { builtServer, freshPostgresUrl } from "../support/Databases.ts"
+import { oneLine } from "../support/Documents.ts"
+import { isFull } from "../support/Full.ts"
+import { client, gateComesBack } from "../support/Installed.ts"
+import type { Serving } from "../support/Place.ts"
+import { cloneInto, hasRunLinesOf, Place, settled, startBuilt } from "../support/Place.ts"
+
+/* What README.md has a newcomer do. */
+
+describe("README.md", () => {
+  let place: Place
+  beforeAll(async () => {
+    // What `init` writes has to do.
+    place = await Place.make({})
+    cloneInto(place)
+  })
+
+  describe("a first certificate", () => {
+    let serving: Serving
+    beforeAll(async () => {
+      serving = await place.serve("start", settled)
+    })
+    afterAll(() => serving.stop())
+
+    it("prints the directory, the CA file and the lines to paste", () => {
+      const said = serving.said()
+      assert.include(said, "acme-svc is ready.")
+      assert.include(said, `Directory       http://localhost:${place.port}/profile/default/directory`)
+      assert.include(said, `CA certificate  ${place.at("ca.pem")}`)
+      const printed = said.split("\n").map(oneLine)
+      assert.include(printed, place.rewritten("certbot"))
+      assert.include(printed, place.rewritten("lego"))
+      assert.include(readFileSync(place.at("config.toml"), "utf8"), "port = 5002")
+    })
+
+    it("certbot gets one", async () => {
+      if (client.certbot) await place.succeed("certbot")
+      else {await place.issueInItsPlace(
+          `http://localhost:${place.port}/profile/default/directory`,
+          "demo-certbot/live/demo.localhost/cert.pem"
+        )}
+      assert.match(await place.succeed("verifyCertbot"), /cert\.pem: OK/)
+    })
+
+    it("lego gets one", async () => {
+      if (client.lego) await place.succeed("lego")
+      else {await place.issueInItsPlace(
+          `http://localhost:${place.port}/profile/default/directory`,
+          "demo-lego/certificates/demo.localhost.crt"
+        )}
+      assert.match(await place.succeed("verifyLego"), /demo\.localhost\.crt: OK/)
+    })
+  })
+
+  describe("the same over TLS", () => {
+    let serving: Serving
+    beforeAll(async () => {
+      if (!isFull) {
+        await builtServer()
+        place.stand("npm start", startBuilt)
+      }
+      serving = await place.serve("startTls", settled)
+    })
+    afterAll(() => serving.stop())
+
+    it("prints what to trust", () => {
+      assert.include(serving.said(), `Directory       https://localhost:${place.port}/profile/default/directory`)
+      assert.include(serving.said(), place.at("server.pem"))
+    })
+
+    it("certbot gets a certificate", async () => {
+      if (client.certbot) await place.succeed("certbotTls")
+      else gateComesBack()
+    })
+
+    it("lego gets a certificate", async () => {
+      if (client.lego) await place.succeed("legoTls")
+      else gateComesBack()
+    })
+  })
+
+  describe("with PostgreSQL", () => {
+    it("serves all the same", async () => {
+      const elsewhere = await Place.make()
+      if (isFull) cloneInto(elsewhere)
+      else {
+        await builtServer()
+        elsewhere.stand("npm start", startBuilt)
+      }
+      elsewhere.replacements.push(["postgres://acme:secret@localhost/acme", `'${await freshPostgresUrl()}'`])
+      const serving = await elsewhere.serve("startPostgres", settled)
+      await elsewhere.issueInItsPlace(`http://localhost:${elsewhere.port}/profile/default/directory`, "cert.pem")
+      const { stdout } = await serving.stop()
+      assert.include(stdout, "backend=postgres")
+      assert.isFalse(existsSync(elsewhere.at("sqlite.db")))
+    })
+  })
+})
+
+hasRunLinesOf("newcomer")

@@ -1,0 +1,76 @@
+import { spawnSync } from "node:child_process"
+import { cpSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, beforeAll, describe, it } from "vitest"
+import { builtServer, freshPostgresUrl } from "../support/Databases.ts"
+import { repository } from "../support/Documents.ts"
+import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
+
+describe("docs/operations.md", () => {
+  let place: Place
+  beforeAll(async () => {
+    await builtServer()
+    place = await Place.make()
+  })
+
+  it("begins with init", async () => {
+    assert.include(await place.succeed("init"), "created configuration config.toml")
+    assert.strictEqual(await place.succeed("init"), "Nothing to do: everything exists.\n")
+    assert.include(await place.succeed("profiles"), `http://localhost:${place.port}/profile/default/directory`)
+  })
+
+  it("serves, and health knows", async () => {
+    assert.strictEqual((await place.paste("health")).code, 1)
+    const serving = await place.serve("serve", settled)
+    assert.strictEqual(await place.succeed("health"), "")
+    assert.strictEqual(await place.succeed("healthWorker"), "")
+    assert.include((await serving.stop()).stdout, "server_shutdown_completed")
+    assert.strictEqual((await place.paste("healthWorker")).code, 1)
+  })
+
+  it("shows more when asked to", async () => {
+    const serving = await place.serve("serveDebug", settled)
+    await place.succeed("health")
+    assert.match((await serving.stop()).stdout, / DEBUG request_completed .*uri=\/health/)
+  })
+
+  it("migrates", async () => {
+    const fresh = await Place.make()
+    writeFileSync(fresh.at("config.toml"), "[profiles.default]\n")
+    const behind = await fresh.paste("migrateCheck")
+    assert.strictEqual(behind.code, 3, behind.stderr)
+    assert.match(await fresh.succeed("migrate"), /^[1-9]\d* migration\(s\) applied\.$/m)
+    assert.strictEqual(await fresh.succeed("migrateCheck"), "0 migration(s) pending.\n")
+  })
+
+  it("backs up while it runs", async () => {
+    const serving = await place.serve("serve", settled)
+    const installed = await Place.make()
+    symlinkSync(join(repository, "node_modules"), installed.at("node_modules"))
+    installed.replacements.push(["/var/lib/acme-svc", place.directory])
+    await installed.succeed("backup")
+    await serving.stop()
+    const restored = await Place.make()
+    cpSync(place.at("backup.db"), restored.at("sqlite.db"))
+    writeFileSync(restored.at("config.toml"), "[profiles.default]\n")
+    assert.strictEqual(await restored.succeed("migrateCheck"), "0 migration(s) pending.\n")
+  })
+
+  it("moves to another database", async () => {
+    const target = new URL(await freshPostgresUrl())
+    const moving = await Place.make({ PGPASSWORD: decodeURIComponent(target.password) })
+    target.password = ""
+    await moving.succeed("init")
+    moving.stand("postgres://acme@db.example/acme", `'${target.href}'`)
+    assert.match(await moving.succeed("migrateTarget"), /^[1-9]\d* migration\(s\) applied\.$/m)
+    assert.match(await moving.succeed("transfer"), /^0 row\(s\) copied\. Set database\.url/m)
+  })
+
+  it("completes", async () => {
+    const script = await place.succeed("completions")
+    assert.strictEqual(spawnSync("bash", ["-n"], { input: script }).status, 0)
+    assert.include(script, "complete ")
+  })
+})
+
+hasRunLinesOf("operations")

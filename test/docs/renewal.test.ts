@@ -1,0 +1,42 @@
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { client, gateComesBack } from "../support/Installed.ts"
+import type { Serving } from "../support/Place.ts"
+import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
+
+describe("docs/renewal.md", () => {
+  let place: Place
+  let serving: Serving
+  beforeAll(async () => {
+    ;({ place, serving } = await begun())
+  })
+  afterAll(() => serving.stop())
+
+  const issued = async (): Promise<number> =>
+    Number(/of (\d+) row/.exec(await place.succeed("ordersBelow"))?.[1] ?? Number.NaN)
+
+  it("certbot renews", async () => {
+    if (!client.certbot) return gateComesBack()
+    await place.succeed("certbot")
+    const before = await issued()
+    await place.succeed("certbotRenew")
+    assert.strictEqual(await issued(), before + 1)
+  })
+
+  it("nothing of it ends within thirty days", async () => {
+    assert.match(await place.succeed("ordersEnding"), /^0 of 0 row\(s\)\.$/m)
+  })
+
+  it("lego renews", async () => {
+    if (!client.lego) return gateComesBack()
+    await place.succeed("lego")
+    const before = await issued()
+    await place.succeed("legoRenew")
+    assert.strictEqual(await issued(), before + 1)
+  })
+
+  it("shows what was issued", async () => {
+    assert.isAtLeast(await issued(), 0)
+  })
+})
+
+hasRunLinesOf("renewal")

@@ -1,0 +1,71 @@
+import { existsSync, writeFileSync } from "node:fs"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { bodiesOf } from "../support/Documents.ts"
+import { client, gateComesBack } from "../support/Installed.ts"
+import type { Serving } from "../support/Place.ts"
+import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
+
+describe("docs/revocation.md", () => {
+  const leaf = "demo-certbot/live/demo.localhost/cert.pem"
+  let place: Place
+  let serving: Serving
+  beforeAll(async () => {
+    ;({ place, serving } = await begun())
+  })
+  afterAll(() => serving.stop())
+
+  /** Orders that are shown as revoked. */
+  const revoked = async (): Promise<number> => (await place.succeed("ordersNamed")).match(/ {2}revoked /g)?.length ?? 0
+
+  it("certbot revokes by its account and by the certificate's key", async () => {
+    if (!client.certbot) return gateComesBack()
+    await place.succeed("certbot")
+    await place.succeed("certbotRevoke")
+    assert.strictEqual(await revoked(), 1)
+    await place.succeed("certbotRenew")
+    await place.succeed("certbotRevokeByKey")
+    assert.strictEqual(await revoked(), 2)
+  })
+
+  it("lego revokes by its account", async () => {
+    if (!client.lego) return gateComesBack()
+    const before = await revoked()
+    await place.succeed("lego")
+    await place.succeed("legoRevoke")
+    assert.strictEqual(await revoked(), before + 1)
+  })
+
+  it("an operator revokes by the order, and openssl refuses what it passed before", async () => {
+    await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)
+    assert.match(await place.succeed("verifyCrl"), /cert\.pem: OK/)
+    const [, id = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(await place.succeed("ordersNamed")) ?? []
+    place.stand("ORDER_ID", id)
+    assert.match(await place.succeed("orderRevoke"), /^The revocation list is signed\.$/m)
+    assert.match(await place.succeed("orderShow"), /^status +valid, revoked$/m)
+    const refused = await place.paste("verifyCrl")
+    assert.notStrictEqual(refused.code, 0)
+    assert.include(refused.stderr, "certificate revoked")
+    assert.include(await place.succeed("crlText"), "Superseded")
+  })
+
+  it("raises the number after a restore", async () => {
+    const [, issuer = ""] = /^([0-9a-f]{64})  default .* ok$/m.exec(await place.succeed("crlList")) ?? []
+    place.stand("ISSUER", issuer)
+    assert.include(await place.succeed("crlRaise"), "to 41; the next list has a higher number")
+    assert.match(await place.succeed("crlList"), new RegExp(`^${issuer}  default +4[12] `, "m"))
+  })
+
+  it.each(bodiesOf("docs/revocation.md", "toml"))(
+    "shows a file that is taken: %#",
+    async (body) => {
+      const another = await Place.make()
+      writeFileSync(another.at("config.toml"), body.includes("[profiles.") ? body : `${body}\n[profiles.default]\n`)
+      await another.succeed("init")
+      for (const [, file = ""] of body.matchAll(/^(?:cert|key)_path = "(.*)"$/gm)) {
+        assert.isTrue(existsSync(another.at(file)), file)
+      }
+    }
+  )
+})
+
+hasRunLinesOf("revocation")

@@ -1,0 +1,87 @@
+import { writeFileSync } from "node:fs"
+import { assert, describe, it } from "vitest"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { builtServer } from "../support/Databases.ts"
+import { bodiesOf } from "../support/Documents.ts"
+import { client, gateComesBack } from "../support/Installed.ts"
+import { hasRunLinesOf, Place, settled } from "../support/Place.ts"
+import { runToEnd, startServer } from "../support/Server.ts"
+
+describe("docs/signers.md", () => {
+  it.each(bodiesOf("docs/signers.md", "toml"))(
+    "has an example that is taken: %#",
+    async (body) => {
+      await builtServer()
+      const place = await Place.make()
+      writeFileSync(place.at("config.toml"), body)
+      assert.match(await place.succeed("profiles"), /^web .*\/profile\/web\/directory /m)
+    }
+  )
+
+  it("registers with a credential, relays, and shows the upstream's side of orders", async () => {
+    await builtServer()
+    const config = "[challenge]\nbypass = true\n[profiles.bound]\neab.enabled = true\n"
+    const upstream = await startServer({ config })
+    try {
+      const made = await runToEnd(["eab", "create", "--label", "web", "--json"], {
+        config: null,
+        directory: upstream.directory
+      })
+      const { hmacKey, kid } = JSON.parse(made.stdout) as { readonly kid: string; readonly hmacKey: string }
+      const place = await Place.make()
+      const relay = { backend: "relay", relay: { directory_url: upstream.profileUrl("bound"), poll_interval_ms: 50 } }
+      writeFileSync(
+        place.at("config.toml"),
+        [
+          "[challenge]\nbypass = true\n[profiles.web.signer]",
+          `backend = "${relay.backend}"`,
+          ...Object.entries(relay.relay).map(([key, value]) => `relay.${key} = ${JSON.stringify(value)}`)
+        ].join("\n")
+      )
+      writeFileSync(place.at("hmac"), hmacKey)
+      place.stand("KID", kid)
+      place.stand("HMAC_FILE", "hmac")
+      assert.match(await place.succeed("upstreamRegister"), /^Registered: http/)
+      assert.match(await place.succeed("upstreamShow"), /^registered +true$/m)
+      const serving = await place.serve("serve", settled)
+      const session = await AcmeSession.open(`http://localhost:${place.port}/profile/web/directory`)
+      await session.register()
+      const { order } = await session.issue(["relayed.example"], new Map())
+      place.stand("ORDER_ID", order.url.slice(order.url.lastIndexOf("/") + 1))
+      assert.match(await place.succeed("upstreamOrder"), /^status +valid$/m)
+      assert.strictEqual(await place.succeed("upstreamOrdersFailed"), "0 of 0 row(s).\n")
+      session.close()
+      await serving.stop()
+    } finally {
+      await upstream.dispose()
+    }
+  })
+
+  it("tells the service's answer to an unknown token from other ones", async () => {
+    if (!client.curl) return gateComesBack()
+    await builtServer()
+    const upstream = await startServer()
+    const place = await Place.make()
+    place.stand("http://www.example.org/", `http://localhost:${place.port}/`)
+    const asked = async (signer: string) => {
+      writeFileSync(place.at("config.toml"), `[profiles.default]\n${signer}`)
+      const serving = await place.serve("serve", settled)
+      const said = await place.succeed("curlToken")
+      await serving.stop()
+      return said
+    }
+    try {
+      const relay = [
+        "signer.backend = \"relay\"",
+        "signer.relay.challenge_strategy = \"http01\"",
+        `signer.relay.directory_url = "${upstream.directoryUrl}"`
+      ]
+      assert.match(await asked(relay.join("\n")), /^HTTP\/1\.1 404 [^]*There is no such token\.$/m)
+      assert.match(await asked(""), /^HTTP\/1\.1 404 (?![^]*There is no such token\.)/m)
+    } finally {
+      await upstream.dispose()
+    }
+  })
+})
+
+hasRunLinesOf("signers")

@@ -1,0 +1,15 @@
+import { assert, describe, it } from "vitest"
+import { isSimulation, runsOf, wordsOf, written } from "../support/DocumentPrograms.ts"
+import { isFull } from "../support/Full.ts"
+
+describe.runIf(isFull)("programs that take their time", () => {
+  const run = runsOf("simulate")
+
+  it.each(written(isSimulation))("%s", async (command) => {
+    const kept = wordsOf(command, /--seeds \S+/g)
+    const few = kept.includes("--planted") ? "--bug 1 --seeds 30" : kept.includes("--seed ") ? "" : "--seeds 2"
+    const { code, stderr, stdout } = await run(`${kept} ${few}`)
+    assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
+    assert.match(stdout, /^[12] passed, 0 failed$/m)
+  })
+})

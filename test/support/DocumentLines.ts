@@ -1,0 +1,150 @@
+/*
+ * The commands of the documents that are run as they stand, by the file of `test/docs` that runs them. A file may run
+ * others' lines besides; its own it has to (`test/support/Place.ts`).
+ */
+
+const http = "http://localhost:3000/profile/default/directory"
+const https = "https://localhost:3000/profile/default/directory"
+const certbotUser = "certbot certonly --non-interactive --agree-tos --register-unsafely-without-email"
+const certbotPort = "--standalone --http-01-port 5002"
+const certbotWords = `${certbotUser} ${certbotPort}`
+const certbotBound = `${certbotUser} --eab-kid KID --eab-hmac-key HMAC_KEY ${certbotPort}`
+const certbotRevokes =
+  "certbot revoke --non-interactive --no-delete-after-revoke --cert-path demo-certbot/live/demo.localhost/cert.pem"
+const legoWords = "lego --accept-tos --email you@example.org --path"
+const legoNames = "--http --http.port :5002 --domains demo.localhost run"
+
+/** Lines by the name of the file that has to run them. */
+export const linesOf = {
+  newcomer: {
+    start: "npm start",
+    certbot:
+      `${certbotWords} --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs --server ${http} -d demo.localhost`,
+    lego: `${legoWords} demo-lego --server ${http} ${legoNames}`,
+    verifyCertbot: "openssl verify -CAfile ca.pem demo-certbot/live/demo.localhost/cert.pem",
+    verifyLego: "openssl verify -CAfile ca.pem demo-lego/certificates/demo.localhost.crt",
+    startTls: "ACME_SVC_SERVER__TLS__ENABLED=true ACME_SVC_SERVER__BASE_URL=https://localhost:3000 npm start",
+    certbotTls:
+      `REQUESTS_CA_BUNDLE=server.pem ${certbotWords} --config-dir demo-certbot-tls --work-dir demo-certbot-tls/work --logs-dir demo-certbot-tls/logs --server ${https} -d demo.localhost`,
+    legoTls: `LEGO_CA_CERTIFICATES=server.pem ${legoWords} demo-lego-tls --server ${https} ${legoNames}`,
+    startPostgres: "ACME_SVC_DATABASE__URL=postgres://acme:secret@localhost/acme npm start"
+  },
+  operations: {
+    init: "acme-svc init",
+    profiles: "acme-svc profile list",
+    serve: "acme-svc serve",
+    serveDebug: "acme-svc serve --log-level debug",
+    health: "acme-svc health",
+    healthWorker: "acme-svc health --role worker",
+    migrateCheck: "acme-svc migrate --check",
+    migrate: "acme-svc migrate",
+    backup:
+      "node_modules/.bin/node -e 'require(\"better-sqlite3\")(process.argv[1]).backup(process.argv[2])' /var/lib/acme-svc/sqlite.db /var/lib/acme-svc/backup.db",
+    migrateTarget: "ACME_SVC_DATABASE__URL=postgres://acme@db.example/acme acme-svc migrate",
+    transfer: "acme-svc transfer --to postgres://acme@db.example/acme --yes",
+    completions: "acme-svc completions bash"
+  },
+  settings: {
+    filterShow: "acme-svc filter show --profile default",
+    filterCrl: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /crl",
+    filterOutside: "acme-svc filter explain --client-ip 203.0.113.9 --method GET --path /directory",
+    filterInside: "acme-svc filter explain --client-ip 10.1.2.3 --identifier web1.example.org --json",
+    notifyTest: "acme-svc notify test",
+    notifyTestChat: "acme-svc notify test chat --event certificate_issued",
+    notifyTestReminder: "acme-svc notify test --event expiry_reminder",
+    profilesJson: "acme-svc profile list --json"
+  },
+  eab: {
+    eabCreate: "acme-svc eab create --label \"web servers\"",
+    eabCreateScoped: "acme-svc eab create --label printers --profile default",
+    eabList: "acme-svc eab list",
+    eabShow: "acme-svc eab show KID",
+    certbotEab:
+      `${certbotBound} --config-dir demo-certbot-eab --work-dir demo-certbot-eab/work --logs-dir demo-certbot-eab/logs --server ${http} -d demo.localhost`,
+    legoEab: `${legoWords} demo-lego-eab --eab --kid KID --hmac HMAC_KEY --server ${http} ${legoNames}`,
+    eabRevoke: "acme-svc eab revoke KID",
+    eabDelete: "acme-svc eab delete KID --yes",
+    eabDeactivateAccounts: "acme-svc eab delete KID --deactivate-accounts --yes",
+    eabDeleteAccounts: "acme-svc eab delete KID --delete-accounts --yes"
+  },
+  orders: {
+    ordersFailed: "acme-svc order list --status invalid",
+    orderShow: "acme-svc order show ORDER_ID",
+    jobsOfOrder: "acme-svc jobs list --order-id ORDER_ID",
+    jobsQueue: "acme-svc jobs queue",
+    jobsFailed: "acme-svc jobs list --status failed",
+    jobsDeliveries: "acme-svc jobs list --kind notify_deliver",
+    workerList: "acme-svc worker list",
+    jobsShow: "acme-svc jobs show JOB_ID",
+    jobsRunNow: "acme-svc jobs run-now JOB_ID",
+    jobsCancel: "acme-svc jobs cancel JOB_ID --yes"
+  },
+  debugging: {
+    serveKept: "acme-svc serve --log-level debug | tee serve.log",
+    grepRequest: "grep REQUEST_ID serve.log",
+    grepJob: "grep JOB_ID serve.log",
+    openInspector: "kill -USR1 PID",
+    collectTraces: "node docs/recipes/traces.mjs 4318 | tee traces.log",
+    serveTraced: "ACME_SVC_TRACING__ENDPOINT=http://127.0.0.1:4318/v1/traces acme-svc serve",
+    cpuProfile: "node docs/recipes/cpu-profile.mjs 9229 10 server.cpuprofile",
+    sqliteLocks: "grep \":$(stat --format %i sqlite.db-shm) \" /proc/locks"
+  },
+  renewal: {
+    ordersBelow: "acme-svc order list --identifier-suffix localhost",
+    ordersEnding: "acme-svc order list --expiring-in 30 --hide-superseded",
+    certbotRenew:
+      "certbot renew --force-renewal --no-random-sleep-on-renew --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs",
+    legoRenew:
+      `${legoWords} demo-lego --server ${http} --http --http.port :5002 --domains demo.localhost renew --days 90 --no-random-sleep`
+  },
+  revocation: {
+    certbotRevoke:
+      `${certbotRevokes} --reason superseded --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs --server ${http}`,
+    certbotRevokeByKey:
+      `${certbotRevokes} --key-path demo-certbot/live/demo.localhost/privkey.pem --reason keycompromise --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs --server ${http}`,
+    legoRevoke: `${legoWords} demo-lego --server ${http} --domains demo.localhost revoke --keep --reason 4`,
+    ordersNamed: "acme-svc order list --identifier demo.localhost",
+    orderRevoke: "acme-svc order revoke ORDER_ID --reason 4 --wait 10",
+    crlList: "acme-svc crl list",
+    crlText: "openssl crl -in ca.crl -noout -text",
+    verifyCrl: "openssl verify -crl_check -CAfile ca.pem -CRLfile ca.crl demo-certbot/live/demo.localhost/cert.pem",
+    crlRaise: "acme-svc crl raise ISSUER --above 41 --yes"
+  },
+  signers: {
+    upstreamRegister: "acme-svc upstream register --profile web --eab-kid KID --eab-hmac-key-file HMAC_FILE",
+    upstreamShow: "acme-svc upstream show --profile web",
+    upstreamOrdersFailed: "acme-svc upstream order list --status invalid",
+    upstreamOrder: "acme-svc upstream order show ORDER_ID",
+    curlToken: "curl -i http://www.example.org/.well-known/acme-challenge/unknown"
+  },
+  development: {
+    prune: "npm prune --omit=dev",
+    relink: "npm rebuild --ignore-scripts",
+    dev: "npm run dev",
+    demo: "npm run demo",
+    pictures: "npm run pictures",
+    catalogues: "npm run catalogues",
+    firstChange: "npm test -- kernel/telemetry operations/account catalogues",
+    format: "npm run format"
+  }
+} as const
+
+/** A file with lines of its own. */
+export type Home = keyof typeof linesOf
+
+/** Every line that is run as it stands. */
+export const lines = {
+  ...linesOf.newcomer,
+  ...linesOf.operations,
+  ...linesOf.settings,
+  ...linesOf.eab,
+  ...linesOf.orders,
+  ...linesOf.debugging,
+  ...linesOf.renewal,
+  ...linesOf.revocation,
+  ...linesOf.signers,
+  ...linesOf.development
+} as const
+
+/** The name of a line. */
+export type Line = keyof typeof lines

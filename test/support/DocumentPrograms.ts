@@ -1,0 +1,65 @@
+import { commandsOf, documents } from "./Documents.ts"
+import type { Ended } from "./Place.ts"
+import { cloneInto, Place } from "./Place.ts"
+
+/* The programs of the documents that take their time: benchmarks, faults, simulations. They are run with less to do. */
+
+/** Commands that install, that are the test run itself or that need the network: steps of `.ci/run`. */
+export const ofTheGate: ReadonlyArray<string> = [
+  "npm ci",
+  "npm run check",
+  "npm test",
+  "npm run interop",
+  "npm run simulate -- --seeds 100",
+  "npm run faults -- --rounds 1 --share 0.05",
+  "npm test -- docs/"
+]
+
+const isRunOf = (program: string) => (command: string): boolean =>
+  new RegExp(`^npm run ${program}(?: -- |$)`).test(command) && !ofTheGate.includes(command)
+
+/** Runs of the fault suite at full length, in whatever words: they are run with the least of one fault. */
+export const isFaultRun = isRunOf("faults")
+
+/** Simulations, of however many seeds: they are run with a few, and with the first of the planted bugs. */
+export const isSimulation = isRunOf("simulate")
+
+/** Benchmarks, in whatever words: they are run with a few issuances instead of a few minutes, and without the floor. */
+export const isBenchmark = isRunOf("bench")
+
+/** The commands of all documents that are chosen, each once. */
+export const written = (chosen: (command: string) => boolean): ReadonlyArray<string> => [
+  ...new Set(documents.flatMap(commandsOf).filter(chosen))
+]
+
+/** The words behind the name of a program, without these options. */
+export const wordsOf = (command: string, without: RegExp): string =>
+  (command.split(" -- ")[1] ?? "").replaceAll(without, "").replaceAll(/\s+/g, " ").trim()
+
+/** Runs a program in a clone of its own. */
+export const runsOf = (name: "bench" | "faults" | "simulate") => async (words: string): Promise<Ended> => {
+  const clone = await Place.make()
+  cloneInto(clone)
+  return clone.run(`npm run ${name} -- ${words}`)
+}
+
+/** Benchmarks of what operators do. */
+export const isOfOperators = (command: string): boolean => /--(?:lists|pages|sign-in)\b/.test(command)
+
+const shortened = (command: string): string => {
+  const kept = wordsOf(command, /--(?:seconds|issuances|concurrency|databases|part|attempts) \S+/g)
+  const part = /--(?:grown|lists|pages|queue)/.test(kept)
+    ? "--part 0.0001"
+    : /--sign-in/.test(kept)
+    ? "--attempts 1"
+    : ""
+  // Clients of a relay wait five seconds, as they are told to. Reads are beside clients for a time.
+  const extent = /--(?:lists|pages)/.test(kept) ? "--seconds 1" : `--issuances ${/--relay/.test(kept) ? 1 : 5}`
+  return `${kept} ${part} --databases sqlite --concurrency 1 ${extent} --service-only`
+}
+
+/** Runs benchmarks with little to do. */
+export const benchmarked = (): (command: string) => Promise<Ended> => {
+  const run = runsOf("bench")
+  return (command) => run(shortened(command))
+}

@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+
+/* The documents of the repository, and the commands in them. */
+
+export const repository = resolve(import.meta.dirname, "../..")
+
+/** The text of a file of the repository. */
+export const text = (file: string): string => readFileSync(join(repository, file), "utf8")
+
+export const documents: ReadonlyArray<string> = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  "SECURITY.md",
+  ...readdirSync(join(repository, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)
+]
+
+interface Block {
+  readonly document: string
+  readonly language: string
+  readonly body: string
+}
+
+const blocksOf = (document: string): ReadonlyArray<Block> =>
+  [...text(document).matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map(([, indent = "", language = "", body = ""]) => ({
+    document,
+    language,
+    body: body.replaceAll(new RegExp(`^${indent}`, "gm"), "")
+  }))
+
+/** The fenced blocks of all documents. */
+export const blocks: ReadonlyArray<Block> = documents.flatMap(blocksOf)
+
+/** What stands in the blocks of a document that are in this language. */
+export const bodiesOf = (document: string, language: string): ReadonlyArray<string> =>
+  blocks.filter((block) => block.document === document && block.language === language).map(({ body }) => body)
+
+/** A text in one line, with single spaces. */
+export const oneLine = (command: string): string => command.replaceAll(/\s+/g, " ").trim()
+
+/** The commands of a document in their order; `a && b` is two, and a line that ends in a backslash goes on. */
+export const commandsOf = (document: string): ReadonlyArray<string> =>
+  bodiesOf(document, "sh")
+    .flatMap((body) => body.replaceAll(/\\\n/g, " ").split("\n"))
+    .flatMap((line) => line.split(" && "))
+    .map(oneLine)
+    .filter((command) => command !== "" && !command.startsWith("#"))

@@ -1,0 +1,242 @@
+import { spawn } from "node:child_process"
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { homedir } from "node:os"
+import { dirname, join } from "node:path"
+import { assert, beforeAll, describe, it } from "vitest"
+import { AcmeSession } from "./AcmeSession.ts"
+import type { Credential } from "./Binding.ts"
+import { bindingOf } from "./Binding.ts"
+import { commandLine } from "./CommandLine.ts"
+import { builtServer, freshDirectory } from "./Databases.ts"
+import type { Home, Line } from "./DocumentLines.ts"
+import { lines, linesOf } from "./DocumentLines.ts"
+import { documents, repository } from "./Documents.ts"
+import { isFull } from "./Full.ts"
+import { startHttp01Responder } from "./Http01Responder.ts"
+import { client, gateComesBack } from "./Installed.ts"
+import { freePort } from "./Ports.ts"
+import { watch } from "./Watchdog.ts"
+
+/*
+ * Every command of the documents is run, in `test/docs` or by `.ci/run`: as it stands, but for ports, the database's URL
+ * and the paths of an installation. In full a shell runs them all; else `acme-svc` runs in this process where a line is
+ * no more than that, and `npm start` builds once.
+ */
+
+/** The arguments of a line that is `acme-svc` alone, parted as a shell does it; undefined for what takes a shell. */
+const argumentsOf = (command: string): ReadonlyArray<string> | undefined => {
+  const word = /"([^"$`\\]*)"|'([^']*)'|([\w./:=,@%+-]+)/
+  if (!new RegExp(`^acme-svc(?: (?:${word.source}))*$`).test(command)) return undefined
+  const words = [...command.matchAll(new RegExp(word, "g"))].map(([, quoted, raw, plain]) =>
+    quoted ?? raw ?? plain ?? ""
+  )
+  return words.slice(1)
+}
+
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Serving {
+  readonly said: () => string
+  readonly stop: () => Promise<Ended>
+}
+
+const exercised = new Set<Line>()
+
+/**
+ * Puts texts in the place of words. What was put there stays as it is: ports and ids may happen to hold another of the
+ * words.
+ */
+const replaced = (command: string, [first, ...others]: ReadonlyArray<readonly [string, string]>): string => {
+  if (first === undefined) return command
+  const [from, to] = first
+  return command.split(from).map((part) => replaced(part, others)).join(to)
+}
+
+/** A directory to paste commands into, with ports of its own and `acme-svc` on its PATH. */
+export class Place {
+  readonly directory = freshDirectory()
+  readonly replacements: Array<readonly [string, string]> = []
+  private readonly binaries = freshDirectory()
+  private readonly home = freshDirectory()
+  readonly port: number
+  readonly httpPort: number
+
+  private readonly env: Readonly<Record<string, string>>
+
+  private constructor(port: number, httpPort: number, env: Readonly<Record<string, string>>) {
+    this.env = env
+    this.port = port
+    this.httpPort = httpPort
+    this.replacements.push(["localhost:3000", `localhost:${port}`], ["5002", `${httpPort}`])
+    const main = join(repository, "dist/main.js")
+    writeFileSync(join(this.binaries, "acme-svc"), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`, {
+      mode: 0o755
+    })
+  }
+
+  /** Names are this machine here: without `env`, it may be asked about them. */
+  static async make(env = { ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true" } as Readonly<Record<string, string>>) {
+    return new Place(await freePort(), await freePort(), env)
+  }
+
+  /** Puts a text in place of a word of the documents, or of what stood there before. */
+  stand(word: string, text: string): void {
+    const others = this.replacements.filter(([from]) => from !== word)
+    this.replacements.splice(0, this.replacements.length, ...others, [word, text])
+  }
+
+  /** The text of a line as it is run here. */
+  rewritten(line: Line): string {
+    return replaced(lines[line], this.replacements)
+  }
+
+  private get variables(): Readonly<Record<string, string>> {
+    return {
+      PATH: `${this.binaries}:${process.env["PATH"]}`,
+      HOME: this.home,
+      // What dprint has compiled of its plugins.
+      DPRINT_CACHE_DIR: join(homedir(), ".cache/dprint"),
+      NO_COLOR: "1",
+      npm_config_update_notifier: "false",
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${this.port}`,
+      ACME_SVC_SERVER__BASE_URL: `http://localhost:${this.port}`,
+      ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`,
+      ...this.env
+    }
+  }
+
+  private begin(command: string) {
+    const child = spawn("sh", ["-c", command], {
+      cwd: this.directory,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: this.variables
+    })
+    watch(child, "group")
+    const out = { stdout: "", stderr: "" }
+    child.stdout.on("data", (chunk: Buffer) => out.stdout += chunk.toString())
+    child.stderr.on("data", (chunk: Buffer) => out.stderr += chunk.toString())
+    const ended = new Promise<Ended>((done, fail) => {
+      child.once("error", fail)
+      child.once("close", (code) => done({ code, ...out }))
+    })
+    return { child, out, ended }
+  }
+
+  /** Runs a command to its end. */
+  run(command: string): Promise<Ended> {
+    // PostgreSQL's driver reads the variables of its process.
+    const words = isFull || "PGPASSWORD" in this.env ? undefined : argumentsOf(command)
+    if (words === undefined) return this.begin(command).ended
+    const env = { ...this.variables, ACME_SVC_LOGGING__JSON_FORMAT: undefined }
+    return commandLine(words, { config: null, directory: this.directory, env })
+  }
+
+  /** Runs a line to its end. */
+  paste(line: Line): Promise<Ended> {
+    exercised.add(line)
+    return this.run(this.rewritten(line))
+  }
+
+  /** Runs a line that has to succeed; answers what it said. */
+  async succeed(line: Line): Promise<string> {
+    const { code, stderr, stdout } = await this.paste(line)
+    assert.strictEqual(code, 0, `${this.rewritten(line)}\n${stdout}\n${stderr}`)
+    return stdout
+  }
+
+  /** Runs a line that serves, up to the line that begins with `until`. */
+  serve(line: Line, until: string): Promise<Serving> {
+    exercised.add(line)
+    const { child, ended, out } = this.begin(this.rewritten(line))
+    const stop = async () => {
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGTERM")
+      return await ended
+    }
+    return new Promise((done, fail) => {
+      const look = () => {
+        if (out.stdout.includes(until)) done({ said: () => out.stdout, stop })
+      }
+      child.stdout.on("data", look)
+      ended.then(
+        ({ code }) => fail(new Error(`${lines[line]} ended with ${code}:\n${out.stdout}\n${out.stderr}`)),
+        fail
+      )
+    })
+  }
+
+  at(path: string): string {
+    return join(this.directory, path)
+  }
+
+  /** What a client that is not installed would have left: a certificate from this server, where `path` says. */
+  async issueInItsPlace(directoryUrl: string, path: string, credential?: Credential): Promise<void> {
+    const responder = await startHttp01Responder({ port: this.httpPort })
+    const session = await AcmeSession.open(directoryUrl)
+    try {
+      const { directory: { newAccount }, key: { jwk } } = session
+      await session.register({
+        termsOfServiceAgreed: true,
+        ...credential === undefined ? {} : { externalAccountBinding: bindingOf(credential, jwk, newAccount) }
+      })
+      const { chain } = await session.issue(["demo.localhost"], responder.tokens)
+      mkdirSync(dirname(this.at(path)), { recursive: true })
+      writeFileSync(this.at(path), chain)
+    } finally {
+      session.close()
+      await responder.stop()
+    }
+  }
+}
+
+/** What `npm start` does behind the build. */
+export const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
+
+/** The end of what the server prints at start. */
+export const settled = "--domains demo.localhost run\n"
+
+/** A place where the service was set up and serves. */
+export const begun = async (): Promise<{ readonly place: Place; readonly serving: Serving }> => {
+  await builtServer()
+  const place = await Place.make()
+  await place.succeed("init")
+  return { place, serving: await place.serve("serve", settled) }
+}
+
+/** A clone: what is in the repository and is needed to build, run and format. */
+export const cloneInto = (place: Place): void => {
+  const folders = ["src", "test", "bench", "migrations", "panel", "docs"]
+  const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json"]
+  const atTop = documents.filter((document) => !document.includes("/"))
+  for (const entry of [...folders, ...files, ...atTop]) {
+    cpSync(join(repository, entry), place.at(entry), { recursive: true })
+  }
+  symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
+}
+
+/** Lines that take their time: they are run in full. */
+const inFull: ReadonlyArray<Line> = Object.keys(linesOf.development) as ReadonlyArray<Line>
+
+/** Whether a line is of a client that is absent. */
+const isOfAbsent = (line: Line): boolean => {
+  const [, name] = /^(?:\w+=\S+ )*(certbot|curl|lego) /.exec(lines[line]) ?? []
+  return (name === "certbot" || name === "curl" || name === "lego") && !client[name]
+}
+
+/** Stands at the end of a file of tests: it has to have run every line that is its own. */
+export const hasRunLinesOf = (home: Home): void => {
+  // Files share a process, and with it this module.
+  beforeAll(() => exercised.clear())
+  describe("this test", () => {
+    it("has run every line, or the gate will", () => {
+      const own = Object.keys(linesOf[home]) as ReadonlyArray<Line>
+      const lacking = own.filter((line) => isOfAbsent(line) || !isFull && inFull.includes(line))
+      for (const line of own) if (!lacking.includes(line)) assert.isTrue(exercised.has(line), lines[line])
+      if (lacking.length > 0) gateComesBack()
+    })
+  })
+}
