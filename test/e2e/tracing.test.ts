@@ -38,6 +38,7 @@ describe.each(databases)("tracing, $name", ({ freshUrl }) => {
         ACME_SVC_TRACING__ENDPOINT: `http://127.0.0.1:${port}/v1/traces`
       }
     })
+    onTestFinished(server.dispose)
     const session = await AcmeSession.open(server.directoryUrl)
     await session.register()
     const { body, url } = await session.newOrder(["traced.example"])
