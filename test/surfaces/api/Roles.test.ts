@@ -121,4 +121,17 @@ describe("the routes of the API", () => {
         ) => route.isStepUp)
       )
     }))
+
+  test("let viewers change nothing but what is their own, and go without a CSRF token in a sign-in alone", () =>
+    Effect.sync(() => {
+      const nameOf = ({ method, pattern }: Route) => `${method} ${pattern}`
+      const changes = routes.filter(({ method }) => method !== "GET")
+      assert.isAbove(changes.length, 30)
+      const free = changes.filter(({ access }) => access !== "operator" && access !== "admin")
+      const own = /^\/api\/(?:session|mfa|account|tokens)(?:\/|$)/
+      assert.deepStrictEqual(free.filter(({ pattern }) => !own.test(pattern)).map(nameOf), [])
+      assert.deepStrictEqual(free.filter(({ access }) => access === "viewer").map(nameOf), [], "nor do their tokens")
+      const without = changes.filter(({ isWithoutCsrf }) => isWithoutCsrf).map(nameOf)
+      assert.deepStrictEqual(without, ["POST /api/session", "POST /api/session/mfa"])
+    }))
 })
