@@ -11,7 +11,7 @@ import { signedIn, useApi } from "../../support/Api.ts"
 import { cookieOf } from "../../support/Asked.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { crookedPathsOf, fromElsewhere, withoutToken } from "../../support/Forged.ts"
-import { fieldsOf, sql } from "../../support/Graph.ts"
+import { eventsOf, fieldsOf, sql } from "../../support/Graph.ts"
 import { enrolled, enter, made, password } from "../../support/Operators.ts"
 
 /* Attacks on every route of the declaration, so that a new route is attacked as well (docs/attacks.md, "Operators"). */
@@ -114,6 +114,16 @@ describe("every route of the API", () => {
       const [{ error } = { error: "" }] = fieldsOf(records, "request_handler_panicked")
       assert.match(String(error), /inside/)
       assert.lengthOf(String(error), 2000)
+    }))
+
+  test("that fails with a statement is logged as that, and not as a fault beside it", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "vera", "viewer")
+      yield* sql("ALTER TABLE admin_sessions RENAME TO gone")
+      const told = yield* Effect.ensuring(ask("/api/orders", held), sql("ALTER TABLE gone RENAME TO admin_sessions"))
+      assert.deepStrictEqual([told.status, told.json.error], [500, "internal"])
+      assert.include(eventsOf(records), "db_statement_failed")
+      assert.notInclude(eventsOf(records), "request_handler_panicked")
     }))
 
   test("is not told to strangers: a path of the API is 401 for them, whether or not it is there", ({ ask }) =>
