@@ -166,6 +166,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
   test("are made by their owner or an admin, and by no token", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
+      yield* made("ruth", "admin")
       yield* made("olga", "operator")
       yield* made("otto")
       yield* mint("olga", {}, as("olga"))
