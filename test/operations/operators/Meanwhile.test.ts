@@ -93,6 +93,18 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(shown, 0)
       }))
 
+    test("puts another factor in force: a code of the one before it begins no session", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        const { secret } = yield* enrolled(identity)
+        yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
+        const pending = yield* half("olga")
+        const other = "UPDATE admin_users SET totp_secret = totp_pending_secret"
+        const late = mfa.verify(admin, pending.identity, yield* codeOf(secret, 30), here)
+        assert.strictEqual(yield* tagOf(meanwhile(other, late, 2)), "InvalidCode")
+        assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 1)
+      }))
+
     test("takes the factor away: no new codes, and nothing is turned off twice", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
