@@ -42,7 +42,7 @@ const liveStatement = statement({
   name: "account_live_certificates",
   params: { accounts: rows, now: int },
   row: { live: int },
-  sql: (f) => `SELECT count(*) AS "live" FROM orders o WHERE o.account_id ${among(f)} AND ${live("o")}`
+  sql: (f) => `SELECT count(*) AS "live" FROM orders o ${f.byLive} WHERE o.account_id ${among(f)} AND ${live("o")}`
 })
 
 const deactivateStatement = statement({

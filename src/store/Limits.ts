@@ -30,8 +30,8 @@ const newOrders = statement({
   name: "limit_orders",
   params: ofAccount,
   row: { createdAt: int },
-  sql: () =>
-    `SELECT created_at AS "createdAt" FROM orders
+  sql: ({ byAccount }) =>
+    `SELECT created_at AS "createdAt" FROM orders ${byAccount}
      WHERE ${newestOf("")} ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
@@ -40,8 +40,8 @@ const newNames = statement({
   name: "limit_names",
   params: ofAccount,
   row: { createdAt: int },
-  sql: () =>
-    `SELECT o.created_at AS "createdAt" FROM orders o CROSS JOIN order_identifiers i
+  sql: ({ byAccount }) =>
+    `SELECT o.created_at AS "createdAt" FROM orders o ${byAccount} CROSS JOIN order_identifiers i
      WHERE ${newestOf("o.")} AND i.order_id = o.id
      ORDER BY o.account_id DESC, o.id DESC LIMIT 1 OFFSET :skip`
 })

@@ -205,4 +205,50 @@ describe.each(databases)("every plan on $name", (backend) => {
       if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off")
       assert.deepStrictEqual(yield* unbounded, [])
     })))
+
+  /** The steps of the statements with this name and these conditions; on PostgreSQL as `EXPLAIN` prints them. */
+  const stepsOf = (name: string, conditions: RegExp) =>
+    Effect.map(
+      Effect.forEach(
+        statements.filter((one) => one.name === name && conditions.test(one.compiled[backend.dialect].text)),
+        ({ compiled }) => {
+          const { order, text } = compiled[backend.dialect]
+          return backend.dialect === "sqlite"
+            ? database.driver().single(
+              { text: `EXPLAIN QUERY PLAN ${text}`, order, reads: true },
+              order.map(() => null)
+            )
+            : sql(`EXPLAIN (GENERIC_PLAN) ${text}`)
+        }
+      ),
+      (plans) => plans.map((rows) => rows.map((row) => Object.values(row as object).map(String).join(" ")).join("\n"))
+    )
+
+  it.effect("meets the orders of an account newest first, without sorting all of them", () =>
+    database.use(Effect.gen(function*() {
+      yield* grow
+      // Few rows are sorted soon. What is asked is whether they have to be.
+      if (backend.dialect === "postgres") yield* sql("SET enable_sort = off")
+      const alone = /WHERE o\.account_id = (?:\?|\$1)(?: AND \+?o\.status = 'valid')? (?:ORDER|AND o\.created_at <= )/
+      // Those of one second are sorted by their ids.
+      for (const name of ["order_search", "order_search_behind"]) {
+        const plans = yield* stepsOf(name, alone)
+        assert.isNotEmpty(plans, name)
+        for (const plan of plans) assert.notMatch(plan, /TEMP B-TREE FOR ORDER|(?<!Incremental )Sort {2}|SCAN/, name)
+      }
+    })))
+
+  it.effect("finds what few rows have by an index of theirs", () =>
+    database.use(Effect.gen(function*() {
+      if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off")
+      for (
+        const [name, conditions, index] of [
+          ["account_live_certificates", /./, "orders_account_live"]
+        ] as const
+      ) {
+        const plans = yield* stepsOf(name, conditions)
+        assert.isNotEmpty(plans, name)
+        for (const plan of plans) assert.include(plan, index)
+      }
+    })))
 })

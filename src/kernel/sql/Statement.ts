@@ -29,6 +29,10 @@ export interface Fragments {
   readonly byEnded: string
   /** After `orders`: use the index of those of a profile, or of an account, that failed. */
   readonly byFailure: (of: "profile" | "account") => string
+  /** After `orders`: use the index by account and id, and not the one by account and time. */
+  readonly byAccount: string
+  /** After `orders`: use the index of the certificates of an account that are not revoked. */
+  readonly byLive: string
   /** A type for a parameter that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
@@ -48,6 +52,8 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     byEnd: "INDEXED BY revocations_issuer_not_after",
     byEnded: "INDEXED BY accounts_ended",
     byFailure: (of) => `INDEXED BY orders_${of}_failed`,
+    byAccount: "INDEXED BY orders_account_id_id",
+    byLive: "INDEXED BY orders_account_live",
     typed: (parameter) => parameter
   },
   postgres: {
@@ -62,6 +68,8 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     byEnd: "",
     byEnded: "",
     byFailure: () => "",
+    byAccount: "",
+    byLive: "",
     typed: (parameter, type) => `${parameter}::${type}`
   }
 }

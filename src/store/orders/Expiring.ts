@@ -47,16 +47,17 @@ const rarestName = `(SELECT CASE WHEN count(*) = 1 THEN min(g.name) ELSE ${rares
  * Certificates `s` of the same account that have every name of `o` and end later. They are found by a name, and then each
  * by its key. CROSS JOIN prevents SQLite, which has no statistics, from walking through the account's orders instead.
  */
-const coverings = `order_identifiers n CROSS JOIN orders s
+const coverings = ({ aside }: Fragments): string =>
+  `order_identifiers n CROSS JOIN orders s
    WHERE s.id = n.order_id AND n.profile = o.profile AND n.name = ${rarestName}
-     AND s.account_id = o.account_id AND ${living("s")} AND s.cert_not_after > o.cert_not_after
+     AND ${aside("s.account_id")} = o.account_id AND ${living("s")} AND s.cert_not_after > o.cert_not_after
      AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
        (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
 
 // Newest first, where the index has that order: if a certificate is renewed often, the first order found then decides.
-const isCovered = ({ dialect }: Fragments): string =>
-  `CASE WHEN EXISTS (SELECT 1 FROM ${coverings}${
-    dialect === "sqlite" ? " ORDER BY n.order_id DESC LIMIT 1" : ""
+const isCovered = (f: Fragments): string =>
+  `CASE WHEN EXISTS (SELECT 1 FROM ${coverings(f)}${
+    f.dialect === "sqlite" ? " ORDER BY n.order_id DESC LIMIT 1" : ""
   }) THEN 1 ELSE 0 END`
 
 const place = {
@@ -99,9 +100,11 @@ const coveringStatement = statement({
   name: "expiring_covering",
   params: { ids: rows },
   row: { id: uuid<OrderId>(), other: nullable(uuid<OrderId>()) },
-  sql: ({ at, each }) =>
-    `SELECT o.id AS "id", (SELECT s.id FROM ${coverings} ORDER BY s.cert_not_after DESC, s.id DESC LIMIT 1) AS "other"
-     FROM orders o WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")})`
+  sql: (f) =>
+    `SELECT o.id AS "id", (SELECT s.id FROM ${
+      coverings(f)
+    } ORDER BY s.cert_not_after DESC, s.id DESC LIMIT 1) AS "other"
+     FROM orders o WHERE o.id IN (SELECT ${f.at(0, "uuid")} FROM ${f.each(":ids")})`
 })
 
 const certificate = {

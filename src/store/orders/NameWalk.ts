@@ -108,10 +108,13 @@ const perSought = <S>(make: (used: Used, comparison: Comparison) => S) => {
   return ({ comparison, ...filters }: Sought) => every[comparison](filters)
 }
 
-const [id, newestFirst] = [
-  (used: Used) => sourceUsing(used) === "names" ? "i.order_id" : "o.id",
-  (used: Used) => sourceUsing(used) === "names" ? "i.order_id DESC" : "o.created_at DESC, o.id DESC"
-]
+const id = (used: Used) => sourceUsing(used) === "names" ? "i.order_id" : "o.id"
+
+/** The range of the stretch selects the index. For an account there is another index, which has this order. */
+const newestFirst = (used: Used): string => {
+  const source = sourceUsing(used)
+  return source === "names" ? "i.order_id DESC" : `o.created_at${source === "account" ? " + 0" : ""} DESC, o.id DESC`
+}
 
 const matchesStatement = perSought((used, comparison) =>
   statement({

@@ -102,10 +102,10 @@ const whereOf = (used: ReadonlyArray<Narrowing>, { aside, byFailure }: Fragments
   const failuresOf = subjects.find((subject) => isUsed(subject === "account" ? "accountId" : "profile"))
   const filterIf = (isWeak: boolean, column: string) => isWeak ? aside(column) : column
   const profile = filterIf(isUsed("underWay") || (isNarrow && !isUsed("certSerial")), "o.profile")
-  const createdAt = filterIf(isNarrow && failuresOf === undefined, "o.created_at")
+  const createdAt = filterIf(isNamed, "o.created_at")
   const conditions: { readonly [F in Narrowing]: string } = {
     profile: `${profile} = :profile`,
-    accountId: "o.account_id = :accountId",
+    accountId: `${filterIf(isNamed, "o.account_id")} = :accountId`,
     valid: `${filterIf(isNarrow || isUsed("profile"), "o.status")} = 'valid'`,
     invalid: `${filterIf(isNarrow && failuresOf === undefined, "o.status")} = 'invalid'`,
     underWay: `${filterIf(isNarrow, "o.status")} = :status`,
@@ -125,11 +125,13 @@ const whereOf = (used: ReadonlyArray<Narrowing>, { aside, byFailure }: Fragments
 
 /**
  * If few orders meet a condition, they are sorted. PostgreSQL expects the few among the first of an index by time, and
- * would read it to its end, so it gets an order that no index has.
+ * would read it to its end, so it gets an order that no index has. The orders of an account have an index in this order.
  */
 const newestFirst = (used: ReadonlyArray<Narrowing>, { dialect }: Fragments): string => {
-  const few = ["accountId", "identifier", "identifierSuffix", "certSerial"] as const
-  const isSorted = dialect === "postgres" && few.some((name) => used.includes(name))
+  const isUsed = (...names: ReadonlyArray<Narrowing>) => names.some((name) => used.includes(name))
+  const isFew = isUsed("identifier", "identifierSuffix", "certSerial") ||
+    (isUsed("accountId") && isUsed("invalid", "underWay"))
+  const isSorted = dialect === "postgres" && isFew
   return isSorted ? "o.created_at + 0 DESC, o.id DESC" : "o.created_at DESC, o.id DESC"
 }
 
