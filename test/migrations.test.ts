@@ -34,7 +34,8 @@ const frozen = {
     "0020_lists.sql": "a324bcc96c25185594ca03510c4ca29ec0fc7da8ade85017a882f0205586015e",
     "0021_expiry.sql": "c64b0bf2f3a00561050497f8c8f464a64b3cbf05bb7d64bd0d0d39436ca1e93b",
     "0022_account_failures.sql": "35e1296a0390208b9dc5bff67dc602445f2efa554cd37257985ff3b93d8d3a1e",
-    "0023_account_orders.sql": "841a6c356687a214fc455d8698624d2b06f44b8014687ad6c32accf92ac7d092"
+    "0023_account_orders.sql": "841a6c356687a214fc455d8698624d2b06f44b8014687ad6c32accf92ac7d092",
+    "0024_audit_requests.sql": "b546657a692c78cd249feafe259f267453a3eb38aa4dd4bfe2f6afd282ddb457"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -55,7 +56,8 @@ const frozen = {
     "0020_lists.sql": "a324bcc96c25185594ca03510c4ca29ec0fc7da8ade85017a882f0205586015e",
     "0021_expiry.sql": "a71bf78f7257bc0ee1f6b00909f84cd41b6f6ceb7858ade88d0759ae2eec3e91",
     "0022_account_failures.sql": "35e1296a0390208b9dc5bff67dc602445f2efa554cd37257985ff3b93d8d3a1e",
-    "0023_account_orders.sql": "841a6c356687a214fc455d8698624d2b06f44b8014687ad6c32accf92ac7d092"
+    "0023_account_orders.sql": "841a6c356687a214fc455d8698624d2b06f44b8014687ad6c32accf92ac7d092",
+    "0024_audit_requests.sql": "b546657a692c78cd249feafe259f267453a3eb38aa4dd4bfe2f6afd282ddb457"
   }
 } as const
 

@@ -1,4 +1,4 @@
-import { Clock, Effect, Ref } from "effect"
+import { Effect, Ref } from "effect"
 import type { AuditRow } from "../domain/Audit.ts"
 import { NoSuch } from "../domain/OperatorError.ts"
 import { transaction, turn } from "../kernel/sql/Database.ts"
@@ -23,31 +23,35 @@ export const find = Effect.fnUntraced(function*(id: string) {
   return row ?? (yield* new NoSuch({ noun: "audit row", id }))
 })
 
-const stretch = 10_000
-const walkRows = 1_000_000
-const walkMillis = 3000
+/** The filters of a list: those of the store, and the request. */
+export type TrailFilters = AuditFilters & { readonly requestId?: string | undefined }
 
-const matches = (filters: AuditFilters) => (row: AuditRecord): boolean => {
+/** Whether a row meets the filters beside the request. */
+export const isMatch = (filters: AuditFilters) => (row: AuditRecord): boolean => {
   const { since = 0, until = Number.POSITIVE_INFINITY, ...exact } = filters
   return row.createdAt >= since && row.createdAt < until &&
     Object.entries(exact).every(([name, value]) => value === undefined || row[name as keyof typeof exact] === value)
 }
 
+const batch = 1000
+const mostOfRequest = 10_000
+
 /**
- * The rows of one request. No index has the request, so the search walks the trail from its newest row, within fixed bounds
- * (docs/decisions/data-model.md, "Names that contain a text").
+ * The rows of one request, up to a bound: a request has a few, but a proxy may give the same id to every request
+ * (docs/decisions/audit-rows.md, "Reading").
  */
 const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: string, { limit, offset }: Page) {
-  const started = yield* Clock.currentTimeMillis
-  const ends = yield* auditSearch.ends
   const found: Array<AuditRecord> = []
-  let truncated = false
-  for (let upTo = ends?.last ?? 0; upTo >= (ends?.first ?? 1); upTo -= stretch) {
-    const walked = (ends?.last ?? 0) - upTo
-    truncated = walked >= walkRows || (yield* Clock.currentTimeMillis) - started >= walkMillis
+  let [read, truncated] = [0, false]
+  for (let before = { beforeTime: Number.MAX_SAFE_INTEGER, beforeId: Number.MAX_SAFE_INTEGER };;) {
+    const rows = yield* auditSearch.ofRequest(requestId, { ...before, limit: batch })
+    found.push(...rows.filter(isMatch(filters)))
+    read += rows.length
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < batch) break
+    truncated = read >= mostOfRequest
     if (truncated) break
-    const rows = yield* auditSearch.ofRequest(requestId, upTo - stretch, upTo)
-    found.push(...rows.filter(matches(filters)))
+    before = { beforeTime: last.createdAt, beforeId: last.id }
     yield* turn
   }
   return { items: found.slice(offset, offset + limit), total: found.length, truncated }
@@ -57,7 +61,7 @@ const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: 
  * A page of the trail, newest first, and the number of matching rows. `truncated` says that a search for a request
  * ended early.
  */
-export const list = (filters: AuditFilters & { readonly requestId?: string | undefined }, page: Page) =>
+export const list = (filters: TrailFilters, page: Page) =>
   listed(Effect.gen(function*() {
     const { requestId, ...indexed } = filters
     if (requestId !== undefined) return yield* ofRequest(indexed, requestId, page)
@@ -66,7 +70,6 @@ export const list = (filters: AuditFilters & { readonly requestId?: string | und
   }))
 
 const daySeconds = 86_400
-const batch = 1000
 
 /** Counts the rows that {@link cleanup} would delete. */
 export const preview = (olderThanDays: number) =>

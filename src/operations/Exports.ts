@@ -9,7 +9,7 @@ import { currentSeconds } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { AccountFilters, AccountRecord } from "../store/AccountSearch.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
-import type { AuditFilters, AuditRecord } from "../store/AuditSearch.ts"
+import type { AuditRecord } from "../store/AuditSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
 import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
@@ -152,31 +152,26 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
     total: listed(accountSearch.countMatches(filters))
   })
 
-const tooLong =
-  "The trail is too long to search for a request here; use `audit export` on the command line, which has no bound."
+const tooMany = "Too many rows have this request; use `audit export` on the command line, which has no bound."
 
 /** The audit trail. Over the API, the rows of a request are those that the bounded search finds, if it finds them all. */
-export const auditFile = Effect.fnUntraced(function*(
-  filters: AuditFilters & { readonly requestId?: string | undefined },
-  wish: Wish
-) {
+export const auditFile = Effect.fnUntraced(function*(filters: auditTrail.TrailFilters, wish: Wish) {
   const { requestId, ...indexed } = filters
-  const bounded = requestId === undefined || wish.most === undefined
-    ? undefined
-    : yield* auditTrail.list(filters, { limit: wish.most, offset: 0 })
-  if (bounded?.truncated === true) return yield* new BadRequest({ detail: tooLong })
-  const rows = bounded === undefined
-    ? keyset<AuditRecord, number>(latest, ({ id }) => id, (before) => auditSearch.behind(indexed, before))
-    : Streams.succeed(bounded.items)
+  const found = keyset<AuditRecord, number>(
+    latest,
+    ({ id }) => id,
+    (before) => requestId === undefined ? auditSearch.behind(indexed, before) : auditSearch.ofRequest(requestId, before)
+  )
+  const isWanted = requestId === undefined ? () => true : auditTrail.isMatch(indexed)
   return yield* exported(wish, {
     name: "audit",
     columns:
       "id createdAt event outcome actorKind actorId profile accountId orderId certSerial identifiers clientIp clientPtr userAgent requestId reason detail",
-    rows: Streams.map(
-      rows,
-      (page) => page.filter((row) => requestId === undefined || row.requestId === requestId).map(auditObject)
-    ),
-    total: bounded === undefined ? listed(auditSearch.countMatches(indexed)) : Effect.succeed(bounded.total)
+    rows: Streams.map(found, (page) => page.filter(isWanted).map(auditObject)),
+    total: Effect.flatMap(
+      auditTrail.list(filters, { limit: 1, offset: 0 }),
+      ({ total, truncated }) => truncated ? new BadRequest({ detail: tooMany }) : Effect.succeed(total)
+    )
   })
 })
 

@@ -98,7 +98,6 @@ const byId = Effect.fnUntraced(function*(id: string) {
       url: `/ui/eab/${id}`
     }))
   ]
-  // The search for a request walks the trail, so it comes last.
   return records.length > 0 ? { results: records, truncated: false } : yield* byRequest(id)
 })
 

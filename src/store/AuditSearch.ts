@@ -115,21 +115,16 @@ const behindStatement = perFilters(names, (used) =>
        ORDER BY l.created_at DESC, l.id DESC LIMIT :limit`
   }), actors)
 
-// No index has the request, so the engine reads every row of a range of ids.
-const stretchStatement = statement({
-  name: "audit_request_stretch",
-  params: { requestId: text(), above: int, upTo: int },
+// The other filters of a search for a request are not stated here, because few rows have one.
+const ofRequestStatement = statement({
+  name: "audit_of_request",
+  params: { requestId: text(), beforeTime: int, beforeId: int, limit: int },
   row: record,
   sql: () =>
     `SELECT ${select(record, "l")} FROM audit_log l
-     WHERE l.id > :above AND l.id <= :upTo AND l.request_id = :requestId ORDER BY l.id DESC`
-})
-
-const endsStatement = statement({
-  name: "audit_ends",
-  params: {},
-  row: { first: nullable(int), last: nullable(int) },
-  sql: () => `SELECT (SELECT min(id) FROM audit_log) AS "first", (SELECT max(id) FROM audit_log) AS "last"`
+     WHERE l.request_id = :requestId AND l.created_at <= :beforeTime
+       AND (l.created_at < :beforeTime OR l.id < :beforeId)
+     ORDER BY l.created_at DESC, l.id DESC LIMIT :limit`
 })
 
 const byId = statement({
@@ -183,18 +178,16 @@ const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, Sto
 export const countMatches = (filters: AuditFilters) =>
   keptTotal("audit_search_count", filters, countOnce(narrowed(filters), filters))
 
+/** A row, and how many rows are wanted that come after it. */
+export interface Before {
+  readonly beforeTime: number
+  readonly beforeId: number
+  readonly limit: number
+}
+
 /** Matching rows, newest first, after a given one. */
-export const behind = (
-  filters: AuditFilters,
-  before: { readonly beforeTime: number; readonly beforeId: number; readonly limit: number }
-) => all(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
+export const behind = (filters: AuditFilters, before: Before) =>
+  all(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
 
-/** Rows of one request whose ids are above `above` and at most `upTo`, newest first. */
-export const ofRequest = (requestId: string, above: number, upTo: number) =>
-  all(stretchStatement, { requestId, above, upTo })
-
-/** The smallest and the largest id. Absent while the trail is empty. */
-export const ends = Effect.map(
-  Effect.suspend(() => first(endsStatement, {})),
-  (row) => row?.first === undefined || row.last === undefined ? undefined : { first: row.first, last: row.last }
-)
+/** Rows of one request, newest first, after a given one. */
+export const ofRequest = (requestId: string, before: Before) => all(ofRequestStatement, { requestId, ...before })

@@ -8,7 +8,7 @@ import { accountFilters, auditFilters, orderFilters } from "../../src/operations
 import * as expiring from "../../src/operations/order/Expiring.ts"
 import * as orders from "../../src/operations/order/OrderRecords.ts"
 import { databases } from "../support/Databases.ts"
-import { callerAt, column, configOf, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { callerAt, configOf, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, useOwnCa } from "../support/Issued.ts"
 import { orders as populatedOrders, populate } from "../support/Populated.ts"
 import { useWorld } from "../support/UseWorld.ts"
@@ -161,16 +161,21 @@ describe.each(databases)("exports on $name", (backend) => {
   test("of a request have every row of it, or are refused where the search for it ends early", () =>
     Effect.gen(function*() {
       yield* peopled
-      const [id] = yield* column("SELECT max(id) FROM audit_log")
-      const overriding = backend.dialect === "sqlite" ? "" : "OVERRIDING SYSTEM VALUE"
+      const isSqlite = backend.dialect === "sqlite"
+      const numbers = isSqlite ? "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) " : ""
       yield* sql(
-        `INSERT INTO audit_log (id, created_at, event, outcome, actor_kind, request_id) ${overriding}
-         VALUES (${Number(id) + 2_000_000}, 1, 'eab_created', 'success', 'cli', 'request-1')`
+        `INSERT INTO audit_log (id, created_at, event, outcome, actor_kind, request_id)
+         ${
+          isSqlite ? "" : "OVERRIDING SYSTEM VALUE"
+        } ${numbers}SELECT 1000 + i, i / 7, 'eab_created', 'success', 'cli', 'request-1'
+         FROM ${isSqlite ? "n" : "generate_series(1, 9999) AS n(i)"}`
       )
       const filters = yield* auditFilters({ requestId: "request-1" })
-      assert.lengthOf(yield* itemsOf(files.auditFile(filters, json)), 2)
-      const refusal = yield* Effect.flip(files.auditFile(filters, { ...json, most: 10 }))
+      assert.lengthOf(yield* itemsOf(files.auditFile(filters, json)), 10_000)
+      const refusal = yield* Effect.flip(files.auditFile(filters, { ...json, most: files.mostOverApi }))
       assert.strictEqual(refusal._tag, "BadRequest")
+      const narrowed = yield* auditFilters({ requestId: "request-1", outcome: "failure" })
+      assert.lengthOf(yield* itemsOf(files.auditFile(narrowed, json)), 0)
     }))
 
   test("do not repeat or leave out rows that were made in the same second", () =>

@@ -28,7 +28,7 @@ const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled
 /** Columns whose one value few rows have. */
 const narrow = new Set(
   `id rowid order_id authz_id kid eab_kid value token owner serial cert_serial pubkey cert_pubkey name dedup_key
-   upstream_order_url replaces version key token_hash user_id`.split(/\s+/)
+   upstream_order_url replaces version key token_hash user_id request_id`.split(/\s+/)
 )
 
 /** Tables that stay small: a row for each process, CA, profile, migration or operator. */
@@ -102,7 +102,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "beside the service",
     names:
-      /^((order|account)_search(_count|_behind)?|audit_(search(_count|_behind)?|request_stretch|ends|trend)|job_page|job_count|upstream_order_(page|count)|eab_(list|count|behind)|nonce_count|revocation_count|queue_\w+)$/
+      /^((order|account)_search(_count|_behind)?|audit_(search(_count|_behind)?|trend)|job_page|job_count|upstream_order_(page|count)|eab_(list|count|behind)|nonce_count|revocation_count|queue_\w+)$/
   },
   {
     bound: "sessions and tokens of operators, of whom there are few, for a command or an admin",
@@ -243,7 +243,8 @@ describe.each(databases)("every plan on $name", (backend) => {
       if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off")
       for (
         const [name, conditions, index] of [
-          ["account_live_certificates", /./, "orders_account_live"]
+          ["account_live_certificates", /./, "orders_account_live"],
+          ["audit_of_request", /./, "audit_log_request_id"]
         ] as const
       ) {
         const plans = yield* stepsOf(name, conditions)

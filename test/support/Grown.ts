@@ -125,8 +125,8 @@ export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*()
   yield* fill("login_attempts", "key, window_started_at, attempts", `'address-' || i, ${until} - i / 100, 5`)
   yield* fill(
     "audit_log",
-    "created_at, event, outcome, actor_kind, account_id, order_id, cert_serial",
-    `${at}, CASE WHEN i % 100 = 2 THEN 'certificate_issue_failed' ELSE 'certificate_issued' END, 'success', 'acme', 'x', 'order-' || i, 'a' || i`
+    "created_at, event, outcome, actor_kind, account_id, order_id, cert_serial, request_id",
+    `${at}, CASE WHEN i % 100 = 2 THEN 'certificate_issue_failed' ELSE 'certificate_issued' END, 'success', 'acme', 'x', 'order-' || i, 'a' || i, 'request-' || i`
   )
   yield* sql(dialect === "sqlite" ? "ANALYZE" : "VACUUM ANALYZE")
 })
