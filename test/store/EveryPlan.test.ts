@@ -244,7 +244,9 @@ describe.each(databases)("every plan on $name", (backend) => {
       for (
         const [name, conditions, index] of [
           ["account_live_certificates", /./, "orders_account_live"],
-          ["audit_of_request", /./, "audit_log_request_id"]
+          ["audit_of_request", /./, "audit_log_request_id"],
+          ["job_page", / WHERE j\.dedup_key IN /, "jobs_dedup_key"],
+          ["job_count", / WHERE j\.dedup_key IN /, "jobs_dedup_key"]
         ] as const
       ) {
         const plans = yield* stepsOf(name, conditions)
