@@ -38,7 +38,7 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
- * SQLite and on PostgreSQL; names are answered by BIND. After them, the recipes for forwarders, the reverse proxies, mail
+ * SQLite and on PostgreSQL; names are answered by BIND. Beside them, the recipes for forwarders, the reverse proxies, mail
  * to Exim, the units for systemd and the API of operators by its document. Everything happens on loopback. Words choose by
  * a part of the name; `--help` has the rest.
  */
@@ -189,20 +189,23 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     const nameServer = await startNameServer()
     try {
       const runs = chosen.flatMap((client) => databases.map((database) => ({ client, database })))
-      const driven = (await inParallel(runs, width, async ({ client, database }) => {
-        const url = database === "SQLite" ? undefined : await cluster.createDatabase()
-        return drive(client, database, url, nameServer, client !== uacme || trusts)
-      })).flat()
-      const outcomes = [
-        ...driven,
-        ...await playForwarders(say, isChosen),
-        ...await playProxies(say, isChosen),
-        ...isChosen("zone updates") ? await playZoneUpdates(nameServer) : [],
-        ...isChosen("relay") ? await playRelays(nameServer, () => cluster.createDatabase(), say) : [],
-        ...isChosen("mail") ? await playMail(nameServer, () => cluster.createDatabase(), say) : [],
-        ...isChosen("systemd") ? await playUnits(say) : [],
-        ...isChosen("openapi") ? await playOpenApi(() => cluster.createDatabase(), say) : []
+      const plays: ReadonlyArray<() => Promise<ReadonlyArray<Outcome>>> = [
+        () => playForwarders(say, isChosen),
+        () => playProxies(say, isChosen),
+        ...isChosen("zone updates") ? [() => playZoneUpdates(nameServer)] : [],
+        ...isChosen("relay") ? [() => playRelays(nameServer, () => cluster.createDatabase(), say)] : [],
+        ...isChosen("mail") ? [() => playMail(nameServer, () => cluster.createDatabase(), say)] : [],
+        ...isChosen("systemd") ? [() => playUnits(say)] : [],
+        ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
       ]
+      const [driven, played] = await Promise.all([
+        inParallel(runs, width, async ({ client, database }) => {
+          const url = database === "SQLite" ? undefined : await cluster.createDatabase()
+          return drive(client, database, url, nameServer, client !== uacme || trusts)
+        }),
+        inParallel(plays, 1, (play) => play())
+      ])
+      const outcomes = [...driven, ...played].flat()
       const failed = outcomes.filter(({ error }) => error !== undefined).length
       const versions = [await versionsOf(commands), ...checkouts].join("\n")
       say(`\n${versions}\n\n${tableOf(outcomes, databases)}`)
