@@ -59,6 +59,7 @@ const withClocks = async (run: (clocks: Clocks) => Promise<Outcome>): Promise<Ou
 export const clockJumps: Fault = {
   name: "clock a day ahead and back",
   databases: ["SQLite", "PostgreSQL"],
+  isTimed: true,
   rounds: 2,
   run: (means) =>
     withClocks(async (clocks) =>
@@ -81,6 +82,7 @@ export const clockJumps: Fault = {
 export const clocksApart: Fault = {
   name: "clocks of two hosts 40 s apart",
   databases: ["PostgreSQL"],
+  isTimed: true,
   rounds: 1,
   run: (means) =>
     withClocks(

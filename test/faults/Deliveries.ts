@@ -55,6 +55,7 @@ async (means: Means) => {
 export const receiversAway: Fault = {
   name: "receivers of notifications away",
   databases: ["SQLite", "PostgreSQL"],
+  isTimed: true,
   rounds: absences.length,
   run: telling(0, async ({ load, means: { clients, rounds }, measured }, receivers) => {
     const [beside, without]: [Array<number>, Array<number>] = [[], []]

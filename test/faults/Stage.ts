@@ -36,6 +36,8 @@ export interface Fault {
   readonly rounds: number
   /** Whether the count is the size of one injection, such as the connections of a flood. */
   readonly isSize?: true
+  /** Whether it holds one time against another: it runs when nothing else does. */
+  readonly isTimed?: true
   /** Fails if the service differs from its documentation, apart from losses and duplicates. */
   readonly run: (means: Means) => Promise<Outcome>
 }

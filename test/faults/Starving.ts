@@ -92,6 +92,7 @@ const starved = (
 ): Fault => ({
   name: `starved by ${name}`,
   databases,
+  isTimed: true,
   rounds: 15,
   run: async (means) => under(means, { ...await siteOn(means), ...await more(means) }, compare(attack))
 })

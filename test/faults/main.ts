@@ -16,8 +16,8 @@ import { hasPassed, tableOf } from "./Table.ts"
  * everything the clients were answered is looked up. See docs/faults.md.
  */
 
-/** So many run at a time: most of their time is waiting. */
-const width = 2
+/** So many run at a time: most of their time is waiting, for what times out or comes round. */
+const width = 3
 
 const say = (text: string): void => {
   process.stderr.write(`${text}\n`)
@@ -63,7 +63,13 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   let shared: Promise<PostgresCluster> | undefined
   const cluster = () => (shared ??= startPostgres())
   try {
-    const rows = await inParallel(runs, width, ({ database, fault }) => play(fault, database, options, cluster))
+    const playAll = (isTimed: boolean, atOnce: number) =>
+      inParallel(
+        runs.filter(({ fault }) => (fault.isTimed ?? false) === isTimed),
+        atOnce,
+        ({ database, fault }) => play(fault, database, options, cluster)
+      )
+    const rows = [...await playAll(false, width), ...await playAll(true, 1)]
     const passed = rows.filter(hasPassed).length
     const failed = rows.filter((row) => row.notRun === undefined && !hasPassed(row)).length
     const text = options.json
