@@ -6,6 +6,7 @@ import * as crl from "../../../src/operations/crl/Crl.ts"
 import * as crls from "../../../src/operations/crl/CrlRecords.ts"
 import * as orders from "../../../src/operations/order/OrderRecords.ts"
 import { Signers } from "../../../src/services/signing/Signer.ts"
+import { asleep, wakened } from "../../support/Asleep.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useOwnCa, work } from "../../support/Issued.ts"
@@ -78,11 +79,11 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       yield* sql("UPDATE jobs SET status = 'done' WHERE status = 'running'")
       if (outcome._tag === "Done") yield* outcome.ifJoined ?? Effect.void
       const waiting = yield* Effect.fork(settledJob(joined, 30_000))
+      yield* asleep
       yield* TestClock.adjust("1 second")
       assert.isTrue((yield* Fiber.poll(waiting))._tag === "None")
       yield* work("local_ca_crl_regenerate")
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual((yield* Fiber.join(waiting))?.status, "done")
+      assert.strictEqual((yield* wakened(waiting))?.status, "done")
       assert.deepStrictEqual(
         (yield* crls.list(["default"])).map(({ entries, unlisted }) => [entries, unlisted]),
         [[2, 0]]
