@@ -2,6 +2,7 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import { Effect, Layer } from "effect"
 import { run } from "../../src/app/Cli.ts"
 import { Host } from "../../src/app/Host.ts"
+import { afterFile } from "./Cleanup.ts"
 import { isFull } from "./Full.ts"
 import { patienceMs } from "./Patience.ts"
 import { hostOf } from "./RunCommand.ts"
@@ -36,11 +37,24 @@ const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptio
   }
 }
 
+/** The commands that a process has run in this test file, with the kind of their database. */
+const seen = new Set<string>()
+
+/** Whether no process has run this command in this file yet: the first words name it, up to an option or an id. */
+const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): boolean => {
+  const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
+  const scheme = (env["ACME_SVC_DATABASE__URL"] ?? "").split(":", 1)[0]
+  const key = [scheme, ...end < 0 ? words : words.slice(0, end)].join(" ")
+  // Files share this process, and with it this module.
+  if (seen.size === 0) afterFile(() => seen.clear())
+  const before = seen.size
+  return before < seen.add(key).size
+}
+
 /**
  * Runs one command of the service to its end, beside servers that are processes. It runs in the test's process, because
- * starting one costs a hundred times what most commands do. In full it is a process of the built program, as
- * {@link runToEnd} has it in every run.
+ * starting one costs a hundred times what most commands do. In full, each command is a process of the built program the
+ * first time that a file runs it on a database, as {@link runToEnd} has it every time.
  */
-export const commandLine: (words: ReadonlyArray<string>, options?: ProcessOptions) => Promise<Said> = isFull
-  ? runToEnd
-  : (words, options = {}) => inThisProcess(words, options)
+export const commandLine = (words: ReadonlyArray<string>, options: ProcessOptions = {}): Promise<Said> =>
+  isFull && isFirst(words, options) ? runToEnd(words, options) : inThisProcess(words, options)
