@@ -6,11 +6,10 @@ import { join, resolve } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { Client } from "pg"
 import { assert, beforeAll, describe, it } from "vitest"
-import { openssl } from "../pki/Pki.ts"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
-import { leafOf } from "../support/Openssl.ts"
+import { leafOf, renewalIdOf } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import { runtime, runToEnd, startServer } from "../support/Server.ts"
 
@@ -82,16 +81,9 @@ describe("transfer", () => {
     const { directory: { revokeCert = "" } } = client
     const revoked = await client.post(revokeCert, { certificate: base64url.encode(leafOf(first.chain).raw), reason: 4 })
     assert.strictEqual(revoked.status, 200, revoked.text)
-    const identifier = openssl(["x509", "-noout", "-ext", "authorityKeyIdentifier"], Buffer.from(second.chain))
-      .toString().split("\n").map((line) => line.trim().replace(/^keyid:/, "")).find((line) =>
-        /^[0-9A-F:]{59}$/.test(line)
-      )
-    const octets = Buffer.from(leafOf(second.chain).serialNumber, "hex")
-    const serial = (octets[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.alloc(1), octets]) : octets
-    const replaces = [Buffer.from(identifier?.replaceAll(":", "") ?? "", "hex"), serial].map((part) =>
-      base64url.encode(part)
-    )
-    const renewed = await client.issue(["two.example"], new Map(), { more: { replaces: replaces.join(".") } })
+    const renewed = await client.issue(["two.example"], new Map(), {
+      more: { replaces: renewalIdOf(second.chain) }
+    })
     assert.notStrictEqual(leafOf(renewed.chain).serialNumber, leafOf(second.chain).serialNumber)
     const list = await fetch(moved.directoryUrl.replace(/directory$/, "crl"))
     assert.strictEqual(list.status, 200)

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises"
 import { AcmeSession, makeAcmeKey, problemType, UnexpectedAnswer } from "../support/AcmeSession.ts"
 import { makeCsr } from "../support/Csr.ts"
 import type { HttpAnswer, HttpClient } from "../support/Http.ts"
@@ -18,6 +19,10 @@ export interface LoadOptions {
   readonly clients: number
   /** The port they use in place of the service's own. */
   readonly port?: number
+  /** How long they repeat a request that fails; {@link patienceMs} when not given. */
+  readonly triesForMs?: number
+  /** How long a client rests before each order; not at all when not given. */
+  readonly restMs?: number
 }
 
 /** Honest clients at work: every request is repeated until it is answered, and that answer is trusted. */
@@ -82,6 +87,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
 
   const issue = async (account: AccountEntry, name: string): Promise<OrderEntry> => {
     const { session } = account
+    await delay(options.restMs ?? 0)
     const begun = performance.now()
     const placed = await session.newOrder([name])
     const entry = ledger.order(placed.url, name, account)
@@ -146,7 +152,11 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     ledger.note(account, { isDeactivated: true, isHearsay: account.isHearsay || isHearsay })
   }
 
-  const first = await AcmeSession.open(directoryUrl, { http, patienceMs, pollMs: 100 })
+  const first = await AcmeSession.open(directoryUrl, {
+    http,
+    patienceMs: options.triesForMs ?? patienceMs,
+    pollMs: 100
+  })
   const work = async (index: number): Promise<void> => {
     for (let round = 0; !stopping.signal.aborted; round++) {
       const session = await first.another()

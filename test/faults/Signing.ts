@@ -11,13 +11,14 @@ import type { Site } from "./Site.ts"
 import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
+/** The recipe of a program that signs. */
+export const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
 /** How long it may take until another worker continues the order of a dead worker. */
 const promisedSeconds = 20
 
 /** An order of a profile that validates nothing, up to its finalize. */
-const finalized = async (acme: Server, profile: string, name: string) => {
+export const finalized = async (acme: Server, profile: string, name: string) => {
   const session = await AcmeSession.open(acme.profileUrl(profile), { patienceMs })
   await session.register()
   const { body, url } = await session.newOrder([name])
@@ -28,7 +29,8 @@ const finalized = async (acme: Server, profile: string, name: string) => {
   return { session, url, id: url.slice(url.lastIndexOf("/") + 1) }
 }
 
-const holderOf = async ({ databaseUrl, workers }: Site, orderId: string): Promise<Server> => {
+/** The worker that signs this order. */
+export const holderOf = async ({ databaseUrl, workers }: Site, orderId: string): Promise<Server> => {
   const [row] = await sqlAt(
     databaseUrl,
     `SELECT lease_owner FROM jobs WHERE status = 'running' AND dedup_key = '${orderId}'`

@@ -25,6 +25,8 @@ export interface SiteOptions {
   /** The text of `config.toml`; the file that is there when `null`. */
   readonly config?: string | null
   readonly web?: Http01ResponderOptions
+  /** The folder of the build its processes begin with; that of the sources when not given. */
+  readonly build?: string
   /** What is done to the database before the service starts. */
   readonly prepare?: (databaseUrl: string, directory: string) => Promise<void>
 }
@@ -40,6 +42,8 @@ export interface Site {
   /** Those that run jobs; the one that serves, when there is but one process. */
   readonly workers: ReadonlyArray<Server>
   readonly processes: ReadonlyArray<Server>
+  /** Starts one more process, which serves at the address of {@link acme}. */
+  readonly beside: (options: ServerOptions) => Promise<Server>
   /** Ends the processes; databases and files stay until {@link dispose}. */
   readonly stop: () => Promise<void>
   readonly dispose: () => Promise<void>
@@ -76,16 +80,18 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
       env: { ...world.env, ...haste, ...options.env, ...options.envOf?.(index) },
       ...options.config === undefined ? {} : { config: options.config },
       ...options.tls === undefined ? {} : { tls: options.tls },
+      ...options.build === undefined ? {} : { build: options.build },
       ...more
     })
     processes.push(server)
     return server
   }
+  const besideOf = ({ directory: home, port }: Server) => (more: ServerOptions) => start(home, 0, { ...more, port })
   try {
     await options.prepare?.(databaseUrl, directory)
     if (options.workers === undefined) {
       const acme = await start(directory, 0)
-      return { world, databaseUrl, begun, acme, workers: [acme], processes, stop, dispose }
+      return { world, databaseUrl, begun, acme, workers: [acme], processes, beside: besideOf(acme), stop, dispose }
     }
     const workers: Array<Server> = []
     for (let index = 0; index < options.workers; index++) {
@@ -95,7 +101,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     mkdirSync(front)
     copyFileSync(join(directory, "ca.pem"), join(front, "ca.pem"))
     const acme = await start(front, 0, { flags: ["--role", "acme"] })
-    return { world, databaseUrl, begun, acme, workers, processes, stop, dispose }
+    return { world, databaseUrl, begun, acme, workers, processes, beside: besideOf(acme), stop, dispose }
   } catch (error) {
     await dispose()
     throw error

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import type { Findings } from "./Auditor.ts"
 import { audit } from "./Auditor.ts"
-import type { Load } from "./Load.ts"
+import type { Load, LoadOptions } from "./Load.ts"
 import { startLoad } from "./Load.ts"
 import type { DatabaseName, Site, SiteOptions } from "./Site.ts"
 import { startSite } from "./Site.ts"
@@ -72,6 +72,8 @@ export const under = async (
   options: SiteOptions & {
     /** Honest clients go through this port, which stands for the service's own. */
     readonly front?: (port: number) => Promise<number>
+    /** How long honest clients repeat a request that fails, and rest before each order. */
+    readonly manners?: Pick<LoadOptions, "triesForMs" | "restMs">
     /** Looks for further losses and duplicates, when the queue is quiet. */
     readonly afterwards?: (site: Site) => Promise<Findings>
   },
@@ -86,7 +88,8 @@ export const under = async (
       directoryUrl,
       responder,
       clients: means.clients,
-      ...front === undefined ? {} : { port: front }
+      ...front === undefined ? {} : { port: front },
+      ...options.manners
     })
     try {
       const figures: Array<string> = []

@@ -13,6 +13,7 @@ import { slowBodies, slowHandshakes, slowHeads } from "./SlowLoris.ts"
 import type { Fault } from "./Stage.ts"
 import { starving } from "./Starving.ts"
 import { stopWorker } from "./Stop.ts"
+import { upgradedApart, upgradedWhole } from "./Upgrade.ts"
 
 /** Every fault. */
 export const faults: ReadonlyArray<Fault> = [
@@ -40,5 +41,7 @@ export const faults: ReadonlyArray<Fault> = [
   idleConnections,
   nonceFlood,
   longQueue,
+  upgradedApart,
+  upgradedWhole,
   ...starving
 ]

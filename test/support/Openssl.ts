@@ -48,6 +48,17 @@ export const verifyChain = async (pem: string, caFile: string, host: string, crl
   }
 }
 
+/** The name of a certificate in renewal information (RFC 9773 section 4.1), read by openssl. */
+export const renewalIdOf = (pem: string): string => {
+  const said = execFileSync("openssl", ["x509", "-noout", "-serial", "-ext", "authorityKeyIdentifier"], { input: pem })
+    .toString()
+  const [, keyId = ""] = /^ *(?:keyid:)?((?:[0-9A-F]{2}:){19}[0-9A-F]{2})$/m.exec(said) ?? []
+  const [, serial = ""] = /^serial=([0-9A-F]+)$/m.exec(said) ?? []
+  // A number of which the first bit is set has an octet of zeros before it.
+  const octets = Buffer.from(/^[89A-F]/.test(serial) ? `00${serial}` : serial, "hex")
+  return `${Buffer.from(keyId.replaceAll(":", ""), "hex").toString("base64url")}.${octets.toString("base64url")}`
+}
+
 /** Writes a self-signed CA made by openssl: a pair the service did not generate. */
 export const makeCa = (certPath: string, keyPath: string, commonName: string): void => {
   const extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]

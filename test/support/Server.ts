@@ -9,7 +9,8 @@ import { patienceMs } from "./Patience.ts"
 import { freePort } from "./Ports.ts"
 import { watch } from "./Watchdog.ts"
 
-const repository = resolve(import.meta.dirname, "../..")
+/** The folder of this build. */
+export const thisBuild = resolve(import.meta.dirname, "../..")
 
 /** The runtime the service is run on: the tests' own, or the one that `ACME_TEST_NODE` names. */
 export const runtime = process.env["ACME_TEST_NODE"] ?? process.execPath
@@ -36,6 +37,8 @@ export interface ProcessOptions {
   readonly directory?: string
   /** `dist` runs the built `dist/main.js`, `source` runs `src/main.ts` with its types stripped. */
   readonly from?: "dist" | "source"
+  /** The folder of the build that is run; {@link thisBuild} when not given. */
+  readonly build?: string
   /** Words of the command line after `serve`. */
   readonly flags?: ReadonlyArray<string>
 }
@@ -109,7 +112,7 @@ class Run {
   private readonly waiters = new Set<Waiter>()
 
   constructor(directory: string, words: ReadonlyArray<string>, options: ProcessOptions) {
-    const entry = join(repository, options.from === "source" ? "src/main.ts" : "dist/main.js")
+    const entry = join(options.build ?? thisBuild, options.from === "source" ? "src/main.ts" : "dist/main.js")
     const env: NodeJS.ProcessEnv = {
       PATH: process.env["PATH"],
       HOME: directory,
@@ -257,8 +260,8 @@ export interface Server {
   readonly stop: (signal?: NodeJS.Signals) => Promise<Exit>
   /** SIGKILL, and waits for the process to be gone. */
   readonly kill9: () => Promise<Exit>
-  /** Stops what runs, then starts again in the same directory on the same port. */
-  readonly restart: () => Promise<void>
+  /** Stops what runs, then starts again in the same directory on the same port: the build in this folder, if one is given. */
+  readonly restart: (build?: string) => Promise<void>
   /** Stops the process and removes its temporary directory. */
   readonly dispose: () => Promise<void>
 }
@@ -282,8 +285,9 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
   const earlier: Array<LogRecord> = []
   let run: Run
 
+  let build = options.build ?? thisBuild
   const start = async () => {
-    run = new Run(directory, ["serve", ...options.flags ?? []], full)
+    run = new Run(directory, ["serve", ...options.flags ?? []], { ...full, build })
     const { startedBy = "server_listening" } = options
     await run.waitFor(({ record }) => record?.fields["event"] === startedBy, startedBy, patienceMs)
   }
@@ -328,8 +332,9 @@ export const startServer = async (options: ServerOptions = {}): Promise<Server> 
     signal: (signal) => run.signal(signal),
     stop,
     kill9: () => stop("SIGKILL"),
-    restart: async () => {
+    restart: async (next = build) => {
       await stop()
+      build = next
       earlier.push(...run.records)
       await start()
     },

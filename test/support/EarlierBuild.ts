@@ -1,0 +1,65 @@
+import { execFile } from "node:child_process"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { thisBuild } from "./Server.ts"
+
+const run = promisify(execFile)
+
+/** There is no earlier build here, for the reason given. */
+export class NoEarlierBuild extends Error {}
+
+/** The build of an earlier commit. */
+export interface EarlierBuild {
+  readonly folder: string
+  readonly commit: string
+  /** The migrations it does not know yet, in order. */
+  readonly lacks: ReadonlyArray<string>
+}
+
+const migrationsOf = (folder: string): ReadonlyArray<string> =>
+  readdirSync(join(folder, "migrations", "sqlite")).map((file) => file.replace(/\.sql$/, "")).sort()
+
+const git = async (...words: ReadonlyArray<string>): Promise<string> =>
+  (await run("git", ["-C", thisBuild, ...words])).stdout.trim()
+
+/** The commit before the one that brought a migration. */
+const commitBefore = async (migration: string): Promise<string> => {
+  const path = `migrations/sqlite/${migration}.sql`
+  const bringing = await git("log", "--diff-filter=A", "--format=%H", "--", path).catch(() => "")
+  const [commit] = bringing.split("\n").filter((line) => line !== "")
+  if (commit === undefined) throw new NoEarlierBuild(`the history of this clone does not say when ${path} came`)
+  return git("rev-parse", "--verify", "--quiet", `${commit}^`).catch(() => {
+    throw new NoEarlierBuild(`this clone has no history before ${commit.slice(0, 7)}; git fetch --unshallow gets it`)
+  })
+}
+
+const packagesOf = (folder: string): string => {
+  const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    readonly dependencies: unknown
+  }
+  return JSON.stringify(dependencies)
+}
+
+/**
+ * Builds, in a temporary folder, the last commit that lacks two migrations of this one, on the packages that are installed here.
+ * The folder goes with this process.
+ */
+export const buildEarlier = async (): Promise<EarlierBuild> => {
+  const commit = await commitBefore(migrationsOf(thisBuild).at(-2) ?? "")
+  const folder = mkdtempSync(join(tmpdir(), "acme-earlier-"))
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
+  const archive = join(folder, "sources.tar")
+  await git("archive", "--output", archive, commit)
+  const sources = join(folder, "sources")
+  mkdirSync(sources)
+  await run("tar", ["--extract", "--file", archive, "--directory", sources])
+  if (packagesOf(sources) !== packagesOf(thisBuild)) {
+    throw new NoEarlierBuild(`${commit.slice(0, 7)} needs other packages than those that are installed`)
+  }
+  symlinkSync(join(thisBuild, "node_modules"), join(sources, "node_modules"))
+  await run("npm", ["run", "--silent", "build"], { cwd: sources })
+  const known = new Set(migrationsOf(sources))
+  return { folder: sources, commit, lacks: migrationsOf(thisBuild).filter((name) => !known.has(name)) }
+}
