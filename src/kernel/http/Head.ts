@@ -27,6 +27,28 @@ export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolea
 /** An IPv4 peer of a dual-stack socket reads `::ffff:192.0.2.1`. */
 export const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
 
+/**
+ * Headers that have one value. Of a second line, Node.js would drop some and join others to the first. But what stands
+ * in front of this service may have judged the second one.
+ */
+const single: ReadonlySet<string> = new Set([
+  "authorization",
+  "content-type",
+  "origin",
+  "sec-fetch-site",
+  "x-csrf-token"
+])
+
+/** The headers of a message. A header that has one value and was sent more than once reads as a list of its lines. */
+const headersOf = (message: IncomingMessage): Request["headers"] => {
+  const { headers, rawHeaders } = message
+  const names = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase())
+  const repeated = names.filter((name, at) => single.has(name) && names.indexOf(name) < at)
+  return repeated.length === 0
+    ? headers
+    : { ...headers, ...Object.fromEntries(repeated.map((name) => [name, message.headersDistinct[name]])) }
+}
+
 /** The facts of a request head. */
 export const readHead = (
   message: IncomingMessage,
@@ -42,7 +64,7 @@ export const readHead = (
       method: message.method ?? "",
       target,
       path: query < 0 ? target : target.slice(0, query),
-      headers: message.headers,
+      headers: headersOf(message),
       clientIp: unmapped(message.socket.remoteAddress ?? ""),
       userAgent: message.headers["user-agent"]?.slice(0, 256),
       body

@@ -444,6 +444,26 @@ describe("the answer", () => {
       assert.strictEqual(request?.userAgent, "u".repeat(256))
     }))
 
+  test("the app is given every line of a header that has one value, where it was sent more than once", () =>
+    Effect.gen(function*() {
+      const seen: Array<Request["headers"]> = []
+      const { port } = yield* serving(appOf(({ headers }) => {
+        seen.push(headers)
+        return Effect.succeed({ status: 200, headers: {} })
+      }))
+      const names = ["authorization", "content-type", "origin", "sec-fetch-site", "x-csrf-token"]
+      const lines = (value: string) => names.map((name) => `${name.toUpperCase()}: ${value}\r\n`).join("")
+      const list = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-For: 192.0.2.8\r\n"
+      yield* exchange(port, get("/", `${lines("one")}${lines("two")}${list}${once}`))
+      yield* exchange(port, get("/", `${lines("one")}${once}`))
+      const [twice, single] = seen
+      for (const name of names) {
+        assert.deepStrictEqual(twice?.[name], ["one", "two"], name)
+        assert.strictEqual(single?.[name], "one", name)
+      }
+      assert.strictEqual(twice?.["x-forwarded-for"], "192.0.2.7, 192.0.2.8")
+    }))
+
   test("when the deadline has passed is the late one; the handler is interrupted", () =>
     Effect.gen(function*() {
       const { app, begun, ended } = yield* held
