@@ -37,16 +37,12 @@ const insertStatement = statement({
     expiresAt: int
   },
   row: { id: token.id },
-  sql: ({ dialect }) => {
-    const typed = (name: string, type: string) => dialect === "postgres" ? `:${name}::${type}` : `:${name}`
-    return `INSERT INTO api_tokens (id, user_id, name, role, token_hash, allowed_addresses, created_at, expires_at)
-     SELECT ${typed("id", "uuid")}, ${typed("userId", "uuid")}, ${typed("name", "text")}, ${typed("role", "text")},
-       ${typed("tokenHash", "text")}, ${typed("allowedAddresses", "text")}, ${typed("now", "bigint")},
-       ${typed("expiresAt", "bigint")}
+  sql: () =>
+    `INSERT INTO api_tokens (id, user_id, name, role, token_hash, allowed_addresses, created_at, expires_at)
+     SELECT :id, :userId, :name, :role, :tokenHash, :allowedAddresses, :now, :expiresAt
      WHERE NOT EXISTS (SELECT 1 FROM api_tokens
        WHERE user_id = :userId AND name = :name AND revoked_at IS NULL AND expires_at > :now)
      RETURNING id AS "id"`
-  }
 })
 
 const byHashStatement = statement({

@@ -9,7 +9,7 @@ const unusedStatement = statement({
   row: { id: uuid(), codeHash: text() },
   sql: () =>
     `SELECT id AS "id", code_hash AS "codeHash" FROM admin_recovery_codes
-     WHERE user_id = :userId AND used_at IS NULL ORDER BY id`
+     WHERE user_id = :userId AND used_at IS NULL`
 })
 
 const consumeStatement = statement({
@@ -24,19 +24,17 @@ const consumeStatement = statement({
 const deleteStatement = statement({
   name: "recovery_code_delete",
   params: { userId: uuid() },
-  row: { id: uuid() },
-  sql: () => `DELETE FROM admin_recovery_codes WHERE user_id = :userId RETURNING id AS "id"`
+  row: {},
+  sql: () => `DELETE FROM admin_recovery_codes WHERE user_id = :userId`
 })
 
 const insertStatement = statement({
   name: "recovery_code_insert",
   params: { userId: uuid(), codes: rows, now: int },
   row: {},
-  sql: ({ at, dialect, each }) =>
+  sql: ({ at, each }) =>
     `INSERT INTO admin_recovery_codes (id, user_id, code_hash, created_at)
-     SELECT ${at(0, "uuid")}, ${dialect === "postgres" ? ":userId::uuid" : ":userId"}, ${at(1, "text")}, ${
-      dialect === "postgres" ? ":now::bigint" : ":now"
-    } FROM ${each(":codes")}`
+     SELECT ${at(0, "uuid")}, :userId, ${at(1, "text")}, :now FROM ${each(":codes")}`
 })
 
 /** The hashes of an operator's unused codes. */

@@ -135,9 +135,8 @@ const verifiedStatement = statement({
 const passwordStatement = statement({
   name: "user_set_password",
   params: { id: uuid(), passwordHash: text(), now: int },
-  row: { id: uuid() },
-  sql: () =>
-    `UPDATE admin_users SET password_hash = :passwordHash, updated_at = :now WHERE id = :id RETURNING id AS "id"`
+  row: {},
+  sql: () => `UPDATE admin_users SET password_hash = :passwordHash, updated_at = :now WHERE id = :id`
 })
 
 const statusStatement = statement({
@@ -152,8 +151,8 @@ const statusStatement = statement({
 const roleStatement = statement({
   name: "user_set_role",
   params: { id: uuid(), role: text<OperatorRole>(), now: int },
-  row: { id: uuid() },
-  sql: () => `UPDATE admin_users SET role = :role, updated_at = :now WHERE id = :id RETURNING id AS "id"`
+  row: {},
+  sql: () => `UPDATE admin_users SET role = :role, updated_at = :now WHERE id = :id`
 })
 
 const contactStatement = statement({
@@ -168,8 +167,8 @@ const contactStatement = statement({
 const deleteStatement = statement({
   name: "user_delete",
   params: { id: uuid() },
-  row: { id: uuid() },
-  sql: () => `DELETE FROM admin_users WHERE id = :id RETURNING id AS "id"`
+  row: {},
+  sql: () => `DELETE FROM admin_users WHERE id = :id`
 })
 
 /** An operator with the columns that are used to sign in. It is never shown. Times are epoch seconds. */
@@ -245,4 +244,4 @@ export const setContact = (id: string, contact: string | undefined, now: number)
   first(contactStatement, { id, contact, now })
 
 /** Deletes an operator with all their sessions, codes and tokens. */
-export const remove = (id: string) => first(deleteStatement, { id })
+export const remove = (id: string) => run(deleteStatement, { id })
