@@ -8,6 +8,7 @@ import * as sessions from "../../../src/store/operators/Sessions.ts"
 import * as users from "../../../src/store/operators/Users.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, sql } from "../../support/Graph.ts"
+import { ann, ben, idOf, is, other, person, secret, session, token } from "../../support/OperatorRows.ts"
 import { useStore } from "../../support/UseTests.ts"
 
 /*
@@ -15,29 +16,8 @@ import { useStore } from "../../support/UseTests.ts"
  * and does not.
  */
 
-const idOf = (number: number): string => `01890a5d-ac96-774b-bcce-${String(number).padStart(12, "0")}`
-const [ann, ben] = [idOf(1), idOf(2)]
-const secret = Buffer.from("a secret of an authenticator")
-const other = Buffer.from("another secret of another one")
-
 describe.each(databases)("statements about operators on $name", (backend) => {
   const { test } = useStore(backend)
-
-  const person = (id: string, username: string) =>
-    users.insert({ id, username, passwordHash: "hash", role: "admin", contact: undefined, now: 1 })
-  const session = (tokenHash: string, state: sessions.SessionState, userId = ann) =>
-    sessions.insert({
-      tokenHash,
-      userId,
-      csrfToken: "c",
-      state,
-      now: 100,
-      expiresAt: 500,
-      ip: undefined,
-      userAgent: undefined
-    })
-  const token = { id: idOf(9), userId: ann, name: "t", role: "admin", tokenHash: "h", allowedAddresses: [] } as const
-  const is = (found: unknown): boolean => found !== undefined
 
   test("give an attempt back to its own window, and never more than there were", () =>
     Effect.gen(function*() {
@@ -52,6 +32,23 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       yield* attempts.giveBack(second)
       yield* attempts.giveBack(second)
       assert.deepStrictEqual(yield* column("SELECT attempts FROM login_attempts"), ["0"])
+    }))
+
+  test("count under one key alone, up to the most", () =>
+    Effect.gen(function*() {
+      const of = { key: "a", most: 2, windowSeconds: 100, now: 100 }
+      const first = yield* attempts.take(of)
+      const later = yield* attempts.take({ ...of, key: "b", now: 150 })
+      assert.isTrue(is(yield* attempts.take({ ...of, now: 150 })))
+      assert.isUndefined(yield* attempts.take({ ...of, now: 150 }))
+      const begins = yield* Effect.forEach(["a", "b", "c"], attempts.windowOf)
+      assert.deepStrictEqual(begins, [100, 150, undefined])
+      if (first === undefined || later === undefined) return assert.fail("nothing was counted")
+      yield* attempts.giveBack({ ...first, key: "b" })
+      yield* attempts.take({ ...of, key: "c", now: 150 })
+      yield* attempts.giveBack(later)
+      const left = column("SELECT key || attempts FROM login_attempts ORDER BY key")
+      assert.deepStrictEqual(yield* left, ["a2", "b0", "c1"])
     }))
 
   test("stamp the use of a token once, and of a session", () =>
@@ -72,6 +69,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
         false,
         true
       ])
+      assert.isFalse(is(yield* touch(100)), "of a clock that was as much ahead as a use lasts")
       assert.isTrue(is(yield* touch(99)), "of a clock that was ahead")
       yield* session("s", "active")
       yield* session("t", "active")
@@ -107,11 +105,17 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       const begin = { id: ann, pending: secret, inForce: undefined, now: 1 }
       assert.isFalse(is(yield* factors.pend({ ...begin, inForce: other })))
       assert.isTrue(is(yield* factors.pend(begin)))
-      const confirm = { ...begin, step: 7 }
+      const confirm = { ...begin, step: 7, now: 2 }
+      const rest = column(
+        "SELECT COALESCE(totp_last_step, 0) || ' ' || updated_at FROM admin_users WHERE username = 'ann'"
+      )
+      const pending = column("SELECT username FROM admin_users WHERE totp_pending_secret IS NOT NULL")
       assert.isFalse(is(yield* factors.confirm({ ...confirm, pending: other })))
       assert.isFalse(is(yield* factors.confirm({ ...confirm, inForce: other })))
       assert.isFalse(is(yield* factors.confirm({ ...confirm, id: ben })))
+      assert.deepStrictEqual([yield* rest, yield* pending], [["0 1"], ["ann"]])
       assert.isTrue(is(yield* factors.confirm(confirm)))
+      assert.deepStrictEqual([yield* rest, yield* pending], [["7 2"], []])
       assert.isFalse(is(yield* factors.pend(begin)), "there is one in force by now")
       const claim = { id: ann, secret, step: 8 }
       assert.isFalse(is(yield* factors.claim({ ...claim, step: 7 })))
@@ -119,11 +123,17 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isFalse(is(yield* factors.claim({ ...claim, id: ben })))
       assert.isTrue(is(yield* factors.claim(claim)))
       assert.isFalse(is(yield* factors.claim(claim)))
+      assert.isTrue(is(yield* factors.claim({ ...claim, step: 200 })))
+      assert.isFalse(is(yield* factors.claim({ ...claim, step: 80 })), "an hour ahead")
+      assert.isTrue(is(yield* factors.claim({ ...claim, step: 79 })), "more than an hour ahead")
+      assert.isTrue(is(yield* factors.pend({ ...begin, inForce: secret, pending: other, now: 3 })))
+      assert.deepStrictEqual([yield* rest, yield* pending], [["79 3"], ["ann"]])
       yield* users.setStatus(ann, "disabled", 2)
-      assert.isFalse(is(yield* factors.claim({ ...claim, step: 9 })))
+      assert.isFalse(is(yield* factors.claim({ ...claim, step: 90 })))
       assert.isFalse(is(yield* factors.pend({ ...begin, inForce: secret })))
-      assert.isTrue(is(yield* factors.clear(ann, 3)))
-      assert.isFalse(is(yield* factors.clear(ann, 3)))
+      assert.isTrue(is(yield* factors.clear(ann, 4)))
+      assert.deepStrictEqual([yield* rest, yield* pending], [["0 4"], []])
+      assert.isFalse(is(yield* factors.clear(ann, 5)))
       assert.isFalse(is(yield* factors.pend(begin)))
       yield* users.setStatus(ann, "active", 4)
       yield* factors.pend(begin)
@@ -140,7 +150,9 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isFalse(is(yield* codes.consume({ id: idOf(7), userId: ben, now: 2 })))
       assert.isTrue(is(yield* codes.consume({ id: idOf(7), userId: ann, now: 2 })))
       assert.isFalse(is(yield* codes.consume({ id: idOf(7), userId: ann, now: 2 })))
-      assert.deepStrictEqual((yield* codes.unused(ann)).map(({ id }) => id), [idOf(8)])
+      assert.deepStrictEqual(yield* codes.unused(ann), [{ id: idOf(8), codeHash: "i" }])
+      yield* codes.replace({ userId: ann, codes: [{ id: idOf(5), hash: "j" }], now: 3 })
+      assert.deepStrictEqual(yield* codes.unused(ann), [{ id: idOf(5), codeHash: "j" }])
       yield* codes.removeAll(ann)
       assert.strictEqual(yield* codes.remaining(ben), 1)
     }))
@@ -158,11 +170,16 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.strictEqual(yield* sessions.countAttempt("bbbbbbbbbbbbbbbb1", 1), 1)
       assert.isUndefined(yield* sessions.countAttempt("bbbbbbbbbbbbbbbb1", 1))
       assert.strictEqual(yield* sessions.endNamed(ann, "cccccccccccccccc"), 0)
-      assert.strictEqual(yield* sessions.endNamed(ann, "aaaaaaaaaaaaaaaa"), 1)
+      yield* session("aaaaaaaaaaaaaaaa", "active")
+      yield* session("aaaaaaaaaaaaaaaag", "active")
+      assert.strictEqual(yield* sessions.endNamed(ann, "aaaaaaaaaaaaaaaa"), 2)
+      assert.isTrue(is(yield* sessions.end("aaaaaaaaaaaaaaaag", "active")))
       assert.isTrue(is(yield* sessions.find("aaaaaaaaaaaaaaaa2")))
       assert.strictEqual(yield* sessions.endAllOf(ann, "bbbbbbbbbbbbbbbb1"), 0)
       assert.strictEqual(yield* sessions.endAllOf(ann), 1)
       assert.isTrue(is(yield* sessions.find("aaaaaaaaaaaaaaaa2")))
+      yield* session("bbbbbbbbbbbbbbbb1", "pending_mfa")
+      assert.strictEqual(yield* sessions.endEvery, 2)
     }))
 
   test("sweep what ends between two times, so many at once", () =>
@@ -175,11 +192,21 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       }
       assert.strictEqual(yield* sessions.sweep(of), 2)
       assert.strictEqual(yield* sessions.sweep(of), 1)
+      for (const expiresAt of [501, 500]) yield* session(`${expiresAt}`, "active", ann, { now: 100, expiresAt })
+      assert.strictEqual(yield* sessions.sweep({ ...of, upTo: 501, limit: 1 }), 1)
+      assert.deepStrictEqual(
+        yield* column("SELECT token_hash FROM admin_sessions"),
+        ["501"],
+        "what ended first goes first"
+      )
       yield* attempts.take({ key: "k", most: 1, windowSeconds: 1, now: 500 })
       for (const none of [{ from: 501, upTo: 900 }, { from: 0, upTo: 499 }]) {
         assert.strictEqual(yield* attempts.sweep({ ...of, ...none }), 0)
       }
       assert.strictEqual(yield* attempts.sweep(of), 1)
+      for (const now of [501, 500]) yield* attempts.take({ key: `${now}`, most: 1, windowSeconds: 1, now })
+      assert.strictEqual(yield* attempts.sweep({ ...of, upTo: 501, limit: 1 }), 1)
+      assert.deepStrictEqual(yield* column("SELECT key FROM login_attempts"), ["501"])
     }))
 
   test("list and count sessions that neither have ended nor were idle", () =>
@@ -208,7 +235,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
 
   test("hold on to an operator as they were looked at, and say when nothing was changed", () =>
     Effect.gen(function*() {
-      yield* person(ann, "ann")
+      assert.isTrue(is(yield* person(ann, "ann")))
       assert.isFalse(is(yield* person(ben, "ann")))
       const held = { id: ann, verified: "hash", renewed: "hash", totpSecret: undefined }
       assert.isTrue(is(yield* users.verified(held)))
@@ -227,7 +254,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       yield* factors.confirm({ id: ann, pending: secret, inForce: undefined, now: 3, step: 1 })
       assert.strictEqual(yield* users.countUnenrolled, 0)
       yield* factors.clear(ann, 3)
-      yield* users.setStatus(ann, "disabled", 4)
+      assert.isTrue(is(yield* users.setStatus(ann, "disabled", 4)))
       assert.isFalse(is(yield* users.signedIn(ann, [], 5)))
       assert.isFalse(is(yield* users.verified(held)))
       assert.strictEqual(yield* users.countUnenrolled, 0)
