@@ -31,7 +31,7 @@ export interface SessionIdentity extends Proven, SessionFacts {
   readonly kind: "session"
 }
 
-/** A token of an operator. It may use neither the account of its owner nor the records of operators. */
+/** A token of an operator. It may not use the account of its owner, and may change neither operators nor tokens. */
 export interface TokenIdentity extends Proven {
   readonly kind: "token"
   readonly id: string

@@ -14,7 +14,7 @@ const host = "http://api.invalid"
 const asked = ({ method, path }: Request, { body, query }: Brought): globalThis.Request => {
   const search = query.size === 0 ? "" : `?${query}`
   return new globalThis.Request(`${host}${path}${search}`, {
-    method: method === "HEAD" ? "GET" : method,
+    method,
     ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
   })
 }

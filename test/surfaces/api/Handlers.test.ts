@@ -1,0 +1,205 @@
+import { Clock, Effect } from "effect"
+import { assert, describe } from "vitest"
+import type { Driver } from "../../../src/kernel/sql/Database.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import { mostOverApi } from "../../../src/operations/Exports.ts"
+import { readStoredChain } from "../../../src/pki/x509/Chain.ts"
+import * as upstreamOrders from "../../../src/store/upstream/UpstreamOrders.ts"
+import type { Asking } from "../../support/Api.ts"
+import { signedIn, useApi } from "../../support/Api.ts"
+import { asleep, wakened } from "../../support/Asleep.ts"
+import { sqlite } from "../../support/Databases.ts"
+import { callerAt, count, idLiteral, orderOf, orderWith, profileOf, sql } from "../../support/Graph.ts"
+import { startsAt } from "../../support/Operators.ts"
+import { selfSigned } from "../../support/Shown.ts"
+
+/* What handlers of the API decide themselves: windows, filters, who is shown what, and how a revocation is answered. */
+
+const custom =
+  "challenge.timeout_ms = 2000\nserver.request_timeout_ms = 3000\n[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"\n"
+const off = "[profiles.off]\nenabled = false\n"
+
+describe("a handler of the API", () => {
+  const { config, test } = useApi(sqlite, `${custom}${off}`)
+  const admin = (api: Asking) => signedIn(api, "anna", "admin")
+
+  const jobOf = (number: number, kind: string, key: string) =>
+    sql(
+      `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+       VALUES (${
+        idLiteral("sqlite", `01890a5d-ac96-774b-bcce-00000000000${number}`)
+      }, '${kind}', '${key}', '{}', 'failed',
+         1, 1, 3, 1, 1)`
+    )
+
+  test("moves a window to the nearest one that there may be", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      for (
+        const [query, limit, offset] of [
+          ["", 50, 0],
+          ["?limit=7&offset=3", 7, 3],
+          ["?limit=0&offset=-1", 1, 0],
+          ["?limit=-5", 1, 0],
+          [`?limit=${config.admin.page_size_max + 1}`, config.admin.page_size_max, 0]
+        ] as const
+      ) {
+        const told = yield* api.ask(`/api/orders${query}`, held)
+        assert.deepStrictEqual(told.json, { items: [], total: 0, limit, offset })
+      }
+    }))
+
+  test("exports no more rows than the API sends", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const driver = yield* Database
+      /** The database, as if it had so many rows of everything. */
+      const saying = (total: number): Driver => ({
+        ...driver,
+        aside: undefined,
+        single: (statement, params) =>
+          Effect.map(driver.single(statement, params), (rows) =>
+            rows.map((row) =>
+              typeof row === "object" && row !== null && "total" in row ? { ...row, total } : row
+            ))
+      })
+      for (const list of ["accounts", "orders", "eab", "audit", "expiring"]) {
+        const told = (total: number) =>
+          Effect.provideService(api.ask(`/api/${list}/export`, held), Database, saying(total))
+        assert.strictEqual((yield* told(mostOverApi)).status, 200, list)
+        const refused = yield* told(mostOverApi + 1)
+        assert.deepStrictEqual([list, refused.status, refused.json?.error], [list, 400, "export_too_large"])
+      }
+    }))
+
+  test("lists the tokens of others to admins alone, and operators in a search alike", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const other = yield* signedIn(api, "olga", "operator")
+      const name = (username: string) => `/api/tokens?user=${username}`
+      assert.strictEqual((yield* api.ask(name("olga"), held)).status, 200)
+      assert.strictEqual((yield* api.ask(name("OLGA"), other)).status, 200)
+      assert.deepInclude((yield* api.ask(name("anna"), other)).json, { error: "insufficient_role" })
+      const kinds = (found: { readonly results: ReadonlyArray<{ readonly kind: string }> }) =>
+        found.results.map(({ kind }) => kind)
+      assert.deepStrictEqual(kinds((yield* api.ask("/api/search?q=anna", held)).json), ["operator"])
+      assert.deepStrictEqual(kinds((yield* api.ask("/api/search?q=anna", other)).json), [])
+    }))
+
+  test("knows the profiles that are mounted, and no others", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const statusOf = (path: string) => Effect.map(api.ask(`/api/${path}`, held), ({ status }) => status)
+      assert.deepStrictEqual(
+        yield* Effect.forEach(["default", "off", "none"], (name) => statusOf(`profiles/${name}/filter`)),
+        [200, 404, 404]
+      )
+      assert.deepStrictEqual(yield* Effect.forEach(["default", "none"], (name) => statusOf(`config?profile=${name}`)), [
+        200,
+        404
+      ])
+      assert.deepStrictEqual(
+        yield* Effect.forEach([{}, { ttlSeconds: 0 }, { ttlSeconds: -1 }], (body) =>
+          Effect.map(api.ask("/api/nonces/cleanup", { method: "POST", ...held, body }), ({ status }) => status)),
+        [200, 200, 400]
+      )
+    }))
+
+  test("shows an upstream order with its job, if it has one", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
+      const client = { ip: "192.0.2.9", user_agent: undefined, request_id: "request-1" }
+      yield* upstreamOrders.insert({ orderId: id, csr: Uint8Array.of(1), client, now: startsAt })
+      const shown = api.ask(`/api/upstream-orders/${id}`, held)
+      assert.notProperty((yield* shown).json, "job")
+      yield* jobOf(1, "signer_relay_issue", id)
+      assert.deepInclude((yield* shown).json.job, { kind: "signer_relay_issue", status: "failed" })
+    }))
+
+  test("lists the jobs of an order, and none of what is no id", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const caller = yield* callerAt(profileOf(config))
+      const { id } = yield* orderOf(caller, "a.example")
+      const { id: another } = yield* orderOf(caller, "b.example")
+      for (const [at, key] of [id, another].entries()) yield* jobOf(at, "signer_issue", key)
+      const totalOf = (query: string) => Effect.map(api.ask(`/api/jobs${query}`, held), ({ json }) => json.total)
+      assert.deepStrictEqual(
+        yield* Effect.forEach(["", `?orderId=${id}`, "?orderId=nobody", "?status=ready"], totalOf),
+        [2, 1, 0, 0]
+      )
+    }))
+
+  test("says that a search in the trail ended early", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const seed = (rows: number) =>
+        sql(
+          `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
+           INSERT INTO audit_log (created_at, event, outcome, actor_kind, request_id)
+           SELECT i, 'order_created', 'success', 'acme', 'one' FROM n`
+        )
+      yield* seed(10)
+      assert.notProperty((yield* api.ask("/api/audit?requestId=one", held)).json, "truncated")
+      yield* seed(10_000)
+      assert.deepInclude((yield* api.ask("/api/audit?requestId=one&limit=1", held)).json, { truncated: true })
+    }))
+
+  test("answers at once that a certificate of a CA of this service is revoked", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const { cert } = yield* selfSigned("a1.example", startsAt)
+      const chain = cert + cert
+      const id = yield* orderWith(
+        yield* callerAt(profileOf(config)),
+        `status = 'valid', certificate = '${chain}', cert_serial = 'a1', cert_not_after = 1900000000`,
+        "a1.example"
+      )
+      const issuer = readStoredChain(chain)?.issuerId
+      yield* sql(`INSERT INTO crls VALUES ('${issuer}', 1, X'00', 1, 2)`)
+      const told = yield* api.ask(`/api/orders/${id}/revoke`, { method: "POST", ...held, body: { reason: 4 } })
+      assert.deepInclude(told.json, { status: "revoked" })
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'ready'"), 1)
+    }))
+
+  test("answers a revocation as its job ends, or before the time of the request is over", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const caller = yield* callerAt(profileOf(config))
+      const revoking = (id: string, body: object) =>
+        api.ask(`/api/orders/${id}/revoke`, { method: "POST", ...held, body })
+      const issued = (serial: string) =>
+        orderWith(
+          caller,
+          `status = 'valid', certificate = 'PEM', cert_serial = '${serial}', cert_not_after = 1900000000`,
+          `${serial}.example`
+        )
+      const never = yield* issued("a0")
+      for (const reason of [7, 11, -1]) {
+        const refused = yield* revoking(never, { reason })
+        assert.deepStrictEqual([refused.status, refused.json.error], [400, "bad_request"])
+      }
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+      const failure = JSON.stringify({ reason: "script_failed", detail: "the HSM is away" })
+      const began = yield* Clock.currentTimeMillis
+      const ends = [
+        ["a1", "status = 'done'", 200, /"status":"revoked"/],
+        ["a2", `status = 'failed', last_error = '${failure}'`, 502, /"error":"signer_failed"/],
+        ["a3", "status = 'cancelled'", 502, /is cancelled/],
+        ["a4", "status = 'failed'", 502, /is failed/],
+        ["a5", "updated_at = 1", 202, /"status":"queued"/]
+      ] as const
+      for (const [serial, set, status, said] of ends) {
+        const asking = yield* Effect.fork(revoking(yield* issued(serial), { reason: 4 }))
+        yield* asleep
+        yield* sql(`UPDATE jobs SET ${set} WHERE status = 'ready'`)
+        const told = yield* wakened(asking)
+        assert.deepStrictEqual([serial, told.status], [serial, status], told.text)
+        assert.match(told.text, said)
+        yield* sql("DELETE FROM jobs")
+      }
+      // A second before the time of the request is over; the others were answered at the next look, a quarter of one later.
+      assert.strictEqual((yield* Clock.currentTimeMillis) - began, 4 * 250 + 2000)
+    }))
+})

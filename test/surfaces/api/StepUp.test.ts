@@ -1,0 +1,131 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import { signedIn, useApi } from "../../support/Api.ts"
+import { cookieOf } from "../../support/Asked.ts"
+import { secretOf } from "../../support/Authenticator.ts"
+import { sqlite } from "../../support/Databases.ts"
+import { column, sql } from "../../support/Graph.ts"
+import { chosen, codeOf, enter, made, password, wrong } from "../../support/Operators.ts"
+import { routes } from "../../support/Roles.ts"
+
+/* Changes over the API that a stolen session must not make, and what an answer does with the cookie. */
+
+const members = new Set(["password", "currentPassword"])
+const membersOf = (schema: (typeof routes)[number]["payload"]) =>
+  schema?.ast._tag === "TypeLiteral" ? schema.ast.propertySignatures.map(({ name }) => String(name)) : []
+
+/** Every route whose body has the caller's password, but for the sign-in itself. */
+const guarded = routes.filter(({ isWithoutCsrf, payload }) =>
+  !isWithoutCsrf && membersOf(payload).some((name) => members.has(name))
+)
+
+/** The other members of the bodies, with what would change something. */
+const others: Readonly<Record<string, unknown>> = {
+  role: "operator",
+  contact: "p@example.org",
+  newPassword: chosen,
+  name: "t",
+  expiresInDays: 1
+}
+
+describe("a change that needs the caller's password", () => {
+  const { test } = useApi(sqlite)
+  const rows = Effect.forEach(
+    ["admin_users", "admin_sessions", "api_tokens", "admin_recovery_codes", "audit_log"],
+    (table) => sql(`SELECT * FROM ${table}`)
+  )
+
+  test("is made with it, and not with another", (api) =>
+    Effect.gen(function*() {
+      assert.sameMembers(
+        routes.filter(({ isStepUp }) => isStepUp).filter((route) => !guarded.includes(route)),
+        [],
+        "what is said to need it has a member for it"
+      )
+      assert.isAtLeast(guarded.length, 13)
+      for (const [at, { method, name, payload, pattern }] of guarded.entries()) {
+        const clientIp = `198.51.100.${at}`
+        const held = yield* signedIn(api, `caller-${at}`, "admin")
+        const username = `target-${at}`
+        yield* made(username, "viewer")
+        const { identity } = yield* enter(username)
+        yield* sql(`UPDATE admin_users SET totp_secret = X'0102' WHERE username IN ('caller-${at}', '${username}')`)
+        if (name === "enableOperator") {
+          yield* sql(`UPDATE admin_users SET status = 'disabled' WHERE username = '${username}'`)
+        }
+        const path = pattern.replace("{username}", username).replace("{id}", identity.tokenHash.slice(0, 16))
+        const body = (word: string) =>
+          Object.fromEntries(
+            membersOf(payload).flatMap((member) =>
+              members.has(member) ? [[member, word]] : member in others ? [[member, others[member]]] : []
+            )
+          )
+        const before = yield* rows
+        const refused = yield* api.ask(path, { method, clientIp, ...held, body: body(wrong) })
+        assert.deepStrictEqual([name, refused.status, refused.json.error], [name, 403, "step_up_failed"])
+        assert.deepStrictEqual(yield* rows, before, name)
+        const done = yield* api.ask(path, { method, clientIp, ...held, body: body(password) })
+        assert.isBelow(done.status, 300, `${name}: ${done.text}`)
+        assert.notDeepEqual(yield* rows, before, name)
+      }
+    }))
+
+  test("of a second factor is told that the password is missing, once a factor is in force", (api) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn(api, "ann", "viewer")
+      yield* sql("UPDATE admin_users SET totp_secret = X'0102'")
+      for (const [method, path] of [["POST", "totp"], ["DELETE", "totp"], ["POST", "recovery-codes"]] as const) {
+        const told = yield* api.ask(`/api/mfa/${path}`, { method, ...held, body: {} })
+        assert.deepStrictEqual([told.status, told.json.error], [400, "bad_request"])
+        assert.match(told.json.message, /^password is missing/)
+      }
+    }))
+})
+
+const cleared = /=; .*Max-Age=0$/
+
+describe("one's own sessions", () => {
+  const { test } = useApi(sqlite)
+
+  test("end by their names: the cookie goes with one's own, and stays where it is another", (api) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn(api, "ann", "viewer")
+      yield* enter("ann")
+      const { items } = (yield* api.ask("/api/account/sessions", held)).json as {
+        readonly items: ReadonlyArray<{ readonly id: string; readonly current?: true }>
+      }
+      assert.sameMembers(items.map(({ current }) => current), [true, undefined])
+      for (const { current, id } of items.toSorted((one) => one.current === true ? 1 : -1)) {
+        const told = yield* api.ask(`/api/account/sessions/${id}/revoke`, { method: "POST", ...held })
+        assert.strictEqual(told.status, 204, told.text)
+        if (current) assert.match(told.headers["set-cookie"] ?? "", cleared)
+        else assert.notProperty(told.headers, "set-cookie")
+        assert.strictEqual((yield* api.ask("/api/session", held)).status, current ? 401 : 200)
+      }
+    }))
+})
+
+describe("the cookie of a session", () => {
+  const { test } = useApi(sqlite, "[admin]\nrequire_mfa = true\n")
+  const signIn = { method: "POST", body: { username: "ann", password } } as const
+
+  test("is another one after the enrolment that a sign-in demands, and is gone when a sign-in is given up", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("ann", "viewer")
+      const first = yield* ask("/api/session", signIn)
+      const abandoned = { cookie: cookieOf(first), csrf: first.json.csrfToken }
+      const given = yield* ask("/api/session/mfa", { method: "DELETE", ...abandoned })
+      assert.match(given.headers["set-cookie"] ?? "", cleared)
+      assert.strictEqual((yield* ask("/api/session/mfa", abandoned)).status, 401)
+      assert.isEmpty(yield* column("SELECT token_hash FROM admin_sessions"))
+
+      const told = yield* ask("/api/session", signIn)
+      const half = { cookie: cookieOf(told), csrf: told.json.csrfToken }
+      const begun = yield* ask("/api/session/mfa/totp", { method: "POST", ...half })
+      const code = yield* codeOf(secretOf(begun.json.secret))
+      const whole = yield* ask("/api/session/mfa/totp/confirm", { method: "POST", ...half, body: { code } })
+      assert.lengthOf(whole.json.recoveryCodes, 10)
+      assert.strictEqual((yield* ask("/api/session", { cookie: cookieOf(whole) })).status, 200)
+      assert.strictEqual((yield* ask("/api/session", half)).status, 401)
+    }))
+})
