@@ -27,6 +27,19 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       }
     }))
 
+  test("and one's own account show 25 sessions, and say how many older ones there are", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "ann", "admin")
+      yield* made("bob", "viewer")
+      for (const [username, path] of [["bob", "/ui/operators/bob"], ["ann", "/ui/account"]] as const) {
+        const known = username === "ann" ? 1 : 0
+        yield* Effect.replicateEffect(enter(username), 25 - known, { discard: true })
+        assert.notInclude(wordsOf(yield* panel.ask(path, held)), "older ones", path)
+        yield* enter(username)
+        assert.include(wordsOf(yield* panel.ask(path, held)), "And 1 older ones: acme-svc admin session list", path)
+      }
+    }))
+
   test("list operators by their filters", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")

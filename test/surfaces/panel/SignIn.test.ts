@@ -1,9 +1,10 @@
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import * as tokens from "../../../src/operations/operators/Tokens.ts"
 import { cookieOf } from "../../support/Asked.ts"
+import { secretOf } from "../../support/Authenticator.ts"
 import { sqlite } from "../../support/Databases.ts"
-import { keyboard, made, password } from "../../support/Operators.ts"
+import { codeOf, keyboard, made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
 /* Signing in to the panel: plain forms, and a way back to where one was (docs/decisions/panel.md). */
@@ -71,6 +72,7 @@ describe("the panel", () => {
       assert.strictEqual(told.status, 401)
       assert.include(told.text, "value=\"ann\"")
       assert.include(told.text, "invalid_credentials")
+      assert.notProperty(told.headers, "retry-after")
       assert.notInclude(told.text, "not the password")
       assert.strictEqual(cookieOf(told), "")
       const markup = "\"><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -149,5 +151,76 @@ describe("the panel", () => {
       assert.include(kept.headers["cache-control"], "immutable")
       assert.strictEqual(kept.headers["content-encoding"], "gzip")
       assert.strictEqual((yield* ask("/ui/static/panel-000000000000.css")).status, 404)
+    }))
+})
+
+describe("a sign-in to the panel that needs a second factor", () => {
+  const { test } = usePanel(sqlite, "[admin]\nrequire_mfa = true\n")
+  const signIn = (fields: Readonly<Record<string, string>> = {}) =>
+    ({ method: "POST", body: form({ username: "ann", password, ...fields }) }) as const
+  const next = "/ui/jobs"
+  const asked = "?next=%2Fui%2Fjobs"
+  const plain = (text: string) => text.replaceAll("&#x2f;", "/")
+  const hasNext = `name="next" value="${next}"`
+
+  test("demands an enrolment first, whose codes are shown once, and goes on to where one was", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("ann", "viewer")
+      const told = yield* ask("/ui/login", signIn({ next }))
+      assert.deepStrictEqual([told.status, told.headers["location"]], [303, `/ui/login/enrol${asked}`])
+      const cookie = cookieOf(told)
+      const post = (path: string, fields: Readonly<Record<string, string>>) =>
+        ask(`/ui/login/${path}`, { method: "POST", cookie, body: form(fields) })
+      const elsewhere = yield* ask(`/ui/login/verify${asked}`, { cookie })
+      assert.deepStrictEqual([elsewhere.status, elsewhere.headers["location"]], [303, `/ui/login/enrol${asked}`])
+      assert.include(plain((yield* ask(`/ui/login/enrol${asked}`, { cookie })).text), hasNext)
+      const early = yield* post("enrol/confirm", { code: "000000", next })
+      assert.strictEqual(early.status, 409)
+      assert.notInclude(early.text, "name=\"code\"", "there is nothing to confirm")
+      const begun = yield* post("enrol", { next })
+      assert.include(plain(begun.text), hasNext)
+      const secret = secretOf(/secret=([A-Z2-7]+)/.exec(begun.text)?.[1] ?? "")
+      const wrong = yield* post("enrol/confirm", { code: "000000", next })
+      assert.strictEqual(wrong.status, 401)
+      assert.include(wrong.text, "name=\"code\"")
+      assert.include(wrong.text, "invalid_code")
+      assert.include(plain(wrong.text), hasNext)
+      const done = yield* post("enrol/confirm", { code: yield* codeOf(secret), next })
+      assert.strictEqual(done.status, 200, done.text)
+      assert.lengthOf([...done.text.matchAll(/<li>/g)], 10)
+      assert.include(plain(done.text), `href="${next}"`)
+      assert.strictEqual((yield* ask(next, { cookie: cookieOf(done) })).status, 200)
+      assert.strictEqual((yield* ask(next, { cookie })).status, 303)
+
+      yield* TestClock.adjust("1 minute")
+      for (const [way, to] of [[{ next }, next], [{}, "/ui/"]] as const) {
+        const again = yield* ask("/ui/login", signIn(way))
+        const query = "next" in way ? asked : ""
+        assert.strictEqual(again.headers["location"], `/ui/login/verify${query}`)
+        const half = cookieOf(again)
+        const verify = (code: string) =>
+          ask("/ui/login/verify", { method: "POST", cookie: half, body: form({ code, ...way }) })
+        const shown = yield* ask(`/ui/login/verify${query}`, { cookie: half })
+        assert.strictEqual(shown.status, 200)
+        assert.include(plain(shown.text), `name="next" value="${"next" in way ? next : ""}"`)
+        const refused = yield* verify("000000")
+        assert.strictEqual(refused.status, 401)
+        assert.include(refused.text, "name=\"code\"")
+        assert.strictEqual(cookieOf(refused), "")
+        const whole = yield* verify(yield* codeOf(secret))
+        assert.deepStrictEqual([whole.status, whole.headers["location"]], [303, to])
+        assert.strictEqual((yield* ask("/ui/", { cookie: cookieOf(whole) })).status, 200)
+        yield* TestClock.adjust("1 minute")
+      }
+    }))
+
+  test("shows the first page after an enrolment that came from nowhere", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("ann", "viewer")
+      const cookie = cookieOf(yield* ask("/ui/login", signIn()))
+      const post = (path: string, fields: Readonly<Record<string, string>> = {}) =>
+        ask(`/ui/login/${path}`, { method: "POST", cookie, body: form(fields) })
+      const secret = secretOf(/secret=([A-Z2-7]+)/.exec((yield* post("enrol")).text)?.[1] ?? "")
+      assert.include(plain((yield* post("enrol/confirm", { code: yield* codeOf(secret) })).text), "href=\"/ui/\"")
     }))
 })
