@@ -16,6 +16,8 @@ buildNpmPackage {
       ../package.json
       ../package-lock.json
       ../tsconfig.json
+      ../packaging
+      ../runtime
       ../src
       ../migrations
       ../panel

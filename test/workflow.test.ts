@@ -12,7 +12,7 @@ const smokeOf = (file: string): string | undefined => /^.*ACME_TEST_NODE=.* npm 
 
 describe(".github/workflows/gate.yml", () => {
   it("runs the gate on the pinned runtime", () => {
-    const { optionalDependencies } = JSON.parse(text("package.json")) as {
+    const { optionalDependencies } = JSON.parse(text("runtime/package.json")) as {
       readonly optionalDependencies: { readonly [name: string]: string }
     }
     assert.match(workflow, /^ {6}- run: \.ci\/run$/m)

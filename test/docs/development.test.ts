@@ -14,7 +14,7 @@ describe.runIf(isFull)("programs that take their time", () => {
   it("docs/operations.md installs what the service needs and no more", async () => {
     await builtServer()
     const installed = await Place.make()
-    for (const entry of ["package.json", "package-lock.json", ".npmrc", "dist", "migrations"]) {
+    for (const entry of ["package.json", "package-lock.json", ".npmrc", "runtime", "dist", "migrations"]) {
       cpSync(join(repository, entry), installed.at(entry), { recursive: true })
     }
     // Links where the file system has them; removing a link removes nothing of ours.
