@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
+import { packageLines } from "../packages/Lines.ts"
 import { lines, linesOf } from "../support/DocumentLines.ts"
 import { isBenchmark, isFaultRun, isSimulation, ofTheGate } from "../support/DocumentPrograms.ts"
 import { blocks, commandsOf, documents, repository, text } from "../support/Documents.ts"
 
-/* Every command of the documents is run, by a file of this folder or by `.ci/run`. */
+/* Every command of the documents is run, by a file of this folder, by the cases of `test/packages` or by `.ci/run`. */
 
 describe("the documents", () => {
   // `operators.test.ts` runs those of the other documents.
@@ -23,13 +24,13 @@ describe("the documents", () => {
   it.each(all.filter(({ command }) => !isBenchmark(command) && !isFaultRun(command) && !isSimulation(command)))(
     "$document: $command",
     ({ command }) => {
-      assert.include([...Object.values(lines), ...ofTheGate] as ReadonlyArray<string>, command)
+      assert.include([...Object.values(lines), ...ofTheGate, ...packageLines] as ReadonlyArray<string>, command)
     }
   )
 
   it("have every command that is run for them", () => {
     const written = all.map(({ command }) => command)
-    for (const command of [...Object.values(lines), ...ofTheGate]) assert.include(written, command)
+    for (const command of [...Object.values(lines), ...ofTheGate, ...packageLines]) assert.include(written, command)
   })
 
   it.each(Object.keys(linesOf))("have lines that %s.test.ts has to run", (home) => {

@@ -25,3 +25,13 @@ export const tableOf = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArr
     "\n"
   )
 }
+
+/** A line for each scenario that failed; `.ci/run` says them again at its end. */
+export const failuresOf = (outcomes: ReadonlyArray<Outcome>): string =>
+  outcomes.flatMap(({ challenge, client, database, error, scenario }) => {
+    if (error === undefined) return []
+    const [first = ""] = error.split("\n", 1)
+    return [
+      `FAILED ${[client, challenge, scenario].filter((word) => word !== "").join(" ")} on ${database}: ${first}\n`
+    ]
+  }).join("")

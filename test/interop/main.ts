@@ -32,7 +32,7 @@ import { playRelays, relayCommands } from "./Relays.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
-import { tableOf } from "./Table.ts"
+import { failuresOf, tableOf } from "./Table.ts"
 import { playUnits, unitCommands } from "./Units.ts"
 import { playZoneUpdates } from "./ZoneUpdates.ts"
 
@@ -70,16 +70,6 @@ const tell = (title: string, error: string, server: Server): void => {
   for (const record of server.records().slice(-15)) say(JSON.stringify(record))
   say(`${server.stderr().slice(-2000)}\n---`)
 }
-
-/** A line for each scenario that failed; `.ci/run` says them again at its end. */
-const failures = (outcomes: ReadonlyArray<Outcome>): string =>
-  outcomes.flatMap(({ challenge, client, database, error, scenario }) => {
-    if (error === undefined) return []
-    const [first = ""] = error.split("\n", 1)
-    return [
-      `FAILED ${[client, challenge, scenario].filter((word) => word !== "").join(" ")} on ${database}: ${first}\n`
-    ]
-  }).join("")
 
 /** The scenarios of one stage in turn; nothing is tried after the first one failed, which the others build on. */
 const playAll = async (
@@ -209,7 +199,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
       const failed = outcomes.filter(({ error }) => error !== undefined).length
       const versions = [await versionsOf(commands), ...checkouts].join("\n")
       say(`\n${versions}\n\n${tableOf(outcomes, databases)}`)
-      say(failures(outcomes))
+      say(failuresOf(outcomes))
       say(`${outcomes.length - failed} passed, ${failed} failed`)
       return failed === 0 && outcomes.length > 0
     } finally {

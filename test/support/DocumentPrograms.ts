@@ -11,6 +11,7 @@ export const ofTheGate: ReadonlyArray<string> = [
   "npm run check",
   "npm test",
   "npm run interop",
+  "npm run packages",
   "npm run simulate -- --seeds 100",
   "npm run faults -- --rounds 1 --share 0.05",
   "npm test -- docs/"

@@ -1,0 +1,28 @@
+import type { Client } from "acme-client"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { acmeClient, issueByHttp01 } from "../support/AcmeClient.ts"
+import type { World } from "../support/Ground.ts"
+import { leafOf, verifyChain } from "../support/Openssl.ts"
+
+/** A client with the account it has at an installed service, and a certificate of it. */
+export interface Certified {
+  readonly client: Client
+  readonly chain: string
+  readonly serial: string
+}
+
+/** Has npm's acme-client get a certificate from a service that runs in this world; `openssl verify` has the last word. */
+export const certify = async (
+  baseUrl: string,
+  { responder }: Pick<World, "responder">,
+  directory: string,
+  name: string
+): Promise<Certified> => {
+  const client = await acmeClient(`${baseUrl}/profile/default/directory`)
+  const { chain } = await issueByHttp01(client, responder, [name])
+  const ca = join(directory, `${name}.ca.pem`)
+  writeFileSync(ca, await (await fetch(`${baseUrl}/profile/default/ca.pem`)).text())
+  await verifyChain(chain, ca, name)
+  return { client, chain, serial: leafOf(chain).serialNumber }
+}

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Outcome } from "../interop/Table.ts"
+
+/** What the cases of one run have in common. */
+export interface Shared {
+  /** The published package, as `npm pack` has made it of this clone, which built `dist` anew. */
+  readonly tarball: string
+  readonly say: (text: string) => void
+}
+
+/** What a case is given. */
+export interface Site extends Shared {
+  /** A directory of its own, which everybody may enter; gone after the case. */
+  readonly directory: string
+  /** Plays a step of the case, and takes down how it went; what a step answers, the next ones may use. */
+  readonly step: <A>(name: string, play: () => Promise<A>) => Promise<A>
+}
+
+/** One way to install the service, from its package to a certificate. */
+export interface Installation {
+  readonly name: string
+  /** Programs and libraries that have to be there first, as `test/interop/Packages.ts` knows them. */
+  readonly commands: ReadonlyArray<string>
+  /** Ends at the first step that fails. */
+  readonly play: (site: Site) => Promise<void>
+}
+
+/** Fails with a sentence unless something holds. */
+export const check = (holds: boolean, what: string): void => {
+  if (!holds) throw new Error(what)
+}
+
+/** A case in a directory of its own; a failure outside of its steps is one of the step `set-up`. */
+export const install = async (installation: Installation, shared: Shared): Promise<ReadonlyArray<Outcome>> => {
+  const { name: client, play } = installation
+  const outcomes: Array<Outcome> = []
+  const directory = mkdtempSync(join(tmpdir(), "acme-package-"))
+  const ended = (scenario: string, begun: number, error?: unknown) => {
+    const outcome = { database: "SQLite", client, challenge: "", scenario, milliseconds: performance.now() - begun }
+    outcomes.push(error === undefined ? outcome : { ...outcome, error: String(error) })
+    if (error !== undefined) shared.say(`--- ${client}: ${scenario}\n${String(error)}\n---`)
+  }
+  const step: Site["step"] = async (name, work) => {
+    const begun = performance.now()
+    try {
+      const answer = await work()
+      ended(name, begun)
+      return answer
+    } catch (error) {
+      ended(name, begun, error)
+      throw error
+    }
+  }
+  const begun = performance.now()
+  try {
+    await play({ ...shared, directory, step })
+  } catch (error) {
+    if (outcomes.every((outcome) => outcome.error === undefined)) ended("set-up", begun, error)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+  return outcomes
+}

@@ -1,0 +1,12 @@
+/* The commands of docs/install.md, which the cases run as they stand; `test/docs/listed.test.ts` holds the document to them. */
+
+export const npmLines = {
+  pack: "npm pack",
+  install: "npm install ./acme-svc-*.tgz",
+  init: "npx acme-svc init",
+  serve: "node_modules/.bin/acme-svc serve",
+  health: "npx acme-svc health"
+} as const
+
+/** All of them. */
+export const packageLines: ReadonlyArray<string> = Object.values(npmLines)

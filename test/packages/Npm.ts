@@ -1,0 +1,106 @@
+import { chmodSync, copyFileSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { basename, delimiter, join } from "node:path"
+import { runCommand, startForeground } from "../interop/Command.ts"
+import { startWorld } from "../support/Ground.ts"
+import { freePort } from "../support/Ports.ts"
+import { certify } from "./Certified.ts"
+import { importedOf } from "./Imported.ts"
+import type { Installation, Site } from "./Installation.ts"
+import { check } from "./Installation.ts"
+import { npmLines } from "./Lines.ts"
+import { mebibytes, sizeOf } from "./Measure.ts"
+
+/* The published package, installed into an empty folder by npm. */
+
+/** What a package with something to compile would call. */
+const compilers = ["cc", "c++", "gcc", "g++", "clang", "make", "cmake", "node-gyp", "python", "python3"]
+
+/** The programs of the machine with the tests' runtime, without what this clone has installed, and with compilers that fail. */
+const pathWithoutClone = (directory: string): string => {
+  const programs = join(directory, "programs")
+  mkdirSync(programs)
+  symlinkSync(process.execPath, join(programs, "node"))
+  for (const compiler of compilers) {
+    writeFileSync(join(programs, compiler), `#!/bin/sh\necho "${compiler} is not to be called" >&2\nexit 1\n`)
+    chmodSync(join(programs, compiler), 0o755)
+  }
+  const others = (process.env["PATH"] ?? "").split(delimiter).filter((one) => !one.includes("node_modules"))
+  return [programs, ...others].join(delimiter)
+}
+
+/** What an installation may take of the disk. */
+const most = 60 * 2 ** 20
+
+/** The SQLite driver asks for these headers, to be compiled; its package brings it compiled. */
+const unimported = ["node-addon-api"]
+
+const play = async ({ directory, say, step, tarball }: Site): Promise<void> => {
+  const home = join(directory, "empty")
+  const modules = join(home, "node_modules")
+  mkdirSync(home)
+  // Where npm finds its registry, and whom it trusts for it, is said by the environment of whoever runs this; the rest
+  // of what an outer npm says there is about this clone.
+  const inherited = Object.entries(process.env).filter(([name]) => !/^npm_(?!config_registry|config_cafile)/.test(name))
+  const env = {
+    ...Object.fromEntries(inherited.map(([name, value]) => [name, value ?? ""])),
+    PATH: pathWithoutClone(directory)
+  }
+  const shell = (line: string) => runCommand("sh", ["-c", line], { cwd: home, env })
+
+  await step("installs into an empty folder, without a compiler", async () => {
+    copyFileSync(tarball, join(home, basename(tarball)))
+    await shell("npm init --yes")
+    await shell(npmLines.install)
+  })
+  await step("installs no more than 60 MiB", async () => {
+    const installed = await sizeOf(modules)
+    const bundle = await sizeOf(join(modules, "acme-svc/dist"), "compiled")
+    say(
+      `npm: package ${mebibytes(statSync(tarball).size)}, bundle ${mebibytes(bundle)}, installed ${
+        mebibytes(installed)
+      }`
+    )
+    check(installed <= most, `${installed} bytes are installed`)
+  })
+  await step("installs nothing that is not imported", () => {
+    const { names, unused } = importedOf(modules)
+    say(`npm: ${names.length} packages: ${names.join(" ")}`)
+    const idle = unused.filter((name) => name !== "acme-svc" && !unimported.includes(name))
+    check(idle.length === 0 && unused.includes("acme-svc"), `not imported by anything: ${idle.join(", ")}`)
+    return Promise.resolve()
+  })
+  await step("tells its version", async () => {
+    const said = await shell("npx acme-svc --version")
+    check(/^\d+\.\d+\.\d+$/m.test(said), said)
+  })
+  await step("makes what is missing", async () => {
+    const said = await shell(npmLines.init)
+    check(said.includes("created configuration config.toml"), said)
+  })
+  const world = await startWorld()
+  try {
+    const port = await freePort()
+    const baseUrl = `http://127.0.0.1:${port}`
+    const address = { ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`, ACME_SVC_SERVER__BASE_URL: baseUrl }
+    const serving = await step("serves", () =>
+      startForeground("sh", ["-c", `exec ${npmLines.serve}`], {
+        cwd: home,
+        env: { ...env, ...world.env, ...address, ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true" },
+        ready: /acme-svc is ready/
+      }))
+    try {
+      await step("issues a certificate", () => certify(baseUrl, world, directory, "www.corp.example"))
+      await step(
+        "is healthy",
+        () => runCommand("sh", ["-c", npmLines.health], { cwd: home, env: { ...env, ...address } })
+      )
+    } finally {
+      await serving.stop()
+    }
+  } finally {
+    await world.stop()
+  }
+}
+
+/** `npm install` of the published package. */
+export const npm: Installation = { name: "npm", commands: ["openssl"], play }

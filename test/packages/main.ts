@@ -1,0 +1,81 @@
+import { mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+import { parseArgs } from "node:util"
+import { runCommand } from "../interop/Command.ts"
+import { install as installCommands } from "../interop/Packages.ts"
+import { failuresOf, tableOf } from "../interop/Table.ts"
+import { inParallel } from "../support/InParallel.ts"
+import type { Installation } from "./Installation.ts"
+import { install } from "./Installation.ts"
+import { npm } from "./Npm.ts"
+
+/*
+ * `npm run packages`: the service as others get it. Each package is made, put where nothing of this clone is, and asked
+ * for a certificate. Words choose by a part of the name; `--help` has the rest.
+ */
+
+/** Those that take longest first. */
+const installations: ReadonlyArray<Installation> = [npm]
+
+/** So many are played at a time. */
+const width = 2
+
+const repository = resolve(import.meta.dirname, "../..")
+
+const usage = `Usage: npm run packages -- [part of a name ...]
+
+Without a part of a name, everything is played: ${installations.map(({ name }) => name).join(", ")}.
+
+  --help
+`
+
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`)
+}
+
+/** Runs `use` with the published package; `npm pack` builds it, by `prepare`. */
+const packed = async <A>(use: (tarball: string) => Promise<A>): Promise<A> => {
+  const directory = mkdtempSync(join(tmpdir(), "acme-packed-"))
+  try {
+    await runCommand("npm", ["pack", "--pack-destination", directory], { cwd: repository })
+    const [tarball, ...others] = readdirSync(directory)
+    if (tarball === undefined || others.length > 0) throw new Error(`npm pack made ${readdirSync(directory).join(" ")}`)
+    return await use(join(directory, tarball))
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
+  const { positionals: parts, values: { help } } = parseArgs({
+    args: [...words],
+    allowPositionals: true,
+    options: { help: { type: "boolean", default: false } }
+  })
+  if (help) {
+    process.stdout.write(usage)
+    return true
+  }
+  const chosen = installations.filter(({ name }) => parts.length === 0 || parts.some((part) => name.includes(part)))
+  await installCommands(chosen.flatMap(({ commands }) => commands), say)
+  const outcomes = await packed(async (tarball) =>
+    (await inParallel(chosen, width, (installation) => install(installation, { tarball, say }))).flat()
+  )
+  const failed = outcomes.filter(({ error }) => error !== undefined).length
+  say(`\n${tableOf(outcomes, ["SQLite"])}`)
+  say(failuresOf(outcomes))
+  say(`${outcomes.length - failed} passed, ${failed} failed`)
+  return failed === 0 && outcomes.length > 0
+}
+
+main(process.argv.slice(2)).then(
+  (passed) => {
+    process.exitCode = passed ? 0 : 1
+  },
+  (error: unknown) => {
+    say(`${error instanceof Error ? error.message : String(error)}\n0 passed, 1 failed`)
+    // Not waiting for what was under way beside it; children end with this process.
+    process.exit(1)
+  }
+)
