@@ -14,10 +14,8 @@ const flags = [
   "--no-sandbox",
   "--no-zygote",
   "--in-process-gpu",
-  "--use-gl=angle",
-  "--use-angle=swiftshader",
-  "--enable-unsafe-swiftshader",
-  "--ignore-gpu-blocklist",
+  // Pages are drawn without a model of a graphics card, which would be most of what the browser computes.
+  "--disable-gpu",
   "--headless=shell"
 ]
 
