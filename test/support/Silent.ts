@@ -100,6 +100,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "eab revoke",
     "crl list",
     "crl raise",
+    "crl revoke",
     "upstream show",
     "upstream register",
     "upstream order list",

@@ -1,8 +1,9 @@
-import { Args, Command, Options } from "@effect/cli"
+import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Console, Effect, Layer } from "effect"
 import { NumberNotAbove } from "../../domain/OperatorError.ts"
 import * as crls from "../../operations/crl/CrlRecords.ts"
 import { crlObject } from "../../operations/Objects.ts"
+import { parseSerial } from "../../pki/x509/Serial.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { filesFailed } from "../CommandFailed.ts"
@@ -10,7 +11,7 @@ import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption, numberFlag } from "./Flags.ts"
+import { jsonOption, numberFlag, reasonOption } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const listCommand = Command.withDescription(
@@ -62,8 +63,32 @@ const raiseCommand = Command.withDescription(
   "Raise the number of a revocation list after a restore. Example: acme-svc crl raise ISSUER --above 41. Exit codes: 0, 1, 2, 3."
 )
 
+const revokeCommand = Command.withDescription(
+  Command.make("revoke", {
+    issuer: Args.text({ name: "issuer" }).pipe(Args.withDescription("The CA's id, as crl list shows it.")),
+    serial: Args.text({ name: "serial" }).pipe(
+      Args.withDescription("The serial number of the certificate, in hexadecimal."),
+      Args.mapEffect((text) => {
+        const serial = parseSerial(text)
+        return serial === undefined
+          ? Effect.fail(HelpDoc.p(`${JSON.stringify(text)} is not a serial number in hexadecimal.`))
+          : Effect.succeed(serial)
+      })
+    ),
+    reason: reasonOption
+  }, ({ issuer, reason, serial }) =>
+    withRecords(
+      Effect.gen(function*() {
+        yield* Confirmation.ask(`Put certificate ${serial} on the revocation list for good? No order here has it.`)
+        yield* crls.revokeUnknown(yield* Operator, issuer, serial, reason)
+        yield* Console.log(`Certificate ${serial} is revoked; the next list names it.`)
+      })
+    )),
+  "Revoke a certificate that no order has, after a restore. Example: acme-svc crl revoke ISSUER SERIAL. Exit codes: 0, 1, 2, 3."
+)
+
 /** `crl`: the revocation lists of the local CAs. */
 export const crlCommand = Command.withDescription(
-  Command.make("crl").pipe(Command.withSubcommands([listCommand, raiseCommand])),
+  Command.make("crl").pipe(Command.withSubcommands([listCommand, raiseCommand, revokeCommand])),
   "Revocation lists of the local CAs."
 )

@@ -2,6 +2,7 @@ import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { parseMoment } from "../../kernel/Time.ts"
 import { formats } from "../../operations/ExportText.ts"
+import { isAcceptedReason } from "../../operations/revocation/Revocation.ts"
 import { parseSerial } from "../../pki/x509/Serial.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 
@@ -138,3 +139,16 @@ export const pageOptions = {
     Options.withDescription("Rows to skip.")
   )
 }
+
+/** A reason for a revocation. */
+export const reasonOption = optional(
+  flag("reason", {
+    shown: "code",
+    takes: "0 to 6 and 8 to 10",
+    read: (text) => {
+      const code = /^\d{1,2}$/.test(text) ? Number(text) : -1
+      return isAcceptedReason(code) ? code : undefined
+    }
+  }),
+  "RFC 5280 code, 0 to 6 and 8 to 10."
+)

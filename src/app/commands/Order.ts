@@ -5,13 +5,12 @@ import { settledJob } from "../../kernel/queue/Waits.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { orderDetailObject } from "../../operations/Objects.ts"
 import * as orders from "../../operations/order/OrderRecords.ts"
-import { isAcceptedReason } from "../../operations/revocation/Revocation.ts"
 import { renderOrder } from "../../surfaces/cli/Order.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { flag, jsonOption, numberFlag, optional } from "./Flags.ts"
+import { jsonOption, numberFlag, optional, reasonOption } from "./Flags.ts"
 import { listCommand } from "./OrderList.ts"
 import { deleteCommand, exportCommand, purgeCommand } from "./OrderRemoval.ts"
 import { print } from "./Print.ts"
@@ -52,19 +51,10 @@ const saidOf = {
   }
 }
 
-const reasonFlag = flag("reason", {
-  shown: "code",
-  takes: "0 to 6 and 8 to 10",
-  read: (text) => {
-    const code = /^\d{1,2}$/.test(text) ? Number(text) : -1
-    return isAcceptedReason(code) ? code : undefined
-  }
-})
-
 const revokeCommand = Command.withDescription(
   Command.make("revoke", {
     id: idArgument,
-    reason: optional(reasonFlag, "RFC 5280 code, 0 to 6 and 8 to 10."),
+    reason: reasonOption,
     wait: optional(
       numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
       "Seconds to wait until the list is signed (default 0) or the signer has answered (default 30)."

@@ -1,15 +1,18 @@
 import { Effect, Either } from "effect"
-import { NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
+import { AlreadyRevoked, BadRequest, NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { transaction, turn } from "../../kernel/sql/Database.ts"
+import { afterCommit, transaction, turn } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { encodePem } from "../../pki/asn1/Pem.ts"
+import { readStoredChain } from "../../pki/x509/Chain.ts"
 import { listedSerials } from "../../pki/x509/Crl.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import * as audit from "../../store/Audit.ts"
+import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import { listed } from "../Listed.ts"
@@ -151,6 +154,42 @@ export const raise = Effect.fnUntraced(
     }))
     if (!raised) return yield* new NumberNotAbove({ current: (yield* find(issuer)).crlNumber })
     return { issuer, before, after: above }
+  },
+  Effect.uninterruptible
+)
+
+const mostOfSerial = 1000
+
+/**
+ * Used after a restore. It puts a certificate on the list of its CA that no order has any more. Nobody knows its end, so it stays
+ * on the list for good.
+ */
+export const revokeUnknown = Effect.fnUntraced(
+  function*(operator: AtKeyboard, issuer: string, serial: string, reason: number | undefined) {
+    yield* find(issuer)
+    const orders = yield* orderSearch.search({ certSerial: serial }, { limit: mostOfSerial, offset: 0 })
+    for (const { id } of orders) {
+      const certificate = (yield* orderSearch.findRecord(id))?.certificate
+      if (certificate === undefined || readStoredChain(certificate)?.issuerId !== issuer) continue
+      return yield* new BadRequest({ detail: `This is the certificate of order ${id}; revoke it by order revoke.` })
+    }
+    const now = yield* currentSeconds
+    const queue = yield* Queue
+    const isNew = yield* transaction(Effect.gen(function*() {
+      const row = yield* revocations.insert({ issuer, serial, now, reason, notAfter: undefined })
+      if (row === undefined) return false
+      yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
+      yield* audit.insert({
+        event: "certificate_revoked",
+        ...actorOf(operator),
+        certSerial: serial,
+        ...(reason === undefined ? {} : { reason: String(reason) }),
+        detail: { authorized_by: "operator" }
+      })
+      yield* afterCommit(emit("certificate_revoked", { order_id: undefined, cert_serial: serial, code: reason }))
+      return true
+    }))
+    if (!isNew) return yield* new AlreadyRevoked()
   },
   Effect.uninterruptible
 )

@@ -18,10 +18,11 @@ const stampStatement = statement({
 const insertStatement = statement({
   name: "revocation_insert",
   params: { issuer: text(), serial: text(), now: int, reason: nullable(int), notAfter: nullable(int) },
-  row: {},
+  row: { serial: text() },
   sql: () =>
     `INSERT INTO revocations (issuer, serial, revoked_at, reason, not_after)
-     VALUES (:issuer, :serial, :now, :reason, :notAfter) ON CONFLICT (issuer, serial) DO NOTHING`
+     VALUES (:issuer, :serial, :now, :reason, :notAfter) ON CONFLICT (issuer, serial) DO NOTHING
+     RETURNING serial AS "serial"`
 })
 
 // Each of `revoked` is serial, time and reason; a negative reason means none.
@@ -81,14 +82,14 @@ export const stampOrder = (stamp: {
   readonly reason: number | undefined
 }) => first(stampStatement, stamp)
 
-/** Records a revocation; the first one of a serial stays. A row with unknown expiry is never pruned. */
+/** Records a revocation; the first one of a serial stays: `undefined` then. A row with unknown expiry is never pruned. */
 export const insert = (row: {
   readonly issuer: string
   readonly serial: string
   readonly now: number
   readonly reason: number | undefined
   readonly notAfter: number | undefined
-}) => run(insertStatement, row)
+}) => first(insertStatement, row)
 
 /** Inserts the rows of a ledger: serial, epoch seconds and reason; a negative reason means none. */
 export const insertAll = (

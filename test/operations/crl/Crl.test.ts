@@ -646,6 +646,20 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.deepStrictEqual((yield* admin.list([])).map(({ state }) => state), ["expired"])
     }))
 
+  test("a certificate that no order has is listed, once, with who asked for it", () =>
+    Effect.gen(function*() {
+      const olga = { kind: "cli", id: "olga" } as const
+      const issuer = yield* issuerId
+      yield* admin.revokeUnknown(olga, issuer, "7a01", 4)
+      yield* work(kind)
+      assert.deepStrictEqual(yield* listed, ["7a01"])
+      assert.strictEqual((yield* Effect.flip(admin.revokeUnknown(olga, issuer, "7a01", 1)))._tag, "AlreadyRevoked")
+      assert.strictEqual((yield* Effect.flip(admin.revokeUnknown(olga, "unknown", "7a02", 4)))._tag, "NoSuch")
+      assert.strictEqual(happened("certificate_revoked"), 1)
+      const told = yield* sql("SELECT event, actor_id, cert_serial, reason FROM audit_log")
+      assert.deepEqual(told, [{ event: "certificate_revoked", actor_id: "olga", cert_serial: "7a01", reason: "4" }])
+    }))
+
   test("a list of several pages has every row, ordered by serial", () =>
     Effect.gen(function*() {
       const many = Array.from(
