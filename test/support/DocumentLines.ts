@@ -110,6 +110,16 @@ export const linesOf = {
     verifyCrl: "openssl verify -crl_check -CAfile ca.pem -CRLfile ca.crl demo-certbot/live/demo.localhost/cert.pem",
     crlRaise: "acme-svc crl raise ISSUER --above 41 --yes"
   },
+  backup: {
+    vacuum: "sqlite3 sqlite.db \"VACUUM INTO 'backup.db'\"",
+    keepList: "cp ca.crl ca.crl.before",
+    endSessions: "acme-svc admin session revoke --all --yes",
+    tokens: "acme-svc admin token list",
+    users: "acme-svc admin user list",
+    listBefore: "openssl crl -in ca.crl.before -noout -text",
+    ofSerial: "acme-svc order list --cert-serial SERIAL",
+    crlRevoke: "acme-svc crl revoke ISSUER SERIAL --reason 4 --yes"
+  },
   signers: {
     upstreamRegister: "acme-svc upstream register --profile web --eab-kid KID --eab-hmac-key-file HMAC_FILE",
     upstreamShow: "acme-svc upstream show --profile web",
@@ -142,6 +152,7 @@ export const lines = {
   ...linesOf.debugging,
   ...linesOf.renewal,
   ...linesOf.revocation,
+  ...linesOf.backup,
   ...linesOf.signers,
   ...linesOf.development
 } as const

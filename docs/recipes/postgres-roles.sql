@@ -1,0 +1,44 @@
+-- Least rights for each process, on PostgreSQL: docs/hardening.md, "Database". Run by the role that owns the tables, in the
+-- service's database, after `acme-svc migrate`, and again after each upgrade, which may bring tables. It needs CREATEROLE once.
+
+DO $$
+DECLARE
+  name TEXT;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['acme_front', 'acme_admin', 'acme_worker'] LOOP
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+      EXECUTE format('CREATE ROLE %I LOGIN', name);
+    END IF;
+    EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA public FROM %I', name);
+    EXECUTE format('GRANT USAGE ON SCHEMA public TO %I', name);
+  END LOOP;
+END $$;
+
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+
+-- Every process compares the schema, tells of itself, enqueues work, and appends to the trail.
+GRANT SELECT ON schema_migrations, crls, revocations TO acme_front, acme_admin, acme_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON workers, jobs, nonces TO acme_front, acme_admin, acme_worker;
+GRANT SELECT, INSERT ON audit_log TO acme_front, acme_admin, acme_worker;
+GRANT USAGE ON SEQUENCE audit_log_id_seq TO acme_front, acme_admin, acme_worker;
+
+-- `serve --role acme`: no operator, no session and no token is within its reach, and it deletes no record.
+GRANT SELECT, INSERT, UPDATE ON accounts, orders, authorizations, challenges TO acme_front;
+GRANT SELECT, INSERT ON order_identifiers, burnt_keys, revocations TO acme_front;
+GRANT SELECT ON eab_keys, http01_tokens, upstream_orders TO acme_front;
+
+-- `serve --role admin`.
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+  accounts, orders, authorizations, challenges, order_identifiers, eab_keys, upstream_orders,
+  admin_users, admin_sessions, admin_recovery_codes, api_tokens, login_attempts TO acme_admin;
+GRANT SELECT, INSERT ON revocations, burnt_keys TO acme_admin;
+GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses TO acme_admin;
+
+-- `serve --role worker`: everything but the schema, second factors and tokens. It sweeps sessions and the trail.
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+  accounts, orders, authorizations, challenges, order_identifiers, upstream_orders, http01_tokens, revocations, crls,
+  burnt_keys, expiry_digests, expiry_reminders, reminded_addresses, login_attempts TO acme_worker;
+GRANT SELECT ON eab_keys TO acme_worker;
+GRANT SELECT (id, username, status, role, contact_email) ON admin_users TO acme_worker;
+GRANT SELECT, DELETE ON admin_sessions TO acme_worker;
+GRANT DELETE ON audit_log TO acme_worker;

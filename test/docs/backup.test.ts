@@ -1,0 +1,48 @@
+import { copyFileSync, existsSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { repository } from "../support/Documents.ts"
+import type { Serving } from "../support/Place.ts"
+import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
+import { minimalConfig } from "../support/Server.ts"
+
+describe("docs/backup.md", () => {
+  let place: Place
+  let serving: Serving
+  beforeAll(async () => {
+    ;({ place, serving } = await begun())
+  })
+  afterAll(() => serving.stop())
+
+  it("copies the database, and the copy is one", async () => {
+    // The engine's own shell is not installed everywhere; the statement is.
+    symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
+    const shell = "new (require(\"better-sqlite3\"))(\"sqlite.db\").exec(process.argv[1])"
+    place.stand("sqlite3 sqlite.db", `'${process.execPath}' -e '${shell}'`)
+    await place.succeed("vacuum")
+    const restored = await Place.make()
+    copyFileSync(place.at("backup.db"), restored.at("sqlite.db"))
+    writeFileSync(restored.at("config.toml"), minimalConfig)
+    assert.strictEqual((await restored.run("acme-svc migrate --check")).code, 0)
+  })
+
+  it("ends what came back", async () => {
+    await place.succeed("keepList")
+    assert.isTrue(existsSync(place.at("ca.crl.before")))
+    assert.include(await place.succeed("endSessions"), "0 session(s) ended.")
+    await place.succeed("tokens")
+    await place.succeed("users")
+  })
+
+  it("revokes what no order has", async () => {
+    assert.include(await place.succeed("listBefore"), "Revoked")
+    const crl = await place.run("acme-svc crl list")
+    const [, issuer = ""] = /^([0-9a-f]{64}) /m.exec(crl.stdout) ?? []
+    place.stand("ISSUER", issuer)
+    place.stand("SERIAL", "7a0b1c")
+    assert.include(await place.succeed("ofSerial"), "0 of 0 row(s)")
+    assert.include(await place.succeed("crlRevoke"), "Certificate 7a0b1c is revoked")
+  })
+})
+
+hasRunLinesOf("backup")

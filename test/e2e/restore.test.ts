@@ -1,0 +1,152 @@
+import Sqlite from "better-sqlite3"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Client, escapeIdentifier } from "pg"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { openssl } from "../pki/Pki.ts"
+import { AcmeSession, problemType } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
+import { builtServer, databases, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
+import { leafOf, renewalIdOf } from "../support/Openssl.ts"
+import { freePort } from "../support/Ports.ts"
+import type { Server } from "../support/Server.ts"
+import { minimalConfig, startServer } from "../support/Server.ts"
+
+/* What docs/backup.md says of a database that is put back: what the service sees to by itself, and what operators repeat. */
+
+const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = true\n`
+const password = "Wrocław tramway, 4 stops"
+
+/** What a database holds now, as a database of its own: by `VACUUM INTO`, or as a template. */
+const copyOf = async (url: string): Promise<string> => {
+  if (url.startsWith("sqlite://")) {
+    const path = join(freshDirectory(), "backup.db")
+    const database = new Sqlite(url.slice("sqlite://".length))
+    database.prepare("VACUUM INTO ?").run(path)
+    database.close()
+    return `sqlite://${path}`
+  }
+  const copy = await freshPostgresUrl()
+  const [from, to] = [url, copy].map((one) => escapeIdentifier(new URL(one).pathname.slice(1)))
+  const maintenance = new URL(url)
+  maintenance.pathname = "/postgres"
+  const client = new Client({ connectionString: maintenance.href })
+  await client.connect()
+  await client.query(`DROP DATABASE ${to}`)
+  await client.query(`CREATE DATABASE ${to} TEMPLATE ${from}`)
+  await client.end()
+  return copy
+}
+
+const serialOf = (chain: string): string => leafOf(chain).serialNumber.toLowerCase()
+
+describe.each(databases)("a database that was put back, $name", ({ freshUrl }) => {
+  const directory = freshDirectory()
+  let server: Server
+  let databaseUrl = ""
+  let port = 0
+  let api = ""
+
+  const serve = async (url: string) => {
+    databaseUrl = url
+    const env = { ACME_SVC_ADMIN__BIND_ADDRESS: api, ACME_SVC_ADMIN__BASE_URL: `http://${api}` }
+    server = await startServer({ config, directory, port, databaseUrl: url, env })
+  }
+  const ends = async (code: number, ...words: ReadonlyArray<string>): Promise<string> => {
+    const env = { ACME_SVC_DATABASE__URL: databaseUrl, USER: "olga" }
+    const ended = await commandLine(words, { config: null, directory, env })
+    assert.strictEqual(ended.code, code, `${words.join(" ")}\n${ended.stdout}\n${ended.stderr}`)
+    return code === 0 ? ended.stdout : ended.stderr
+  }
+  const list = async (): Promise<{ readonly number: number; readonly serials: ReadonlyArray<string> }> => {
+    const answer = await fetch(server.directoryUrl.replace(/directory$/, "crl"))
+    const input = Buffer.from(await answer.arrayBuffer())
+    const said = openssl(["crl", "-inform", "DER", "-noout", "-crlnumber", "-text"], input).toString()
+    const serials = [...said.matchAll(/Serial Number: (\S+)/g)].map(([, serial = ""]) => serial.toLowerCase())
+    return { number: Number(/^crlNumber=(\S+)$/m.exec(said)?.[1]), serials }
+  }
+  const asked = async (headers: Readonly<Record<string, string>>): Promise<number> =>
+    (await fetch(`http://${api}/api/orders`, { headers })).status
+
+  beforeAll(async () => {
+    await builtServer()
+    port = await freePort()
+    api = `127.0.0.1:${await freePort()}`
+    await serve(await freshUrl())
+  })
+  afterAll(() => server.stop())
+
+  it("has its lists numbered on, and forgets what came after the backup until it is repeated", async () => {
+    writeFileSync(join(directory, "password.txt"), `${password}\n`, { mode: 0o600 })
+    await ends(0, "admin", "user", "create", "ann", "--password-file", "password.txt")
+    const token = (await ends(0, "admin", "token", "create", "ann", "--name", "backup", "--expires-in", "2")).trim()
+    const signedIn = await fetch(`http://${api}/api/session`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "ann", password })
+    })
+    const cookie = signedIn.headers.getSetCookie().map((one) => one.split(";")[0]).join("; ")
+    const { kid } = JSON.parse(await ends(0, "eab", "create", "--label", "web", "--json")) as { readonly kid: string }
+    const session = await AcmeSession.open(server.directoryUrl, { patienceMs: 10_000 })
+    await session.register()
+    const known = await session.issue(["known.example"], new Map())
+    await server.stop()
+    const backup = await copyOf(databaseUrl)
+
+    await serve(databaseUrl)
+    const { id, issuer, tokenId } = await (async () => {
+      const parsed = async <A>(...words: ReadonlyArray<string>) =>
+        (JSON.parse(await ends(0, ...words, "--json")) as { readonly items: ReadonlyArray<A> }).items[0]
+      const order = await parsed<{ readonly id: string }>("order", "list")
+      const crl = await parsed<{ readonly issuer: string }>("crl", "list")
+      const made = await parsed<{ readonly id: string }>("admin", "token", "list")
+      return { id: order?.id ?? "", issuer: crl?.issuer ?? "", tokenId: made?.id ?? "" }
+    })()
+    const late = await session.issue(["late.example"], new Map())
+    const newcomer = await session.another()
+    await newcomer.register()
+    await ends(0, "order", "revoke", id, "--wait", "20")
+    await ends(0, "admin", "token", "revoke", tokenId, "--yes")
+    await ends(0, "admin", "session", "revoke", "--all", "--yes")
+    await ends(0, "eab", "revoke", kid)
+    assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [401, 401])
+    const before = await list()
+    assert.deepStrictEqual(before.serials, [serialOf(known.chain)])
+    await server.stop()
+
+    // By itself: the exported list is newer than the database, so the next one is numbered above it.
+    await serve(backup)
+    const first = await session.poll(list, ({ number }) => number > before.number)
+    assert.deepStrictEqual(first.serials, [])
+
+    // Whatever was ended since the backup has come back.
+    assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [200, 200])
+    await ends(0, "admin", "session", "revoke", "--all", "--yes")
+    await ends(0, "admin", "token", "revoke", tokenId, "--yes")
+    assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [401, 401])
+    await ends(0, "eab", "revoke", kid)
+
+    // What was made since is unknown: the certificate, its renewal information, and the account.
+    const info = `${session.directory.renewalInfo ?? ""}/${renewalIdOf(late.chain)}`
+    assert.strictEqual((await session.get(info)).status, 404)
+    assert.strictEqual(problemType(await newcomer.post(newcomer.kid ?? "")), "accountDoesNotExist")
+    newcomer.kid = undefined
+    await newcomer.register()
+    const renewed = await session.issue(["late.example"], new Map())
+    assert.notStrictEqual(serialOf(renewed.chain), serialOf(late.chain))
+
+    // Revocations are repeated, those of unknown certificates by their serial.
+    await ends(0, "order", "revoke", id, "--wait", "20")
+    const serial = serialOf(late.chain)
+    assert.include(await ends(2, "crl", "revoke", issuer, serial), "--yes")
+    assert.include(await ends(0, "crl", "revoke", issuer, serial, "--reason", "4", "--yes"), "is revoked")
+    await ends(3, "crl", "revoke", issuer, serial, "--yes")
+    const of = serialOf(renewed.chain)
+    assert.include(await ends(3, "crl", "revoke", issuer, of, "--yes"), "order revoke")
+    const wanted = [serialOf(known.chain), serial].toSorted()
+    const last = await session.poll(list, ({ serials }) => serials.length === wanted.length)
+    assert.deepStrictEqual(last.serials.toSorted(), wanted)
+    assert.isAbove(last.number, first.number)
+    session.close()
+  })
+})
