@@ -7,6 +7,8 @@ const packages: Readonly<Record<string, string>> = {
   named: "bind9",
   nsupdate: "bind9-dnsutils",
   "systemd-analyze": "systemd",
+  "x86_64-linux-gnu-strip": "binutils-x86-64-linux-gnu",
+  "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",
   ualpn: "uacme"
 }
 

@@ -8,5 +8,14 @@ export const npmLines = {
   health: "npx acme-svc health"
 } as const
 
+export const debianLines = {
+  build: "npm run deb",
+  install: "apt-get install ./acme-svc_*_amd64.deb",
+  check: "acme-svc config check",
+  init: "acme-svc init",
+  list: "acme-svc order list",
+  purge: "apt-get purge acme-svc"
+} as const
+
 /** All of them. */
-export const packageLines: ReadonlyArray<string> = Object.values(npmLines)
+export const packageLines: ReadonlyArray<string> = [npmLines, debianLines].flatMap((lines) => Object.values(lines))

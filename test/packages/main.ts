@@ -6,6 +6,7 @@ import { runCommand } from "../interop/Command.ts"
 import { install as installCommands } from "../interop/Packages.ts"
 import { failuresOf, tableOf } from "../interop/Table.ts"
 import { inParallel } from "../support/InParallel.ts"
+import { debian } from "./Debian.ts"
 import type { Installation } from "./Installation.ts"
 import { install } from "./Installation.ts"
 import { npm } from "./Npm.ts"
@@ -16,7 +17,7 @@ import { npm } from "./Npm.ts"
  */
 
 /** Those that take longest first. */
-const installations: ReadonlyArray<Installation> = [npm]
+const installations: ReadonlyArray<Installation> = [debian, npm]
 
 /** So many are played at a time. */
 const width = 2
