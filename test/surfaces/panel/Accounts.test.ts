@@ -126,6 +126,8 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
         assert.strictEqual(refused.headers["hx-retarget"], "find .refusal")
         assert.include(refused.text, "bad_request")
       }
+      const long = wordsOf(yield* send("x".repeat(200)))
+      assert.include(long, `&quot;${"x".repeat(120)}&quot; is not one mail address.`)
       assert.strictEqual((yield* ask(to, { method: "POST", cookie: held.cookie, body: form({}) })).status, 403)
       const viewer = yield* entered({ ask }, "vera", "viewer")
       assert.strictEqual((yield* ask(to, { method: "POST", ...viewer, body: form({}) })).status, 403)

@@ -4,7 +4,7 @@ import type { Issuer } from "../../../src/services/signing/Issuers.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import * as revocations from "../../../src/store/revocation/Revocations.ts"
-import { databases } from "../../support/Databases.ts"
+import { databases, sqlite } from "../../support/Databases.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
@@ -83,6 +83,11 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       )
       assert.include(words, "The revocation list is past its next update.")
       assert.include(words, "The certificate of this CA ends in 89 days.")
+      const later = wordsOf(
+        yield* withCa({ ...issuer, notAfter: startsAt + 90 * day })(panel.ask("/ui/authorities", held))
+      )
+      assert.notInclude(later, "The certificate of this CA ends")
+      assert.notInclude(later, "Profiles that others sign for")
     }))
 
   test("hands out the certificate and the list as they are stored, and 404 for another", (panel) =>
@@ -110,5 +115,21 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include(wordsOf(page), "A CA that no profile signs with")
       assert.notInclude(page.text, "ca.pem")
       assert.notInclude(page.text, "<html")
+    }))
+})
+
+describe("the page of authorities where others sign", () => {
+  const script = "custom.script_path = \"sign\"\n"
+  const { test } = usePanel(
+    sqlite,
+    `[profiles.far.signer]\nbackend = "custom"\n${script}` +
+      `[profiles.off]\nenabled = false\n[profiles.off.signer]\nbackend = "custom"\n${script}`
+  )
+
+  test("names the profiles that are mounted", (panel) =>
+    Effect.gen(function*() {
+      const told = yield* panel.ask("/ui/authorities", yield* entered(panel, "vic", "viewer"))
+      const named = [...told.text.replaceAll("&#x2f;", "/").matchAll(/href="\/ui\/profiles#([\w-]+)"/g)]
+      assert.deepStrictEqual(named.map(([, name]) => name), ["far"])
     }))
 })

@@ -13,6 +13,7 @@ enabled = ["webhook"]
 webhook_enabled = ["chat"]
 [notify.webhook.chat]
 url = "https://chat.example:8443/SECRETPATH?token=SECRETQUERY"
+events = ["account_deactivated", "certificate_issued"]
 signing_key = "whsec_U0VDUkVULVNFQ1JFVC1TRUNSRVQtU0VDUkVU"
 [notify.webhook.chat.headers]
 authorization = "Bearer SECRETHEADER"
@@ -34,6 +35,11 @@ authorization = "Bearer SECRETHEADER"
       assert.include(words, " webhook.chat.headers.authorization set ")
       assert.notMatch(page.text, /SECRET|whsec/)
       assert.include(page.text, "?a=1&amp;b=2")
+      assert.include(words, " account_deactivated, certificate_issued ")
+      assert.notInclude(words, " undefined ")
+      assert.include(page.text, "<tr><td>template_dir<td><td>", "a text that is blank, and no secret")
+      assert.include(page.text, "<h1>Configuration</h1>")
+      assert.include(words, " service default other ")
       assert.include(words, "Search this page")
       // A cell that is empty is told what it stands for by the stylesheet.
       assert.include(page.text, "<tr><td>ttl_seconds<td>300<td></tbody>")
@@ -43,9 +49,15 @@ authorization = "Bearer SECRETHEADER"
   test("shows what is in force for a profile with what it inherits, and 404 for none", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
-      const words = wordsOf(yield* panel.ask("/ui/configuration?profile=other", held))
+      const page = yield* panel.ask("/ui/configuration?profile=other", held)
+      const words = wordsOf(page)
+      assert.match(page.text, /<title>Configuration of other\b/)
       assert.include(words, "[profiles.other.challenge] enabled http-01 bypass false ")
       assert.notInclude(words, "[nonce]")
+      assert.include(words, "[profiles.other] enabled true ")
+      for (const blank of ["", "?profile=", "?profile=+"]) {
+        assert.include(wordsOf(yield* panel.ask(`/ui/configuration${blank}`, held)), "[nonce]", blank)
+      }
       const none = yield* panel.ask("/ui/configuration?profile=%3Cb%3Enobody", held)
       assert.strictEqual(none.status, 404)
       assert.notInclude(none.text, "<b>nobody")

@@ -121,7 +121,9 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       const refused = yield* remove(first, "delete")
       assert.strictEqual(refused.status, 409)
       assert.include(refused.text, "live_certificates")
-      assert.strictEqual((yield* remove(first, "burn")).status, 400)
+      const unknown = yield* remove(first, `burn${"x".repeat(100)}`)
+      assert.strictEqual(unknown.status, 400)
+      assert.notInclude(unknown.text, "x".repeat(61))
       assert.strictEqual((yield* remove(first, "keep")).headers["hx-redirect"], "/ui/eab?done=deleted")
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts WHERE status = 'valid'"), 1)
       yield* sql("UPDATE orders SET revoked_at = 1")
@@ -138,6 +140,8 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.include((yield* ask("/ui/eab?done=deleted-all", held)).text, "with its accounts and their orders")
       const last = yield* minted("unused")
       assert.include((yield* ask(`/ui/eab/${last}`, held)).text, "It has bound no account.")
+      const plainly = yield* ask(`/ui/eab/${last}/delete`, { method: "POST", ...held, body: form({}), ...fragment })
+      assert.strictEqual(plainly.headers["hx-redirect"], "/ui/eab?done=deleted")
     }))
 
   test("show a label as text", ({ ask }) =>
@@ -158,4 +162,27 @@ describe("the pages of EAB credentials where no profile asks for one", () => {
       assert.include(told.text, "There is no credential.")
       assert.notInclude(told.text, "Clients cannot register")
     }))
+})
+
+describe("the pages of EAB credentials where some profiles ask for one", () => {
+  const alone = "[profiles.alone]\n"
+  const off = "[profiles.a-off]\nenabled = false\neab.enabled = true\n"
+  const asking = "[profiles.asking]\neab.enabled = true\n"
+  const notice = "No profile asks clients for a credential."
+
+  for (
+    const [toml, isOn, name] of [
+      [`${off}${alone}${asking}`, true, "asking"],
+      [`${off}${alone}`, false, "alone"]
+    ] as const
+  ) {
+    const { config, test } = usePanel(sqlite, toml)
+    test(`name the directory of ${name}, and never one that is not mounted`, ({ ask }) =>
+      Effect.gen(function*() {
+        const held = yield* entered({ ask }, "otto", "operator")
+        assert.strictEqual((yield* ask("/ui/eab", held)).text.includes(notice), !isOn)
+        const told = yield* ask("/ui/eab", { method: "POST", ...held, body: form({ label: "shop" }), ...fragment })
+        assert.include(plain(told.text), `--server ${config.server.base_url}/profile/${name}/directory `)
+      }))
+  }
 })

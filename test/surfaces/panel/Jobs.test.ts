@@ -1,12 +1,15 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import * as workers from "../../../src/kernel/queue/Workers.ts"
+import { rfc3339 } from "../../../src/kernel/Time.ts"
 import * as jobs from "../../../src/operations/Jobs.ts"
 import { finalize } from "../../../src/operations/order/Finalize.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, column, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
-import { entered, usePanel } from "../../support/Panel.ts"
+import { startsAt } from "../../support/Operators.ts"
+import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
 /* The pages of jobs (docs/decisions/panel.md). */
 
@@ -34,6 +37,47 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.include(told.text, "The queue is empty.")
       assert.include(told.text, "No process with the worker role is running")
       assert.notInclude(told.text, "data-poll")
+    }))
+
+  test("say whether somebody works, what was done last, and since when a job is due", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const shown = ask("/ui/jobs", held)
+      const isMissing = Effect.map(
+        shown,
+        (told) => wordsOf(told).includes("No process with the worker role is running")
+      )
+      const present = (owner: string, roles: string, now: number) =>
+        workers.present({ owner, roles, version: "0.1.0", startedAt: startsAt - 100, now })
+      yield* present("a:1:x", "acme,admin", startsAt)
+      yield* present("b:1:x", "worker", startsAt - 31)
+      assert.isTrue(yield* isMissing, "of whom one does not work, and the other is gone")
+      yield* present("c:1:x", "acme,worker", startsAt)
+      assert.isFalse(yield* isMissing)
+      const { id } = yield* finalized
+      yield* sql("UPDATE jobs SET status = 'done'")
+      const done = yield* shown
+      assert.include(wordsOf(done), "The last job that was done:")
+      assert.include(plain(done.text), `/ui/jobs/${id}`)
+      for (
+        const [status, runAt, isLive, due] of [
+          ["ready", startsAt - 100, true, rfc3339(startsAt - 100)],
+          ["ready", startsAt, true, undefined],
+          ["ready", startsAt + 100, true, undefined],
+          ["running", startsAt - 100, true, undefined]
+        ] as const
+      ) {
+        yield* sql(`UPDATE jobs SET status = '${status}', run_at = ${runAt}`)
+        const told = yield* shown
+        assert.notInclude(wordsOf(told), "The last job")
+        const [, queue = ""] = /<details class="queue"([\s\S]*?)<\/details>/.exec(told.text) ?? []
+        assert.strictEqual(/since/.test(queue), due !== undefined, `${status} ${runAt}`)
+        if (due !== undefined) assert.include(queue, due.replace("T", " "))
+        assert.strictEqual(told.text.includes("data-poll"), isLive)
+      }
+      yield* sql(`UPDATE jobs SET status = 'ready', run_at = ${startsAt + 100}`)
+      const operator = yield* entered({ ask }, "otto", "operator")
+      assert.notInclude((yield* ask(`/ui/jobs/${id}`, operator)).text, "It is due already")
     }))
 
   test("list jobs below the state of the queue, and ask again while one of them can change", ({ ask }) =>

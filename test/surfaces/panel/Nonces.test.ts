@@ -37,7 +37,8 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
       assert.strictEqual(swept.headers["hx-redirect"], "/ui/nonces?done=swept&removed=2")
       assert.include(wordsOf(yield* panel.ask("/ui/nonces?done=swept&removed=2", held)), "2 nonces deleted.")
       assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
-      yield* send(panel, held, "/ui/nonces/sweep", { ttlSeconds: "" })
+      const blank = yield* send(panel, held, "/ui/nonces/sweep", { ttlSeconds: "" })
+      assert.strictEqual(blank.headers["hx-redirect"], "/ui/nonces?done=swept&removed=0")
       assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
     }))
 
@@ -53,5 +54,11 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
       const odd = yield* panel.ask("/ui/nonces?done=swept&removed=<b>", held)
       assert.notInclude(odd.text, "<b>&")
+      for (const removed of ["x2", "2x", "1e3"]) {
+        assert.include(
+          wordsOf(yield* panel.ask(`/ui/nonces?done=swept&removed=${removed}`, held)),
+          " 0 nonces deleted."
+        )
+      }
     }))
 })

@@ -43,9 +43,14 @@ describe.each(databases)("the page of notifications on $name", (backend) => {
       assert.include(waiting.text, "data-poll=")
       assert.include(wordsOf(waiting), "account_deactivated webhook chat default ready 0 of 3")
       yield* work("notify_deliver")
+      yield* work("notify_deliver")
       const done = yield* ask(page, held)
       assert.include(wordsOf(done), "account_deactivated webhook chat default done 1 of 3")
       assert.notInclude(done.text, "data-poll=")
+      yield* told
+      yield* sql("UPDATE jobs SET status = 'running' WHERE status = 'ready'")
+      assert.include((yield* ask(page, held)).text, "data-poll=", "one of two goes on")
+      yield* sql("DELETE FROM jobs WHERE status = 'running'")
       yield* sql(
         `UPDATE jobs SET status = 'failed', last_error = ${backend.dialect === "sqlite" ? "?" : "$1"}`,
         [hostile]
@@ -108,5 +113,38 @@ describe("the page of notifications without a receiver", () => {
       const shown = yield* ask(page, yield* entered({ ask }, "otto", "operator"))
       assert.include(shown.text, "Nobody is told of anything.")
       assert.notInclude(shown.text, "Send a test")
+    }))
+})
+
+describe("the page of notifications with several receivers", () => {
+  const { test } = usePanel(
+    sqlite,
+    `[notify]
+enabled = ["email", "webhook"]
+webhook_enabled = ["pager"]
+[notify.email]
+smtp_host = "mail.example.org"
+smtp_security = "none"
+from = "a@example.org"
+to = ["b@example.org"]
+events = ["certificate_issued"]
+[notify.webhook.pager]
+url = "https://pager.example/"
+events = ["challenge_failed"]
+`
+  )
+
+  test("offers each of them, what any of them wants, and nobody who has none", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "otto", "operator")
+      const [target, event, of] = (yield* ask(page, held)).text.split("<select ").slice(1).map((select) =>
+        [...select.split("</select>")[0]?.matchAll(/<option(?: value="([^"]+)")?>([^<]*)/g) ?? []]
+          .map(([, value, text]) => value ?? text)
+      )
+      assert.deepStrictEqual(target, ["email", "pager", "webhook"])
+      assert.sameMembers(event ?? [], ["certificate_issued", "challenge_failed"])
+      assert.deepStrictEqual(of, ["default", "other"])
+      const tried = yield* send({ ask }, held, `${page}/test`, { target: "email", profile: "other" })
+      assert.include(wordsOf(tried), "email certificate_issued other delivered taken")
     }))
 })

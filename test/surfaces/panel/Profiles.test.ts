@@ -35,6 +35,8 @@ message = "<i>ask</i>"
 when = "net"
 then = "deny"
 mode = "warn"
+[profiles.off]
+enabled = false
 `
 
 describe("the page of profiles", () => {
@@ -50,6 +52,8 @@ describe("the page of profiles", () => {
       assert.include(words, "External account binding required credentials")
       assert.include(words, "shared with other")
       assert.match(page.text, /id="default"/)
+      assert.notMatch(page.text, /id="off"/)
+      assert.include(words, "Not enabled: off ")
       assert.include(page.text, "terms?a=1&amp;b=2")
     }))
 })
@@ -109,6 +113,7 @@ describe("the page of a policy", () => {
       assert.match(words, /2 rest “ &lt;i&gt;ask&lt;\/i&gt; ” host deny connection 2 /)
       assert.include(words, "otherwise deny 1 ")
       assert.include(words, "earlier, which is no longer in force, refused 1 .")
+      assert.lengthOf([...words.matchAll(/which is no longer in force/g)], 1)
       const link = /href="([^"]*certificate_issue_failed[^"]*)"/.exec(page.text)?.[1] ?? ""
       assert.include(link.replaceAll("&#x2f;", "/"), "/ui/audit?event=certificate_issue_failed")
       assert.include(link, "profile=default")
@@ -120,5 +125,6 @@ describe("the page of a policy", () => {
       const none = yield* panel.ask("/ui/profiles/nobody/filter", held)
       assert.strictEqual(none.status, 404)
       assert.include(wordsOf(none), "There is no profile nobody.")
+      assert.strictEqual((yield* panel.ask("/ui/profiles/off/filter", held)).status, 404)
     }))
 })

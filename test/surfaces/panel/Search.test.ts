@@ -65,6 +65,23 @@ describe.each(databases)("the search box on $name", (backend) => {
       const admin = yield* ask("/ui/search?q=shop", yield* entered({ ask }, "anna", "admin"))
       assert.include(admin.text, "<h2>Operators</h2>")
       assert.include(admin.text, "shop-olga")
+      assert.notInclude(admin.text, "<h2>Accounts</h2>", "of which nothing was found")
+    }))
+
+  test("leads to all orders that have a name of three letters or more somewhere in theirs", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "anna", "admin")
+      yield* made("shy", "viewer")
+      const names = ["default", "other"] as const
+      for (const name of names) yield* orderOf(yield* callerAt(profileOf(config, name)), "shop.example", "uk")
+      yield* sql(`UPDATE orders SET status = 'valid', certificate = '${handmadeChain}', cert_serial = '0badcafe'`)
+      const offers = Effect.fnUntraced(function*(query: string) {
+        const { status, text } = yield* ask(`/ui/search?q=${query}`, held)
+        assert.strictEqual(status, 200, query)
+        return text.replaceAll("&#x2f;", "/").includes(`href="/ui/orders?identifierContains=${query}"`)
+      })
+      const asked = ["sho", "shop", "uk", "shy", "0badcafe"]
+      assert.deepStrictEqual(yield* Effect.forEach(asked, offers), [true, true, false, false, false])
     }))
 
   test("says when nothing is found, when contacts are asked for, and when a text is too long", ({ ask }) =>

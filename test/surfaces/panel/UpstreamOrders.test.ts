@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import * as upstreamOrders from "../../../src/store/upstream/UpstreamOrders.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
-import { callerAt, orderOf, profileOf } from "../../support/Graph.ts"
+import { callerAt, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
@@ -58,6 +58,17 @@ describe.each(databases)("the pages of upstream orders on $name", (backend) => {
       assert.include(plain(told.text), "/ui/audit?requestId=request%2F%207")
       assert.include(plain(told.text), `href="/ui/orders/${id}"`)
       yield* upstreamOrders.end({ orderId: id, status: "invalid", error: "rejected", now })
+      for (const [at, status] of ["ready", "running", "done"].entries()) {
+        const key = `${nobody.slice(0, -1)}${at}`
+        yield* sql(
+          `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+           VALUES (${idLiteral(backend.dialect, key)}, 'signer_relay_issue', '${id}', '{}', '${status}', 1, 1, 3, 1, 1)`
+        )
+        const shown = yield* ask(`/ui/upstream-orders/${id}`, held)
+        assert.include(plain(shown.text), `/ui/jobs/${key}`)
+        assert.strictEqual(shown.text.includes("data-poll"), status !== "done", status)
+        yield* sql("DELETE FROM jobs")
+      }
       const ended = yield* ask(`/ui/upstream-orders/${id}`, { ...held, ...fragment })
       assert.include(ended.text, "rejected")
       assert.notInclude(ended.text, "data-poll")
@@ -86,7 +97,9 @@ describe.each(databases)("the pages of upstream orders on $name", (backend) => {
 describe("the page of upstream orders where a profile relays", () => {
   const { test } = usePanel(
     sqlite,
-    "[profiles.far.signer]\nbackend = \"relay\"\n[profiles.far.signer.relay]\ndirectory_url = \"https://ca.example/dir\"\n"
+    "[profiles.off]\nenabled = false\n[profiles.off.signer]\nbackend = \"relay\"\n" +
+      "[profiles.off.signer.relay]\ndirectory_url = \"https://ca.example/dir\"\n" +
+      "[profiles.far.signer]\nbackend = \"relay\"\n[profiles.far.signer.relay]\ndirectory_url = \"https://ca.example/dir\"\n"
   )
 
   test("names it", ({ ask }) =>

@@ -20,8 +20,8 @@ const sent = (body: Uint8Array | string, type: string, name: string) => ({
   }
 })
 
-/** The first characters of an id, for a file name. The requested id may be any text. */
-const stem = (issuer: string): string => issuer.replaceAll(/[^0-9a-f]/g, "").slice(0, 16)
+/** The first characters of the id of an issuer, for a file name. */
+const stem = (issuer: string): string => issuer.slice(0, 16)
 
 /** The routes of CAs. */
 export const authorityRoutes = (config: Config) => [
