@@ -1,9 +1,21 @@
-import type { OutgoingHttpHeaders } from "node:http"
-import { createServer } from "node:http"
+import { Resolver } from "node:dns/promises"
+import { readFileSync } from "node:fs"
+import type { OutgoingHttpHeaders, RequestListener } from "node:http"
+import { createServer, get } from "node:http"
+import { createServer as createSecureServer } from "node:https"
 import type { AddressInfo } from "node:net"
-import type { Exchange } from "./Load.ts"
+import type { Exchange } from "./Client.ts"
 
-/* A `node:http` server with recorded answers: it shows what HTTP itself costs a server process. */
+/*
+ * A bare server with recorded answers: it shows what HTTP itself costs a server process. It also does what an http-01
+ * validation cannot avoid: two look-ups and one request on a connection of its own.
+ */
+
+/** Files in PEM. */
+export interface TlsFiles {
+  readonly certificate: string
+  readonly privateKey: string
+}
 
 // Node writes these by itself.
 const own = new Set(["connection", "date", "keep-alive", "transfer-encoding"])
@@ -20,25 +32,67 @@ const headersOf = (head: string): OutgoingHttpHeaders => {
   )
 }
 
+const fetched = (port: number, host: string, path: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    get({ host: "127.0.0.1", port, path, agent: false, headers: { host } }, (response) => {
+      let length = 0
+      response.on("data", (chunk: Buffer) => {
+        length += chunk.length
+      })
+      response.on("end", () => resolve(response.statusCode === 200 ? length : 0))
+    }).on("error", reject)
+  })
+
 /** The functions the bare server's process offers to the bench. */
 export const bareHttp = {
   /** Begins to serve the recorded answers, each at its path; answers the port. */
-  serve: (exchanges: ReadonlyArray<Exchange>): Promise<number> => {
+  serve: (
+    { exchanges, tls }: {
+      readonly exchanges: ReadonlyArray<Pick<Exchange, "request" | "answer">>
+      readonly tls: TlsFiles | undefined
+    }
+  ): Promise<number> => {
     const answers = new Map(exchanges.map(({ answer, request }) => [
       request.split(" ", 2)[1],
       { status: answer.status, headers: headersOf(answer.head), body: answer.body }
     ]))
-    const server = createServer((request, response) => {
+    const listener: RequestListener = (request, response) => {
       const chunks: Array<Buffer> = []
       request.on("data", (chunk: Buffer) => chunks.push(chunk))
       request.on("end", () => {
         const answer = answers.get(request.url)
-        if (answer === undefined || Buffer.concat(chunks).length === 0) return void response.writeHead(500).end()
+        const lacks = request.method === "POST" && Buffer.concat(chunks).length === 0
+        if (answer === undefined || lacks) return void response.writeHead(500).end()
         response.writeHead(answer.status, answer.headers).end(answer.body)
       })
-    })
+    }
+    const server = tls === undefined
+      ? createServer(listener)
+      : createSecureServer({ cert: readFileSync(tls.certificate), key: readFileSync(tls.privateKey) }, listener)
     return new Promise((resolve) =>
       server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
     )
+  },
+
+  /** Looks a name up and fetches its token, so many times from `concurrency` at once. */
+  validate: async (
+    { concurrency, httpPort, path, resolver, times }: {
+      readonly resolver: string
+      readonly httpPort: number
+      readonly path: string
+      readonly times: number
+      readonly concurrency: number
+    }
+  ): Promise<void> => {
+    const names = new Resolver()
+    names.setServers([resolver])
+    let left = times
+    await Promise.all(Array.from({ length: concurrency }, async () => {
+      while (left-- > 0) {
+        const host = `floor-${left}.bench.example.org`
+        await Promise.all([names.resolve4(host), names.resolve6(host).catch(() => [])])
+        if (await fetched(httpPort, host, path) === 0) throw new Error("the floor measures nothing: no token")
+      }
+    }))
   }
 }

@@ -2,6 +2,7 @@ import Sqlite from "better-sqlite3"
 import { Effect, Either } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createPublicKey, randomBytes, randomUUID } from "node:crypto"
+import { copyFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Client } from "pg"
 import { encodePem } from "../src/pki/asn1/Pem.ts"
@@ -11,9 +12,10 @@ import { parseCsr } from "../src/pki/x509/Csr.ts"
 import { makeLeafIssuer, serialFrom } from "../src/pki/x509/Leaf.ts"
 import { lintLeaf } from "../src/pki/x509/Lint.ts"
 import { loadForSigning } from "../src/services/signing/CaFiles.ts"
-import type { Exchange, Kind } from "./Load.ts"
+import type { Exchange, Kind } from "./Client.ts"
+import { median } from "./Median.ts"
 import type { CompiledStep, Dialect } from "./Statements.ts"
-import { compile, insertNonces, noncesPerBatch, noncesPerIssuance } from "./Statements.ts"
+import { compile, insertNonces, isOfNewAccount, noncesPerBatch, noncesPerIssuance } from "./Statements.ts"
 
 /*
  * The floor: the cost of one issuance if only the unavoidable work is done, each piece by itself in a loop. Its inputs
@@ -79,9 +81,6 @@ const right = <A, E>(either: Either.Either<A, E>): A =>
 const demand = (holds: boolean, what: string): void => {
   if (!holds) throw new Error(`the floor measures nothing: ${what}`)
 }
-
-const median = (values: ReadonlyArray<number>): number =>
-  [...values].sort((one, other) => one - other)[values.length >> 1] ?? Number.NaN
 
 const slices = 5
 
@@ -195,29 +194,38 @@ const makeValues = (dialect: Dialect, { chain, csr, names }: Material, now: numb
 
 const issuancesPerBatch = noncesPerBatch / noncesPerIssuance
 
-const noncesOf = (batch: ReadonlyArray<Values>): string =>
-  JSON.stringify(batch.flatMap((values) => Array.from({ length: noncesPerIssuance }, (_, i) => values[`nonce${i}`])))
+/** What a round is of: whole issuances, or new accounts. */
+export type Extract = "issue" | "newAccount"
 
-const makeBatch = (dialect: Dialect, material: Material) => {
+const noncesOf = (batch: ReadonlyArray<Values>, each: number): string =>
+  JSON.stringify(batch.flatMap((values) => Array.from({ length: each }, (_, i) => values[`nonce${i}`])))
+
+const makeBatch = (dialect: Dialect, material: Material, extract: Extract) => {
   const now = Math.floor(Date.now() / 1000)
   const batch = Array.from({ length: issuancesPerBatch }, () => makeValues(dialect, material, now))
-  return { now, batch, nonces: noncesOf(batch) }
+  return { now, batch, nonces: noncesOf(batch, extract === "issue" ? noncesPerIssuance : 1) }
 }
 
-const openSqlite = (material: Material, file: string, synchronous: string) => {
-  const database = new Sqlite(file)
+/** A copy of the database, so that every round begins with an empty one: a grown one is dearer. */
+const openSqlite = (file: string, synchronous: string) => {
+  const copy = `${file}.copy`
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(`${copy}${suffix}`, { force: true })
+  copyFileSync(file, copy)
+  const database = new Sqlite(copy)
   database.pragma("journal_mode = WAL")
   database.pragma("foreign_keys = ON")
   database.pragma(`synchronous = ${synchronous}`)
   const begin = database.prepare("BEGIN IMMEDIATE")
   const commit = database.prepare("COMMIT")
   const insert = database.prepare(insertNonces.sqlite)
-  const plan = compile("sqlite").map(({ isTransaction, steps }) => ({
+  const whole = compile("sqlite").map(({ isTransaction, label, steps }) => ({
+    label,
     isTransaction,
     steps: steps.map((step) => ({ ...step, statement: database.prepare(step.text) }))
   }))
-  const issue = (values: Values) => {
-    for (const { isTransaction, steps } of plan) {
+  const plans = { issue: whole, newAccount: whole.filter(isOfNewAccount) }
+  const act = (extract: Extract, values: Values) => {
+    for (const { isTransaction, steps } of plans[extract]) {
       if (isTransaction) begin.run()
       for (const { keep, order, statement } of steps) {
         const parameters = order.map((name) => values[name])
@@ -231,27 +239,36 @@ const openSqlite = (material: Material, file: string, synchronous: string) => {
       if (isTransaction) commit.run()
     }
   }
-  const valid = database.prepare("SELECT count(*) AS n FROM orders WHERE status = 'valid'").pluck()
-  const settled = database.prepare("SELECT count(*) AS n FROM jobs WHERE status = 'done'").pluck()
-  let done = 0
-  return (millis: number): number => {
+  const count = (sql: string): unknown => database.prepare(sql).pluck().get()
+  return { database, insert, act, count }
+}
+
+const measureSqlite =
+  (material: Material, file: string, synchronous: string) =>
+  ({ extract, millis }: { readonly millis: number; readonly extract: Extract }): number => {
+    const { act, count, database, insert } = openSqlite(file, synchronous)
     let microseconds = 0
     let issued = 0
     const end = performance.now() + millis
     do {
-      const { batch, nonces, now } = makeBatch("sqlite", material)
+      const { batch, nonces, now } = makeBatch("sqlite", material, extract)
       const cpu = process.cpuUsage()
       insert.run(now, nonces)
-      for (const values of batch) issue(values)
+      for (const values of batch) act(extract, values)
       const { system, user } = process.cpuUsage(cpu)
       microseconds += user + system
       issued += batch.length
     } while (performance.now() < end)
-    done += issued
-    demand(valid.get() === done && settled.get() === done, "not every order became valid")
+    const done = extract === "issue" ? issued : 0
+    demand(
+      count("SELECT count(*) FROM orders WHERE status = 'valid'") === done
+        && count("SELECT count(*) FROM jobs WHERE status = 'done'") === done
+        && count("SELECT count(*) FROM accounts") === issued,
+      "not every order became valid"
+    )
+    database.close()
     return microseconds / issued
   }
-}
 
 const connectPostgres = async (url: string, count: number): Promise<ReadonlyArray<Client>> => {
   const clients = Array.from({ length: count }, () => new Client({ connectionString: url }))
@@ -272,9 +289,14 @@ const openPostgres = async (material: Material, url: string) => {
   const clients = await connectPostgres(url, poolMax)
   let statements = 0
   const named = (step: CompiledStep) => ({ ...step, name: `s${++statements}` })
-  const plan = compile("postgres").map(({ isTransaction, steps }) => ({ isTransaction, steps: steps.map(named) }))
-  const issue = async (client: Client, values: Values) => {
-    for (const { isTransaction, steps } of plan) {
+  const whole = compile("postgres").map(({ isTransaction, label, steps }) => ({
+    label,
+    isTransaction,
+    steps: steps.map(named)
+  }))
+  const plans = { issue: whole, newAccount: whole.filter(isOfNewAccount) }
+  const act = async (extract: Extract, client: Client, values: Values) => {
+    for (const { isTransaction, steps } of plans[extract]) {
       if (isTransaction) await client.query("BEGIN")
       for (const { keep, name, order, text } of steps) {
         const { rows } = await client.query<{ readonly id?: unknown }>({
@@ -288,12 +310,16 @@ const openPostgres = async (material: Material, url: string) => {
     }
   }
   return async (
-    { concurrency, issuances }: { readonly concurrency: number; readonly issuances: number }
+    { concurrency, extract, issuances }: {
+      readonly concurrency: number
+      readonly issuances: number
+      readonly extract: Extract
+    }
   ): Promise<Bout> => {
     const chosen = clients.slice(0, Math.min(concurrency, poolMax))
     const batches = Array.from(
       { length: Math.ceil(issuances / issuancesPerBatch) },
-      () => makeBatch("postgres", material)
+      () => makeBatch("postgres", material, extract)
     )
     const queue = [...batches]
     const cpu = process.cpuUsage()
@@ -303,7 +329,7 @@ const openPostgres = async (material: Material, url: string) => {
       await chosen[0]?.query({ name: "nonces", text: insertNonces.postgres, values: [now, nonces] })
       const left = [...batch]
       await Promise.all(chosen.map(async (client) => {
-        for (let values = left.pop(); values !== undefined; values = left.pop()) await issue(client, values)
+        for (let values = left.pop(); values !== undefined; values = left.pop()) await act(extract, client, values)
       }))
     }
     const { system, user } = process.cpuUsage(cpu)
@@ -313,8 +339,8 @@ const openPostgres = async (material: Material, url: string) => {
 }
 
 let measureCryptography: ((millis: number) => Cryptography) | undefined
-let measureSqlite: ((millis: number) => number) | undefined
-let measurePostgres: Awaited<ReturnType<typeof openPostgres>> | undefined
+let onSqlite: ReturnType<typeof measureSqlite> | undefined
+let onPostgres: Awaited<ReturnType<typeof openPostgres>> | undefined
 let material: Material | undefined
 
 const known = <A>(value: A | undefined): A => {
@@ -334,12 +360,13 @@ export const floor = {
   cryptography: (millis: number): Cryptography => known(measureCryptography)(millis),
   /** A database that has the schema, and nothing else. */
   openSqlite: ({ file, synchronous }: { readonly file: string; readonly synchronous: string }): void => {
-    measureSqlite = openSqlite(known(material), file, synchronous)
+    onSqlite = measureSqlite(known(material), file, synchronous)
   },
-  sqlite: (millis: number): number => known(measureSqlite)(millis),
+  sqlite: (parameter: { readonly millis: number; readonly extract: Extract }): number => known(onSqlite)(parameter),
   openPostgres: async (url: string): Promise<void> => {
-    measurePostgres = await openPostgres(known(material), url)
+    onPostgres = await openPostgres(known(material), url)
   },
-  postgres: (parameter: { readonly concurrency: number; readonly issuances: number }): Promise<Bout> =>
-    known(measurePostgres)(parameter)
+  postgres: (
+    parameter: { readonly concurrency: number; readonly issuances: number; readonly extract: Extract }
+  ): Promise<Bout> => known(onPostgres)(parameter)
 }

@@ -2,7 +2,30 @@ import { parseArgs } from "node:util"
 import type { Extent } from "./Load.ts"
 import type { Dialect } from "./Statements.ts"
 
+/** What is measured in place of everything about issuances; each is an option. */
+export const modeNames = [
+  "attribution",
+  "check",
+  "cluster",
+  "grown",
+  "handshakes",
+  "lists",
+  "memory",
+  "notify",
+  "pages",
+  "pebble",
+  "policy",
+  "queue",
+  "record",
+  "relay",
+  "sign-in",
+  "until-certificate"
+] as const
+export type Mode = (typeof modeNames)[number]
+
 export interface Options {
+  /** Undefined for everything about issuances. */
+  readonly mode: Mode | undefined
   readonly databases: ReadonlyArray<Dialect>
   readonly concurrency: ReadonlyArray<number>
   readonly extent: Extent
@@ -12,21 +35,10 @@ export interface Options {
   readonly json: boolean
   readonly listStatements: boolean
   readonly serviceOnly: boolean
-  readonly pebble: boolean
-  /** The fraction of the full size for a grown database; undefined for none. */
-  readonly grown: number | undefined
-  /** The fraction of the full size for the history. */
+  /** The fraction of the full size of what is built, and of the issuances of `memory`. */
   readonly part: number
-  readonly policy: boolean
-  readonly queue: boolean
-  readonly cluster: boolean
-  readonly relay: boolean
-  readonly notify: boolean
-  readonly lists: boolean
-  readonly signIn: boolean
-  /** Sign-ins with each kind of name for `signIn`. */
+  /** Sign-ins with each kind of name for `sign-in`. */
   readonly attempts: number
-  readonly pages: boolean
   /** Reads a second beside the clients of `lists` and `pages`. */
   readonly readsPerSecond: number
   /** Where `lists` and `pages` keep their databases for another run; undefined to remove them. */
@@ -41,25 +53,34 @@ const usage = `Usage: npm run bench -- [options]
 
   --databases LIST    sqlite,postgres (both)
   --concurrency LIST  clients at once (1,8,16,32)
-  --seconds N         length of each measurement (5)
+  --seconds N         length of each measurement (5; 2 where several take turns)
   --issuances N       measure so many issuances instead
   --normal            SQLite with synchronous = normal
-  --pebble            drive Debian's pebble in the same way, when it is installed
-  --grown             measure what a grown database costs, and nothing else; builds it first, for some ten minutes
-  --policy            measure what fifty filter rules cost, and nothing else
-  --queue             measure the queue by itself, beside up to a million done jobs, and nothing else
-  --cluster           measure two acme and two worker processes beside one of all roles, on PostgreSQL, and nothing else
-  --relay             measure what relaying to Pebble costs beside signing, and nothing else
-  --notify            measure what it costs an issuance that somebody is told, and nothing else
-  --lists             measure what operators read on a grown database, and how it delays clients, and nothing else
+
+Without one of these everything about issuances is measured, with one of these nothing else:
+  --pebble            service, Debian's pebble and the floor by turns: bypassed, with http-01, single requests
+  --until-certificate how long a client waits for its certificate, signed here or relayed
+  --attribution       where the CPU of an issuance goes, by a profile
+  --handshakes        new connections over TLS, by key and resumption
+  --memory            what is resident after 10 000 issuances and after 100 000
+  --check             the gate's short bench: fails when an issuance costs more than was recorded
+  --record            measures the ratios of this commit and adds them to bench/history.jsonl
+  --grown             what a grown database costs; builds it first, for some ten minutes
+  --policy            what fifty filter rules cost
+  --queue             the queue by itself, beside up to a million done jobs
+  --cluster           two acme and two worker processes beside one of all roles, on PostgreSQL
+  --relay             what relaying to Pebble costs beside signing
+  --notify            what it costs an issuance that somebody is told
+  --lists             what operators read on a grown database, and how it delays clients
   --pages             the same for the pages of the panel in place of the lists of the API
-  --sign-in           measure what a failed sign-in tells and costs, and nothing else
+  --sign-in           what a failed sign-in tells and costs
+
   --attempts N        sign-ins with each kind of name for --sign-in (100)
   --reads N           reads a second beside the clients of --lists and --pages (4)
   --keep DIR          keep the databases of --lists and --pages there, and use those that are there already
   --accounts N, --orders N, --audit-rows N
                       size of the database of --lists and --pages (1000000, 10000000, 1000000)
-  --part N            build only this part of what --grown, --lists, --pages and --queue build, such as 0.01
+  --part N            only this part of what --grown, --lists, --pages and --queue build and --memory issues, such as 0.01
   --service-only      leave out the floor and the statement counts
   --statements        list the statements of one issuance
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
@@ -73,27 +94,22 @@ const fail = (message: string): never => {
   process.exit(2)
 }
 
+const modeWords = Object.fromEntries(
+  modeNames.map((name) => [name, { type: "boolean", default: false }])
+) as { readonly [M in Mode]: { readonly type: "boolean"; readonly default: false } }
+
 const parse = (words: ReadonlyArray<string>) => {
   try {
     return parseArgs({
       args: [...words],
       options: {
+        ...modeWords,
         databases: { type: "string", default: "sqlite,postgres" },
         concurrency: { type: "string", default: "1,8,16,32" },
         seconds: { type: "string" },
         issuances: { type: "string" },
         normal: { type: "boolean", default: false },
-        pebble: { type: "boolean", default: false },
-        grown: { type: "boolean", default: false },
         part: { type: "string", default: "1" },
-        policy: { type: "boolean", default: false },
-        queue: { type: "boolean", default: false },
-        cluster: { type: "boolean", default: false },
-        relay: { type: "boolean", default: false },
-        notify: { type: "boolean", default: false },
-        lists: { type: "boolean", default: false },
-        pages: { type: "boolean", default: false },
-        "sign-in": { type: "boolean", default: false },
         attempts: { type: "string", default: "100" },
         reads: { type: "string", default: "4" },
         keep: { type: "string" },
@@ -124,6 +140,10 @@ const number = (option: string, text: string, max: number, whole = true): number
 
 const isDialect = (word: string): word is Dialect => word === "sqlite" || word === "postgres"
 
+/** Of a window, or of one turn where several take turns. */
+const defaultSeconds = (mode: Mode | undefined): number =>
+  mode === "pebble" || mode === "record" || mode === "handshakes" ? 2 : 5
+
 /** Reads the command line; a wrong one ends the process. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const given = parse(words)
@@ -137,11 +157,15 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
   if (foreign !== undefined) fail(`--databases takes sqlite and postgres, not ${foreign}`)
   const part = number("part", given.part, 1, false)
   const scaled = (option: string, text: string) => Math.max(1000, Math.round(number(option, text, 1e9) * part))
+  const asked = modeNames.filter((name) => given[name])
+  if (asked.length > 1) fail(`${asked.map((name) => `--${name}`).join(" and ")} exclude each other`)
+  const [mode] = asked
   return {
+    mode,
     databases: databases.filter(isDialect),
     concurrency: list(given.concurrency).map((word) => number("concurrency", word, 1000)),
     extent: given.issuances === undefined
-      ? { seconds: number("seconds", given.seconds ?? "5", 3600, false) }
+      ? { seconds: number("seconds", given.seconds ?? `${defaultSeconds(mode)}`, 3600, false) }
       : { issuances: number("issuances", given.issuances, 1_000_000) },
     synchronous: given.normal ? "normal" : "full",
     profileDirectory: given["cpu-prof"],
@@ -149,17 +173,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     json: given.json,
     listStatements: given.statements,
     serviceOnly: given["service-only"],
-    pebble: given.pebble,
-    grown: given.grown ? part : undefined,
     part,
-    policy: given.policy,
-    queue: given.queue,
-    cluster: given.cluster,
-    relay: given.relay,
-    notify: given.notify,
-    lists: given.lists,
-    pages: given.pages,
-    signIn: given["sign-in"],
     // Each attempt has an address of its own, and there are so many for each kind of name.
     attempts: number("attempts", given.attempts, 50_000),
     readsPerSecond: number("reads", given.reads, 1000, false),

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { writePebbleFiles } from "../test/support/PebbleFiles.ts"
 import { temporaryDirectory } from "./Cleanup.ts"
+import type { Proof } from "./Proof.ts"
 import { startProcess } from "./Service.ts"
 import { Connection, targetOf } from "./Wire.ts"
 
@@ -28,16 +29,17 @@ const isAnswering = async (directoryUrl: string): Promise<boolean> => {
   }
 }
 
-/** Starts it without sleeps, refused nonces and validation. */
-export const startPebble = async () => {
+/** Starts it without sleeps and refused nonces; it validates nothing unless it is told where the proofs are. */
+export const startPebble = async (proof?: Pick<Proof, "httpPort" | "resolver">) => {
   const directory = temporaryDirectory()
   const logFile = join(directory, "log.txt")
-  const { certificate, config, directoryUrl, privateKey } = await writePebbleFiles(directory)
-  const server = startProcess("pebble", ["-config", config], {
+  const { certificate, config, directoryUrl, privateKey } = await writePebbleFiles(directory, proof?.httpPort)
+  const words = ["-config", config, ...proof === undefined ? [] : ["-dnsserver", proof.resolver]]
+  const server = startProcess("pebble", words, {
     cwd: directory,
     env: {
       PATH: process.env["PATH"],
-      PEBBLE_VA_ALWAYS_VALID: "1",
+      ...proof === undefined ? { PEBBLE_VA_ALWAYS_VALID: "1" } : {},
       PEBBLE_VA_NOSLEEP: "1",
       PEBBLE_WFE_NONCEREJECT: "0",
       PEBBLE_AUTHZREUSE: "0"

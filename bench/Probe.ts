@@ -72,6 +72,36 @@ const report = () => {
 }
 ${reporting("report()", output)}`
 
+const profileScript = (output: string) => `
+const { Session } = require("node:inspector")
+const session = new Session()
+session.connect()
+session.post("Profiler.enable")
+let isRunning = false
+const report = () => {
+  isRunning = !isRunning
+  if (isRunning) {
+    session.post("Profiler.start")
+    return {}
+  }
+  let profile
+  session.post("Profiler.stop", (error, stopped) => {
+    profile = stopped?.profile
+  })
+  return { profile }
+}
+${reporting("report()", output)}`
+
+/** A profile as V8 writes it. The first node is the root; a sample is the id of the node that was running. */
+export interface Profile {
+  readonly nodes: ReadonlyArray<{
+    readonly id: number
+    readonly callFrame: { readonly functionName: string; readonly url: string }
+    readonly children?: ReadonlyArray<number>
+  }>
+  readonly samples: ReadonlyArray<number>
+}
+
 /** How late the event loop was, in milliseconds. */
 export interface LoopDelay {
   readonly p50: number
@@ -116,6 +146,9 @@ const probe = <A>(script: (output: string) => string): Probe<A> => {
 
 /** The delay of the event loop; a timer every ten milliseconds, which costs next to nothing. */
 export const loopDelayProbe = (): Probe<LoopDelay> => probe(delayScript)
+
+/** The profile of the main thread from one report to the next: the first report begins it, the second has it. */
+export const profileProbe = (): Probe<{ readonly profile?: Profile }> => probe(profileScript)
 
 /** Every statement; wrapping the drivers costs something, so the figures of that process are not to be used. */
 export const statementProbe = (): Probe<Sent> => probe(countScript)

@@ -83,6 +83,15 @@ export const cpuOfChildren = (parent: number): number => {
   return millis
 }
 
+/** CPU of the threads of a process that live, by their ids; that of the main thread is the process's. */
+export const threadsOf = (pid: number): ReadonlyMap<number, { readonly name: string; readonly cpu: number }> =>
+  new Map(
+    readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const read = (file: string) => readFileSync(`/proc/${pid}/task/${thread}/${file}`, "latin1")
+      return [Number(thread), { name: read("comm").trim(), cpu: Number(read("schedstat").split(" ", 1)[0]) / 1e6 }]
+    })
+  )
+
 /** The parent of a process. */
 export const parentOf = (pid: number): number => Number(statOf(pid)?.[field.parent] ?? 0)
 

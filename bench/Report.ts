@@ -1,6 +1,7 @@
-import type { Kind } from "./Load.ts"
-import { kinds } from "./Load.ts"
-import type { Cell, Floor, Measured } from "./Measure.ts"
+import type { Kind } from "./Client.ts"
+import { kinds } from "./Client.ts"
+import type { Floor } from "./FloorRig.ts"
+import type { Cell, Measured } from "./Measure.ts"
 import type { Options } from "./Options.ts"
 import { writingTransactions } from "./Statements.ts"
 
@@ -61,24 +62,26 @@ const shownRatio = (paint: Paint, cell: Cell): string => {
 
 const titles: { readonly [N in Measured["name"]]: string } = {
   sqlite: "acme-svc on SQLite",
-  postgres: "acme-svc on PostgreSQL",
-  pebble: "Pebble (in memory, TLS)"
+  postgres: "acme-svc on PostgreSQL"
 }
 
 const summary = (paint: Paint, { cells, name }: Measured): string => {
   const isPostgres = name === "postgres"
-  const isService = name !== "pebble"
   const head = [
     "clients",
     "issuances/s",
     "CPU ms",
     "user",
     "system",
-    ...isService ? ["floor ms", "ratio"] : [],
+    "floor ms",
+    "ratio",
     ...isPostgres ? ["database ms", "its floor"] : [],
     "requests",
     "retries",
-    ...isService ? ["loop p50", "p99", "max ms", "log bytes"] : [],
+    "loop p50",
+    "p99",
+    "max ms",
+    "log bytes",
     "RSS MiB",
     "load generator",
     "others"
@@ -91,15 +94,17 @@ const summary = (paint: Paint, { cells, name }: Measured): string => {
       paint.strong(fixed(cell.cpu, 2)),
       fixed(cell.cpuUser, 2),
       fixed(cell.cpuSystem, 2),
-      ...isService ? [fixed(floor === undefined ? undefined : floor.total / 1000, 2), shownRatio(paint, cell)] : [],
+      fixed(floor === undefined ? undefined : floor.total / 1000, 2),
+      shownRatio(paint, cell),
       ...isPostgres
         ? [fixed(cell.databaseCpu, 2), fixed(floor === undefined ? undefined : floor.databaseServer / 1000, 2)]
         : [],
       fixed(window.requests / window.issuances, 2),
       String(window.retries),
-      ...isService
-        ? [fixed(loopDelay?.p50, 1), fixed(loopDelay?.p99, 1), fixed(loopDelay?.max, 1), fixed(cell.logBytes, 0)]
-        : [],
+      fixed(loopDelay?.p50, 1),
+      fixed(loopDelay?.p99, 1),
+      fixed(loopDelay?.max, 1),
+      fixed(cell.logBytes, 0),
       fixed(cell.rssMiB, 0),
       percent(cell.clientShare),
       percent(cell.otherShare)
@@ -158,21 +163,6 @@ const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean)
   return `${line}\n${rows.map(([text]) => `  ${text}`).join("\n")}`
 }
 
-const comparison = (paint: Paint, measured: ReadonlyArray<Measured>, { concurrency }: Options): string | undefined => {
-  const pebble = measured.find(({ name }) => name === "pebble")
-  if (pebble === undefined) return undefined
-  const rows = measured.filter(({ name }) => name !== "pebble").map(({ cells, name }) => [
-    titles[name],
-    ...concurrency.map((clients) => {
-      const [one, other] = [cells, pebble.cells].map((all) => all.find((cell) => cell.concurrency === clients))
-      if (one === undefined || other === undefined) return "-"
-      const ratio = one.cpu / other.cpu
-      return (ratio <= 1 ? paint.good : paint.bad)(ratio.toFixed(2))
-    })
-  ])
-  return table(paint, ["CPU per issuance, in Pebble's", ...concurrency.map((clients) => `${clients} clients`)], rows)
-}
-
 /** Cells whose figures the machine or the load generator may have distorted. */
 const warnings = (measured: ReadonlyArray<Measured>): ReadonlyArray<string> =>
   measured.flatMap(({ cells, name }) =>
@@ -207,6 +197,6 @@ export const report = (paint: Paint, measured: ReadonlyArray<Measured>, options:
     ...options.profileDirectory === undefined ? [] : ["the CPU figures include the profiler"],
     ...warnings(measured)
   ].map((note) => `  ${paint.bad("note:")} ${note}`)
-  return [...sections, comparison(paint, measured, options), notes.length === 0 ? undefined : notes.join("\n")]
+  return [...sections, notes.length === 0 ? undefined : notes.join("\n")]
     .filter((part) => part !== undefined).join("\n\n")
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises"
 import type { load } from "./Load.ts"
-import type { Postmaster } from "./Measure.ts"
 import type { Peer } from "./Peer.ts"
+import type { Postmaster } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 

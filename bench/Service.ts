@@ -6,7 +6,8 @@ import { freePort } from "../test/support/Ports.ts"
 import { onEnd, temporaryDirectory } from "./Cleanup.ts"
 
 const repository = resolve(import.meta.dirname, "..")
-const program = join(repository, "dist/main.js")
+const built = join(repository, "dist/main.js")
+const source = join(repository, "src/main.ts")
 
 /** How the built server is run. */
 export interface ServiceOptions {
@@ -24,6 +25,8 @@ export interface ServiceOptions {
   readonly variables?: { readonly [name: string]: string } | undefined
   /** Files in PEM to speak TLS with; plain HTTP when not given. */
   readonly tls?: { readonly certificate: string; readonly privateKey: string } | undefined
+  /** Runs the sources in place of what was built of them. */
+  readonly isFromSource?: boolean
   /** A certificate in PEM it trusts beside the public ones. */
   readonly trusted?: string | undefined
 }
@@ -79,7 +82,7 @@ export const runCommand = (
 ): string => {
   const { directory } = options
   const env = environment(directory, 0, options)
-  const { status, stderr, stdout } = spawnSync(process.execPath, [program, ...words], {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [built, ...words], {
     cwd: directory,
     env,
     encoding: "utf8",
@@ -148,6 +151,7 @@ export const startService = async (options: ServiceOptions): Promise<Service> =>
   const port = await freePort()
   const logFile = join(directory, `log-${port}.jsonl`)
   const roles = options.role === undefined ? [] : ["--role", options.role]
+  const program = options.isFromSource === true ? source : built
   const server = startProcess(process.execPath, [...options.nodeWords, program, "serve", ...roles], {
     cwd: directory,
     env: environment(directory, port, options),

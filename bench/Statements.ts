@@ -204,6 +204,7 @@ export interface CompiledStep {
 }
 
 export interface CompiledGroup {
+  readonly label: string
   readonly isTransaction: boolean
   readonly steps: ReadonlyArray<CompiledStep>
 }
@@ -224,11 +225,14 @@ const compileStep = ({ keep, sql }: Step, dialect: Dialect): ReadonlyArray<Compi
   return text === "" ? [] : [{ text, order, keep }]
 }
 
+/** Whether a group belongs to newAccount, which is also measured by itself. */
+export const isOfNewAccount = ({ label }: { readonly label: string }): boolean => label.startsWith("newAccount:")
+
 /** The groups for an engine. */
 export const compile = (dialect: Dialect): ReadonlyArray<CompiledGroup> =>
-  groups.map(({ steps }) => {
+  groups.map(({ label, steps }) => {
     const compiled = steps.flatMap((step) => compileStep(step, dialect))
-    return { isTransaction: compiled.length > 1, steps: compiled }
+    return { label, isTransaction: compiled.length > 1, steps: compiled }
   })
 
 /** Transactions of one issuance that write, without the share of a batch of nonces. */

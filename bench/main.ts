@@ -1,14 +1,21 @@
 import { cpus } from "node:os"
+import { attributionReport, measureAttribution } from "./Attribution.ts"
 import { bareHttp } from "./BareHttp.ts"
+import { check, record } from "./Check.ts"
 import { endOnSignals } from "./Cleanup.ts"
 import { clusterReport, measureCluster } from "./Cluster.ts"
+import { measureComparison } from "./Compare.ts"
+import { comparisonReport } from "./CompareReport.ts"
 import { floor } from "./Floor.ts"
 import { grownReport, measureGrown } from "./Grown.ts"
+import { handshakeReport, measureHandshakes } from "./Handshakes.ts"
+import { knocks } from "./Knocks.ts"
 import { load } from "./Load.ts"
 import type { Progress } from "./Measure.ts"
 import { measure } from "./Measure.ts"
+import { measureMemory, memoryReport } from "./Memory.ts"
 import { measureNotify, notifyReport } from "./Notify.ts"
-import type { Options } from "./Options.ts"
+import type { Mode, Options } from "./Options.ts"
 import { readOptions } from "./Options.ts"
 import { offer } from "./Peer.ts"
 import { measurePolicy, policyReport } from "./Policy.ts"
@@ -16,13 +23,14 @@ import * as Procfs from "./Procfs.ts"
 import { measureQueue, queueReport } from "./Queue.ts"
 import { queueRun } from "./QueueRun.ts"
 import { reader } from "./Reader.ts"
-import type { ReadsCost } from "./Reads.ts"
 import { measureLists, measurePages } from "./Reads.ts"
 import { readsReport } from "./ReadsReport.ts"
 import { receivers } from "./Receivers.ts"
 import { measureRelay, relayReport } from "./Relay.ts"
+import type { Paint } from "./Report.ts"
 import { paintFor, report } from "./Report.ts"
 import { measureSignIn, signInReport } from "./SignIn.ts"
+import { measureUntilCertificate, untilReport } from "./Until.ts"
 
 /*
  * `npm run bench`: see docs/bench.md. The program runs once more for each process that takes part.
@@ -33,6 +41,7 @@ const roles: {
     | typeof load
     | typeof floor
     | typeof bareHttp
+    | typeof knocks
     | typeof queueRun
     | typeof reader
     | typeof receivers
@@ -40,6 +49,7 @@ const roles: {
   load,
   floor,
   http: bareHttp,
+  knocks,
   queue: queueRun,
   reader,
   receivers
@@ -54,87 +64,46 @@ const conditions = (synchronous: string): string => {
   ].join("\n")
 }
 
-const serviceText = async (options: Options, progress: Progress): Promise<string> => {
-  const measured = await measure(options, progress)
+/** One measurement, as tables for people or as JSON. */
+const shown = <A>(
+  measureIt: (options: Options, progress: Progress) => Promise<A>,
+  reportOf: (paint: Paint, measured: A, options: Options) => string
+) =>
+async (options: Options, progress: Progress): Promise<string> => {
+  const measured = await measureIt(options, progress)
   return options.json
     ? JSON.stringify(measured, undefined, 2)
-    : `${conditions(options.synchronous)}\n\n${report(paintFor(process.stdout.isTTY === true), measured, options)}`
+    : reportOf(paintFor(process.stdout.isTTY === true), measured, options)
 }
 
-const grownText = async (options: Options, progress: Progress): Promise<string> => {
-  const costs = await measureGrown(options, progress)
-  return options.json ? JSON.stringify(costs, undefined, 2) : grownReport(costs)
+const whole = shown(
+  measure,
+  (paint, measured, options) => `${conditions(options.synchronous)}\n\n${report(paint, measured, options)}`
+)
+
+/** What is measured in place of the whole, by the option that asks for it. */
+const modes: { readonly [M in Mode]: (options: Options, progress: Progress) => Promise<string> } = {
+  attribution: shown(measureAttribution, attributionReport),
+  check: async (options, progress) => {
+    const { isPassed, text } = await check(options, progress)
+    if (!isPassed) process.exitCode = 1
+    return text
+  },
+  cluster: shown(measureCluster, clusterReport),
+  grown: shown(measureGrown, (_, costs) => grownReport(costs)),
+  handshakes: shown(measureHandshakes, handshakeReport),
+  lists: shown(measureLists, readsReport),
+  memory: shown(measureMemory, (_, costs) => memoryReport(costs)),
+  notify: shown(measureNotify, notifyReport),
+  pages: shown(measurePages, readsReport),
+  pebble: shown(measureComparison, (paint, compared, { databases }) => comparisonReport(paint, databases, compared)),
+  policy: shown(measurePolicy, (_, cost) => policyReport(cost)),
+  queue: shown(measureQueue, queueReport),
+  record: shown(record, (_, recorded) => JSON.stringify(recorded)),
+  relay: shown(measureRelay, relayReport),
+  "sign-in": shown(measureSignIn, signInReport),
+  "until-certificate": shown(measureUntilCertificate, untilReport)
 }
-
-const policyText = async (options: Options, progress: Progress): Promise<string> => {
-  const cost = await measurePolicy(options, progress)
-  return options.json ? JSON.stringify(cost, undefined, 2) : policyReport(cost)
-}
-
-const queueText = async (options: Options, progress: Progress): Promise<string> => {
-  const costs = await measureQueue(options, progress)
-  return options.json
-    ? JSON.stringify(costs, undefined, 2)
-    : queueReport(paintFor(process.stdout.isTTY === true), costs)
-}
-
-const clusterText = async (options: Options, progress: Progress): Promise<string> => {
-  const cost = await measureCluster(options, progress)
-  return options.json
-    ? JSON.stringify(cost, undefined, 2)
-    : clusterReport(paintFor(process.stdout.isTTY === true), cost)
-}
-
-const relayText = async (options: Options, progress: Progress): Promise<string> => {
-  const costs = await measureRelay(options, progress)
-  return options.json
-    ? JSON.stringify(costs, undefined, 2)
-    : relayReport(paintFor(process.stdout.isTTY === true), costs)
-}
-
-const notifyText = async (options: Options, progress: Progress): Promise<string> => {
-  const costs = await measureNotify(options, progress)
-  return options.json
-    ? JSON.stringify(costs, undefined, 2)
-    : notifyReport(paintFor(process.stdout.isTTY === true), costs)
-}
-
-const readsText =
-  (measureReads: (options: Options, progress: Progress) => Promise<ReadonlyArray<ReadsCost>>) =>
-  async (options: Options, progress: Progress): Promise<string> => {
-    const costs = await measureReads(options, progress)
-    return options.json
-      ? JSON.stringify(costs, undefined, 2)
-      : readsReport(paintFor(process.stdout.isTTY === true), costs)
-  }
-
-const signInText = async (options: Options, progress: Progress): Promise<string> => {
-  const costs = await measureSignIn(options, progress)
-  return options.json
-    ? JSON.stringify(costs, undefined, 2)
-    : signInReport(paintFor(process.stdout.isTTY === true), costs)
-}
-
-const chosen = ({ cluster, grown, lists, notify, pages, policy, queue, relay, signIn }: Options) =>
-  signIn
-    ? signInText
-    : lists
-    ? readsText(measureLists)
-    : pages
-    ? readsText(measurePages)
-    : relay
-    ? relayText
-    : notify
-    ? notifyText
-    : cluster
-    ? clusterText
-    : policy
-    ? policyText
-    : queue
-    ? queueText
-    : grown === undefined
-    ? serviceText
-    : grownText
 
 const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const options = readOptions(words)
@@ -143,7 +112,7 @@ const bench = async (words: ReadonlyArray<string>): Promise<void> => {
   const progress = (text: string) => {
     process.stderr.write(isInteractive ? `\r\u001B[K${text} …` : `${text}\n`)
   }
-  const text = await chosen(options)(options, progress)
+  const text = await (options.mode === undefined ? whole : modes[options.mode])(options, progress)
   if (isInteractive) process.stderr.write("\r\u001B[K")
   await new Promise((done) => process.stdout.write(`${text}\n`, done))
 }
@@ -154,7 +123,7 @@ if (offered === undefined) {
   endOnSignals()
   try {
     await bench(process.argv.slice(2))
-    process.exit(0)
+    process.exit()
   } catch (error) {
     process.stderr.write(`bench: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`)
     process.exit(1)

@@ -71,13 +71,15 @@ export const isOfOperators = (command: string): boolean => /--(?:lists|pages|sig
 
 const shortened = (command: string): string => {
   const kept = wordsOf(command, /--(?:seconds|issuances|concurrency|databases|part|attempts) \S+/g)
-  const part = /--(?:grown|lists|pages|queue)/.test(kept)
+  const part = /--(?:grown|lists|memory|pages|queue)/.test(kept)
     ? "--part 0.0001"
     : /--sign-in/.test(kept)
     ? "--attempts 1"
     : ""
-  // Clients of a relay wait five seconds, as they are told to. Reads are beside clients for a time.
-  const extent = /--(?:lists|pages)/.test(kept) ? "--seconds 0.3" : `--issuances ${/--relay/.test(kept) ? 1 : 5}`
+  // Clients wait as long as they are told to, of a relay five seconds. Reads are beside clients for a time.
+  const extent = /--(?:lists|pages)/.test(kept)
+    ? "--seconds 0.3"
+    : `--issuances ${/--(?:relay|until-certificate)/.test(kept) ? 1 : 5}`
   return `${kept} ${part} --databases sqlite --concurrency 1 ${extent} --service-only`
 }
 

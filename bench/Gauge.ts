@@ -1,0 +1,96 @@
+import type { FloorRig } from "./FloorRig.ts"
+import { layFloor } from "./FloorRig.ts"
+import type { load } from "./Load.ts"
+import type { Progress } from "./Measure.ts"
+import type { Peer } from "./Peer.ts"
+import { startPeer } from "./Peer.ts"
+import * as Procfs from "./Procfs.ts"
+import type { Service } from "./Service.ts"
+import { startService } from "./Service.ts"
+
+/*
+ * The short bench: service and floor by short turns, on SQLite with 16 clients. Everything is counted in issuances and
+ * not in seconds, so that the runtime's compiler has come equally far on a slow machine and on a fast one.
+ */
+
+/** One try: the means of its calm turns, and their ratio. */
+export interface Try {
+  /** CPU milliseconds per issuance. */
+  readonly service: number
+  readonly floor: number
+  readonly ratio: number
+}
+
+export const gaugedClients = 16
+// V8 counts calls before it optimizes a function, and does it aside, as soon as a processor is free. With these counts,
+// and without an aside, the service has settled after the warm-up; else after many thousand issuances, and later on a
+// busy machine.
+const early = [
+  "--invocation-count-for-turbofan=200",
+  "--invocation-count-for-maglev=50",
+  "--no-concurrent-recompilation"
+]
+const warmUpIssuances = 1500
+const roundIssuances = 80
+const rounds = 12
+// Each piece of the floor is a part of a full round of it.
+const floorShare = 0.15
+
+/** CPU milliseconds of one issuance, over so many of them. */
+const issue = async (service: Service, loader: Peer<typeof load>, issuances: number): Promise<number> => {
+  await loader.call("prepare", issuances)
+  await loader.call("connect", gaugedClients)
+  const before = Procfs.cpuOf(service.pid).total
+  const window = await loader.call("run", { concurrency: gaugedClients, issuances })
+  return (Procfs.cpuOf(service.pid).total - before) / window.issuances
+}
+
+/** The mean of the lowest third: what else the machine does makes a turn dearer, and never cheaper. */
+const calm = (turns: ReadonlyArray<number>): number => {
+  const lowest = turns.toSorted((one, other) => one - other).slice(0, Math.ceil(turns.length / 3))
+  return lowest.reduce((sum, one) => sum + one, 0) / lowest.length
+}
+
+const tryOnce = async (service: Service, loader: Peer<typeof load>, rig: FloorRig): Promise<Try> => {
+  const measureFloor = async () => (await rig.measure({ concurrency: gaugedClients, share: floorShare })).total / 1000
+  const [services, floors]: [Array<number>, Array<number>] = [[], []]
+  for (let round = 0; round < rounds; round++) {
+    floors.push(await measureFloor())
+    services.push(await issue(service, loader, roundIssuances))
+  }
+  const [own, floor] = [calm(services), calm(floors)]
+  return { service: own, floor, ratio: own / floor }
+}
+
+/** A try in words. */
+export const shownTry = ({ floor, ratio, service }: Try): string =>
+  `${ratio.toFixed(2)} (${service.toFixed(2)} to ${floor.toFixed(2)} ms)`
+
+/** Makes one try after another, as long as `goesOn` says so of those there are. */
+export const gauge = async (
+  { nodeWords }: { readonly nodeWords: ReadonlyArray<string> },
+  progress: Progress,
+  goesOn: (tries: ReadonlyArray<Try>) => boolean
+): Promise<ReadonlyArray<Try>> => {
+  const loader = startPeer<typeof load>("load")
+  progress("starting")
+  const service = await startService({
+    databaseUrl: "sqlite://bench.db",
+    synchronous: "normal",
+    nodeWords: [...early, ...nodeWords]
+  })
+  await loader.call("target", service.directoryUrl)
+  await issue(service, loader, warmUpIssuances)
+  const rig = await layFloor({ service, loader, synchronous: "normal", postgres: undefined })
+  const tries: Array<Try> = []
+  do {
+    progress(`try ${tries.length + 1}`)
+    const one = await tryOnce(service, loader, rig)
+    progress(`try ${tries.length + 1}: ${shownTry(one)}`)
+    tries.push(one)
+  } while (goesOn(tries))
+  rig.stop()
+  await service.stop()
+  loader.stop()
+  return tries
+}
