@@ -14,6 +14,7 @@ export const ofTheGate: ReadonlyArray<string> = [
   "npm run packages",
   "npm run simulate -- --seeds 100",
   "npm run faults -- --rounds 1 --share 0.05",
+  "npm run bench -- --check",
   "npm test -- docs/"
 ]
 
