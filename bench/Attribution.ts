@@ -26,16 +26,14 @@ interface Line {
   readonly file: RegExp
 }
 
-/** Functions of better-sqlite3 that are not JavaScript, and stand below whoever calls them. */
-const ofSqlite = /^(?:run|get|all|iterate|exec|prepare|pragma|close)$/
-const statements = "statements: database layer in JavaScript"
-
 const lines: ReadonlyArray<Line> = [
   { title: "Schema", file: /node_modules\/effect\/.*\/(?:Schema\w*|ParseResult|schema\/\w+)\.js$/ },
   { title: "Effect runtime: fibers, layers, waits, scheduler", file: /node_modules\/effect\// },
-  { title: "SQLite itself", file: /node_modules\/better-sqlite3\// },
   { title: "PostgreSQL's driver", file: /node_modules\/pg(?:-[\w-]+)?\// },
-  { title: statements, file: /src\/(?:kernel\/sql|store)\/|node_modules\/@effect\/sql/ },
+  {
+    title: "statements: SQLite itself, and the database layer in JavaScript",
+    file: /node_modules\/better-sqlite3\/|src\/(?:kernel\/sql|store)\/|node_modules\/@effect\/sql/
+  },
   {
     title: "signatures, hashes, keys, random octets",
     file: /^node:internal\/crypto\/|^node:crypto$|src\/pki\/Entropy/
@@ -80,7 +78,7 @@ const threadTitle = (name: string): string =>
 const titleOf = (name: string, url: string, caller: string): string => {
   const own = ofEngine.get(name)
   if (own !== undefined) return own
-  if (url === "") return caller === statements && ofSqlite.test(name) ? "SQLite itself" : caller
+  if (url === "") return caller
   return lines.find(({ file }) => file.test(url))?.title ?? remaining
 }
 
