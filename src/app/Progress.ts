@@ -1,4 +1,5 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
+import { currentMillis } from "../kernel/Time.ts"
 import { Globals } from "../surfaces/cli/Globals.ts"
 import { progressBar, progressLine } from "../surfaces/cli/ProgressBar.ts"
 import { Host } from "./Host.ts"
@@ -32,11 +33,11 @@ export class Progress extends Context.Tag("acme/app/Progress")<Progress, {
       const nothing = { report: () => Effect.void, end: Effect.void }
       const begin = Effect.fnUntraced(function*({ title, total }: Work) {
         if (globals.json) return nothing
-        const began = yield* Clock.currentTimeMillis
+        const began = yield* currentMillis
         let last = began
         let isDrawn = false
         const report: Report = (done) =>
-          Effect.map(Clock.currentTimeMillis, (now) => {
+          Effect.map(currentMillis, (now) => {
             if (now - last < (stderr.isTerminal ? redrawnMs : spokenMs)) return
             last = now
             isDrawn = stderr.isTerminal

@@ -1,4 +1,4 @@
-import { Cause, Clock, Effect, Fiber, Layer, Ref } from "effect"
+import { Cause, Effect, Fiber, Layer, Ref } from "effect"
 import { hostname } from "node:os"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
@@ -9,6 +9,7 @@ import * as Presence from "../kernel/queue/Presence.ts"
 import { start } from "../kernel/queue/Running.ts"
 import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../kernel/Time.ts"
 import * as crl from "../operations/crl/Crl.ts"
 import { keepExported } from "../operations/crl/CrlExport.ts"
 import { recover } from "../operations/Sweeps.ts"
@@ -140,13 +141,13 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept |
     const reloading = Effect.forever(Effect.zipRight(process.reloadSignal, reload(current, count, surroundings)))
     const broken = Effect.flip(Effect.sandbox(process.uncaught))
     const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), Effect.raceFirst(broken, replaced))
-    const begun = yield* Clock.currentTimeMillis
+    const begun = yield* currentMillis
     yield* Effect.forkScoped(
       Effect.forever(Effect.zipRight(process.reloadSignal, emit("server_reload_supervisor_gone", {})))
     )
     yield* emit("server_shutdown_started", { signal: Cause.isCause(ended) ? "uncaughtException" : ended })
     const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, stop], { concurrency: 2 })
-    const elapsed_ms = (yield* Clock.currentTimeMillis) - begun
+    const elapsed_ms = (yield* currentMillis) - begun
     yield* emit("server_shutdown_completed", { requests_cut, jobs_released, elapsed_ms })
     if (Cause.isCause(ended)) return yield* Effect.failCause(ended)
   })).pipe(

@@ -1,4 +1,5 @@
-import { Clock, Effect, Ref } from "effect"
+import { Effect, Ref } from "effect"
+import { currentMillis } from "./Time.ts"
 
 /**
  * Reads a value at most once in so many milliseconds. Those who ask at the same time wait for one reading. A failure is
@@ -11,7 +12,7 @@ export const makeKept = <A, E, R>(
   Effect.map(Ref.make<{ readonly at: number; readonly value: A } | undefined>(undefined), (kept) => {
     const turns = Effect.unsafeMakeSemaphore(1)
     return turns.withPermits(1)(Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* currentMillis
       const last = yield* Ref.get(kept)
       // A clock that was set back makes the value old, too.
       if (last !== undefined && now - last.at < millis && now >= last.at) return last.value

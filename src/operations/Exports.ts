@@ -1,11 +1,11 @@
 import type { Stream } from "effect"
-import { Clock, Effect, Stream as Streams } from "effect"
+import { Effect, Stream as Streams } from "effect"
 import { AccountId, OrderId } from "../domain/Id.ts"
 import { BadRequest, ExportTooLarge } from "../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { aside } from "../kernel/sql/Database.ts"
 import { pages } from "../kernel/sql/Pages.ts"
-import { currentSeconds } from "../kernel/Time.ts"
+import { currentMillis, currentSeconds } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { AccountFilters, AccountRecord } from "../store/AccountSearch.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
@@ -68,7 +68,7 @@ const exported = Effect.fnUntraced(function*<E, R>(
     const rows = yield* list.total
     if (rows > most) return yield* new ExportTooLarge({ rows, most })
   }
-  const at = new Date(yield* Clock.currentTimeMillis).toISOString().replaceAll(/[-:]|\.\d+/g, "")
+  const at = new Date(yield* currentMillis).toISOString().replaceAll(/[-:]|\.\d+/g, "")
   const file: Exported = {
     fileName: `acme-svc-${list.name}-${at}.${format}`,
     mediaType: mediaTypes[format],

@@ -1,11 +1,11 @@
-import { Clock, Effect, Ref } from "effect"
+import { Effect, Ref } from "effect"
 import type { JobKind } from "../kernel/queue/Job.ts"
 import * as queueState from "../kernel/queue/QueueState.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { aside } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { Sample, SampledName } from "../kernel/telemetry/Metrics.ts"
-import { currentSeconds } from "../kernel/Time.ts"
+import { currentMillis, currentSeconds } from "../kernel/Time.ts"
 import * as crls from "../store/revocation/Crls.ts"
 import { countOpen } from "./order/Expiring.ts"
 
@@ -97,7 +97,7 @@ export const make = (known: {
     // Concurrent scrapes get the same samples.
     const turns = Effect.unsafeMakeSemaphore(1)
     return turns.withPermits(1)(Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* currentMillis
       const last = yield* Ref.get(kept)
       if (last !== undefined && now - last.at < keptMillis && now >= last.at) return last.samples
       const found: Samples = new Map(

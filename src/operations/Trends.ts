@@ -1,6 +1,7 @@
-import { Clock, Effect, Ref } from "effect"
+import { Effect, Ref } from "effect"
 import type { Busy } from "../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
+import { currentMillis } from "../kernel/Time.ts"
 import * as auditTrend from "../store/AuditTrend.ts"
 import { listed } from "./Listed.ts"
 
@@ -74,7 +75,7 @@ export const makeTrend = (
       const { buckets: many, bucketSeconds } = ranges[range]
       const turns = Effect.unsafeMakeSemaphore(1)
       return turns.withPermits(1)(Effect.gen(function*() {
-        const millis = yield* Clock.currentTimeMillis
+        const millis = yield* currentMillis
         const last = Math.floor(millis / 1000 / bucketSeconds)
         const first = last - many + 1
         const before = yield* Ref.get(kept)

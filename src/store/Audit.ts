@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { AuditEvent, AuditRow } from "../domain/Audit.ts"
 import { bounded, outcomeOf } from "../domain/Audit.ts"
 import { int, nullable, text } from "../kernel/sql/Column.ts"
@@ -7,6 +7,7 @@ import { afterCommit, all, run, transaction } from "../kernel/sql/Database.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count } from "../kernel/telemetry/Metrics.ts"
+import { currentMillis } from "../kernel/Time.ts"
 
 const insertStatement = statement({
   name: "audit_insert",
@@ -56,7 +57,7 @@ const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
 
 /** Inserts the row of a change, in the transaction of the change. */
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
-  Effect.flatMap(Clock.currentTimeMillis, (millis) => {
+  Effect.flatMap(currentMillis, (millis) => {
     const cut = bounded(row)
     return Effect.zipRight(
       counted(row),

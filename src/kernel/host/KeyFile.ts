@@ -1,9 +1,10 @@
-import { Clock, Data, Effect } from "effect"
+import { Data, Effect } from "effect"
 import type { Stats } from "node:fs"
 import { constants } from "node:fs"
 import type { FileHandle } from "node:fs/promises"
 import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
+import { currentMillis } from "../Time.ts"
 
 /**
  * Files that must never exist in part, never overwrite another file and never be readable by others: CA keys and
@@ -153,7 +154,7 @@ const leftoverMillis = 60_000
  * copy that cannot be removed now.
  */
 export const removeLeftovers = (path: string): Effect.Effect<void> =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+  Effect.flatMap(currentMillis, (now) =>
     Effect.ignore(Effect.tryPromise(async () => {
       const prefix = `.${basename(path)}.`
       for (const name of await readdir(dirname(path))) {

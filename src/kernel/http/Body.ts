@@ -1,7 +1,8 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Peer } from "../net/Peer.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import { currentMillis } from "../Time.ts"
 import { linger } from "./Connections.ts"
 import { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
 import { Shares } from "./Shares.ts"
@@ -51,7 +52,7 @@ export class Body {
     { maxBodies, maxBodyBytes }: BodyLimits,
     peer: Peer | undefined
   ): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
-    return Effect.flatMap(Clock.currentTimeMillis, (now): ReturnType<Body["read"]> => {
+    return Effect.flatMap(currentMillis, (now): ReturnType<Body["read"]> => {
       if (Number(message.headers["content-length"] ?? 0) > maxBodyBytes) return this.#tooLarge(message, response)
       if (this.#shares.size >= maxBodies) {
         const victim = this.#shares.victimOf(peer)

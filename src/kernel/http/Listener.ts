@@ -1,4 +1,4 @@
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, FiberId, FiberRef, Runtime } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, FiberId, FiberRef, Runtime } from "effect"
 import type { Scope } from "effect"
 import type * as Http from "node:http"
 import type { Socket } from "node:net"
@@ -14,6 +14,7 @@ import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { count } from "../telemetry/Metrics.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { accessWeight } from "../telemetry/Weight.ts"
+import { currentMillis } from "../Time.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
 import type { BindFailed, BoundAddress, TlsSettings } from "./BoundSocket.ts"
@@ -141,7 +142,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     const awake = makeAwake(sweepMillis, () => inFlight.size === 0 && connections.pending === 0)
     let refusalsLoggedAt = 0
     connections.onRefused = (address, open, pending) =>
-      log(Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      log(Effect.flatMap(currentMillis, (now) => {
         if (now - refusalsLoggedAt < 1000) return Effect.void
         refusalsLoggedAt = now
         return emit("server_connection_refused", {
@@ -155,7 +156,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
     // One timer for every request in flight, instead of one each.
     connections.onOpened = awake.wake
-    yield* Effect.forkScoped(awake.repeat(Effect.map(Clock.currentTimeMillis, (now) => {
+    yield* Effect.forkScoped(awake.repeat(Effect.map(currentMillis, (now) => {
       bodies.expire(now)
       connections.expire(now)
       for (const one of inFlight) if (one.endsAt <= now) interrupt(one, "late")
@@ -191,7 +192,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
         const program = Effect.fnUntraced(
           function*(one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) {
-            const startedAt = yield* Clock.currentTimeMillis
+            const startedAt = yield* currentMillis
             one.endsAt = startedAt + requestTimeoutMillis
             const body = Effect.flatMap(
               FiberRef.get(currentPeer),
@@ -220,7 +221,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               answered(one, routed, request),
               (given) => ({ "http.response.status_code": given?.status })
             )
-            const now = yield* Clock.currentTimeMillis
+            const now = yield* currentMillis
             const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
             if (sent) {
               leaveUnread(message, response)
@@ -229,7 +230,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             }
             if (sent && answer.stream !== undefined) {
               // From here on each chunk has the deadline: a file may be long, but its client has to take it.
-              const goesOn = Effect.map(Clock.currentTimeMillis, (at) => void (one.endsAt = at + requestTimeoutMillis))
+              const goesOn = Effect.map(currentMillis, (at) => void (one.endsAt = at + requestTimeoutMillis))
               yield* writeStream(response, request.method, answer.stream, goesOn)
             }
             const status = sent ? answer.status : 499

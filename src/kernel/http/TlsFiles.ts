@@ -1,4 +1,4 @@
-import { Clock, Data, Effect, Schedule } from "effect"
+import { Data, Effect, Schedule } from "effect"
 import type { Scope } from "effect"
 import * as Fs from "node:fs/promises"
 import { createSecureContext } from "node:tls"
@@ -9,7 +9,7 @@ import { generateTlsPair } from "../../pki/x509/TlsPair.ts"
 import type { FileUnusable } from "../host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../host/KeyFile.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import { currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds } from "../Time.ts"
 
 /** The TLS files of a listener cannot be used, or the host does not allow to create them. */
 export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
@@ -144,7 +144,7 @@ export const watchExpiry = (
   notAfter: Date
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(Effect.forkScoped(Effect.repeat(
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Effect.flatMap(currentMillis, (now) =>
       notAfter.getTime() - now < expiringMillis
         ? emit("tls_certificate_expiring", { listener, not_after: notAfter.toISOString() })
         : Effect.void),

@@ -1,7 +1,7 @@
-import { Clock, Effect, Layer, Schedule } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import { currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds } from "../Time.ts"
 import * as workers from "./Workers.ts"
 
 /** What operators see of a process. The queue itself depends on leases only. */
@@ -24,9 +24,9 @@ const noticedMillis = 2000
  * process that was seen latest.
  */
 const measure = Effect.fnUntraced(function*(owner: string) {
-  const before = yield* Clock.currentTimeMillis
+  const before = yield* currentMillis
   const theirs = yield* workers.databaseClock
-  const after = yield* Clock.currentTimeMillis
+  const after = yield* currentMillis
   const offsets: Array<readonly [against: string, millis: number]> = []
   // The database read its clock between question and answer. A difference within that interval counts as none.
   if (theirs !== undefined && theirs < before) offsets.push(["database", theirs - before])

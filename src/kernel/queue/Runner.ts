@@ -1,11 +1,11 @@
-import { Clock, Effect, Exit, Fiber, FiberSet, Schedule } from "effect"
+import { Effect, Exit, Fiber, FiberSet, Schedule } from "effect"
 import { Entropy } from "../../pki/Entropy.ts"
 import { makeAwake } from "../Awake.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
-import { currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds } from "../Time.ts"
 import { subjectText } from "./Ends.ts"
 import type { Failure } from "./Failure.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
@@ -82,7 +82,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       onEnded: (job) => queue.ends.tell(subjectText(job)),
       // Without this timer the poll would find the row, up to one interval late.
       onDueLater: (runAt) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
+        Effect.map(currentMillis, (now) => {
           const wait = runAt * 1000 - now
           if (wait < options.poll_interval_ms) forkTimer(Effect.delay(queue.wake, Math.max(wait, 0)))
         })
@@ -157,7 +157,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     )
 
     const attempt = (job: Job, heldAt: number) =>
-      Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
+      Effect.flatMap(currentMillis, (startedAt) =>
         Effect.ensuring(
           Effect.zipRight(
             enterSpan({ job_id: job.id, job_kind: job.kind }),
@@ -278,7 +278,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */
       interruptOverdue: Effect.gen(function*() {
         const life = yield* Leases.lifeMillis
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* currentMillis
         yield* interruptEvery("timeout", ({ deadline, endsAt }) => endsAt <= life || deadline <= now)
         yield* interruptEvery("unheld", (attempt) => leases.isDoubtful(attempt, life))
       }),

@@ -1,9 +1,9 @@
-import { Cause, Clock, Data, Effect, Exit } from "effect"
+import { Cause, Data, Effect, Exit } from "effect"
 import type { Entropy } from "../../pki/Entropy.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { transaction } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import { currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds } from "../Time.ts"
 import type { Failure, QueueFailure } from "./Failure.ts"
 import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Failure.ts"
 import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
@@ -138,7 +138,7 @@ export const make = (options: {
         case "Failed":
           return yield* giveUp(ended, outcome.failure)
         case "Done": {
-          const millis = yield* Clock.currentTimeMillis
+          const millis = yield* currentMillis
           const { commit = Effect.void, ifJoined = Effect.void } = outcome
           const row = Effect.tap(
             jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000)),

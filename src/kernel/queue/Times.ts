@@ -1,6 +1,6 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
-import { currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds } from "../Time.ts"
 import type { JobKind } from "./Job.ts"
 import * as jobTimes from "./JobTimes.ts"
 import { lifeMillis } from "./Leases.ts"
@@ -54,7 +54,7 @@ const steppedMillis = 2000
  * process's life ({@link lifeMillis}).
  */
 export const makeStep = Effect.gen(function*() {
-  const offset = Effect.zipWith(Clock.currentTimeMillis, lifeMillis, (now, life) => now - life)
+  const offset = Effect.zipWith(currentMillis, lifeMillis, (now, life) => now - life)
   let before = yield* offset
   return Effect.gen(function*() {
     const now = yield* offset

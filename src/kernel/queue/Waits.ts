@@ -1,7 +1,8 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { makeTurns } from "../net/Turns.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
+import { currentMillis } from "../Time.ts"
 import type { Ends, Moment, Subject } from "./Ends.ts"
 import type { JobId } from "./Job.ts"
 import type { JobRecord } from "./JobRecords.ts"
@@ -27,7 +28,7 @@ export const settledJob = (
   ends?: Ends
 ): Effect.Effect<JobRecord | undefined, StorageFailed, Database> =>
   Effect.gen(function*() {
-    const until = (yield* Clock.currentTimeMillis) + limitMillis
+    const until = (yield* currentMillis) + limitMillis
     let id = first
     for (;;) {
       const moment = ends?.moment() ?? 0
@@ -36,7 +37,7 @@ export const settledJob = (
         ? yield* jobs.findLive(job.kind, job.dedupKey)
         : undefined
       if (successor !== undefined) id = successor.id
-      else if (job === undefined || settled.has(job.status) || (yield* Clock.currentTimeMillis) >= until) return job
+      else if (job === undefined || settled.has(job.status) || (yield* currentMillis) >= until) return job
       else if (ends === undefined) yield* Effect.sleep(lookEvery)
       else yield* Effect.raceFirst(Effect.sleep(lookEveryIfTold), ends.after(moment, job))
     }

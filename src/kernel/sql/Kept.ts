@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
+import { currentMillis } from "../Time.ts"
 import type { Driver, StorageFailed } from "./Database.ts"
 import { Database } from "./Database.ts"
 
@@ -38,7 +39,7 @@ export const kept = <A, R>(
   count: Effect.Effect<A, StorageFailed, R>
 ): Effect.Effect<A, StorageFailed, Database | R> =>
   Effect.flatMap(Database, (driver) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    Effect.flatMap(currentMillis, (now) => {
       const known = keptOf(driver)
       const before = known.get(key)
       if (before !== undefined && now < before.untilMillis && before.untilMillis - now <= longestMillis) {

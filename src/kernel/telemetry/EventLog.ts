@@ -1,4 +1,5 @@
-import { Clock, Context, Effect, FiberRef, Layer } from "effect"
+import { Context, Effect, FiberRef, Layer } from "effect"
+import { currentMillis, millisOf } from "../Time.ts"
 import type { Level, Outcome } from "./Declaration.ts"
 import type { EventName, FieldsOf } from "./Event.ts"
 import { events } from "./Event.ts"
@@ -48,18 +49,15 @@ export const emit = <E extends EventName>(
   Effect.withFiberRuntime((fiber) => {
     const log = fiber.currentContext.unsafeMap.get(EventLog.key) as EventLog["Type"] | undefined
     if (log === undefined || !log.enabled(event, weight.level)) return Effect.void
-    const span = fiber.getFiberRef(currentSpan)
-    return Effect.clockWith((clock) => {
-      log.write({
-        at: clock.unsafeCurrentTimeMillis(),
-        event,
-        level: weight.level,
-        outcome: weight.outcome,
-        fields,
-        span
-      })
-      return Effect.void
+    log.write({
+      at: millisOf(fiber),
+      event,
+      level: weight.level,
+      outcome: weight.outcome,
+      fields,
+      span: fiber.getFiberRef(currentSpan)
     })
+    return Effect.void
   })
 
 /**
@@ -70,4 +68,4 @@ export const enterSpan = (span: Span): Effect.Effect<void> =>
 
 /** Records the end of the request or job that began at an epoch millisecond. The facts stay as they are. */
 export const leaveSpan = (startedAt: number): Effect.Effect<void> =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) => emit("span_closed", { elapsed_ms: now - startedAt }))
+  Effect.flatMap(currentMillis, (now) => emit("span_closed", { elapsed_ms: now - startedAt }))

@@ -1,4 +1,4 @@
-import { Clock, Data, Effect } from "effect"
+import { Data, Effect } from "effect"
 import type { ChallengeFailed } from "../../domain/AcmeError.ts"
 import {
   AlpnCertificateMismatched,
@@ -23,7 +23,7 @@ import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
+import { currentMillis, currentSeconds } from "../../kernel/Time.ts"
 import { notify } from "../../services/notify/Notifier.ts"
 import type { ChallengeRefused } from "../../services/validation/Attempt.ts"
 import { Validator } from "../../services/validation/Validator.ts"
@@ -125,7 +125,7 @@ export const validate = Effect.fnUntraced(function*(
   const challenge = yield* authorizations.findForValidation(id, profile.name)
   if (challenge === undefined || challenge.status !== "processing") return Done()
   const validator = yield* Validator
-  const startedAt = yield* Clock.currentTimeMillis
+  const startedAt = yield* currentMillis
   const name = baseName(DnsName.make(challenge.identifier.value, { disableValidation: true }))
   const verdict = yield* Effect.either(validator.validate({
     type: challenge.type,
@@ -136,7 +136,7 @@ export const validate = Effect.fnUntraced(function*(
   const now = yield* currentSeconds
   const about = { challenge_id: id, type: challenge.type, identifier: name }
   if (verdict._tag === "Right") {
-    const elapsed_ms = (yield* Clock.currentTimeMillis) - startedAt
+    const elapsed_ms = (yield* currentMillis) - startedAt
     const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
     return Done({ commit: commitAccepted(challenge, now, told) })
   }

@@ -1,9 +1,10 @@
 import type { Context } from "effect"
-import { Clock, Effect, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 import { readTextFile, replaceFile, stampOf } from "../../kernel/host/KeyFile.ts"
 import { withLockFile } from "../../kernel/host/LockFile.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import { encodePem } from "../../pki/asn1/Pem.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { CrlIssuer } from "../../services/signing/Signer.ts"
@@ -77,7 +78,7 @@ const round = Effect.fnUntraced(function*(known: Known) {
       yield* emit("local_ca_crl_exported", { issuer: crl.id, path: crl.path })
       continue
     }
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* currentMillis
     const last = known.told.get(crl.path)
     if (last?.error === error && Math.abs(now - last.at) < toldEveryMillis) continue
     known.told.set(crl.path, { error, at: now })

@@ -1,4 +1,4 @@
-import { Clock, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
@@ -7,6 +7,7 @@ import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import { reopenCsr } from "../../pki/x509/Csr.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
@@ -53,7 +54,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     }
   }
   // The order ended meanwhile: the new certificate is discarded.
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* currentMillis
   const { discarded = Effect.void, serial } = signed.right
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
     yield* discarded

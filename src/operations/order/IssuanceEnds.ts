@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { IssuanceFailed } from "../../domain/AcmeError.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
@@ -10,6 +10,7 @@ import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { afterCommit, afterTransaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
 import { notify } from "../../services/notify/Notifier.ts"
 import type { Issued } from "../../services/signing/Signer.ts"
@@ -93,7 +94,7 @@ export const stored = Effect.fnUntraced(
       certNotAfter: notAfter
     })
     if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
-    const finished = yield* Clock.currentTimeMillis
+    const finished = yield* currentMillis
     yield* audit.insert({
       event: "certificate_issued",
       actorKind: "acme",

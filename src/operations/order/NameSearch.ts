@@ -1,8 +1,8 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { turn } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
+import { currentMillis, currentSeconds } from "../../kernel/Time.ts"
 import type { Sought, Stretch } from "../../store/orders/NameWalk.ts"
 import * as nameWalk from "../../store/orders/NameWalk.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
@@ -48,7 +48,7 @@ const next = (sought: Sought, rest: Stretch, size: number) =>
  * ends when the page is full. `truncated` says that there may be more than were met.
  */
 const walk = Effect.fnUntraced(function*(sought: Sought, { limit, offset }: Page, isTotalWanted: boolean) {
-  const started = yield* Clock.currentTimeMillis
+  const started = yield* currentMillis
   const ids: Array<OrderId> = []
   let [names, total, size, truncated] = [0, 0, firstStretch, false]
   for (const way of yield* waysOf(sought)) {
@@ -63,7 +63,7 @@ const walk = Effect.fnUntraced(function*(sought: Sought, { limit, offset }: Page
       names += size
       rest = stretch === rest ? undefined : { ...rest, before: stretch.from, beforeTime: stretch.fromTime }
       size = Math.min(size * 2, longestStretch)
-      const isOver = names >= walkNames || (yield* Clock.currentTimeMillis) - started >= walkMillis ||
+      const isOver = names >= walkNames || (yield* currentMillis) - started >= walkMillis ||
         (!isTotalWanted && ids.length >= limit)
       truncated = rest !== undefined && isOver
       yield* turn

@@ -1,4 +1,4 @@
-import { Clock, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import {
   IssuanceAbandoned,
   UpstreamRefusedName,
@@ -13,7 +13,7 @@ import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { Database, StorageFailed, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
+import { currentMillis, currentSeconds } from "../../kernel/Time.ts"
 import { reopenCsr } from "../../pki/x509/Csr.ts"
 import type { TokenStore } from "../../services/signing/relay/Strategy.ts"
 import { UpstreamUnavailable } from "../../services/signing/relay/UpstreamFailed.ts"
@@ -118,7 +118,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if (relayed._tag === "Right") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
     // The order ended meanwhile: the new certificate is discarded.
-    const millis = yield* Clock.currentTimeMillis
+    const millis = yield* currentMillis
     if (job.deadline !== undefined && millis >= job.deadline * 1000) {
       return Failed(new DeadlinePassed())
     }

@@ -1,4 +1,5 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
+import { currentMillis } from "../../kernel/Time.ts"
 
 const rowsPerMinute = 10
 const minuteMillis = 60_000
@@ -14,7 +15,7 @@ export class AuditAllowance extends Context.Tag("acme/services/audit/AuditAllowa
   static readonly layer: Layer.Layer<AuditAllowance> = Layer.sync(this, () => {
     let written: ReadonlyArray<number> = []
     return {
-      take: Effect.map(Clock.currentTimeMillis, (now) => {
+      take: Effect.map(currentMillis, (now) => {
         written = written.filter((at) => at > now - minuteMillis)
         if (written.length >= rowsPerMinute) return false
         written = [...written, now]

@@ -1,6 +1,7 @@
-import { Clock, Context, Deferred, Effect, Exit, FiberId, FiberSet, Layer, Option } from "effect"
+import { Context, Deferred, Effect, Exit, FiberId, FiberSet, Layer, Option } from "effect"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { Database, transaction } from "../../kernel/sql/Database.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import * as nonces from "../../store/Nonces.ts"
 
@@ -48,7 +49,7 @@ const make = (ttlSeconds: () => number) =>
     let refilling: Deferred.Deferred<boolean> | undefined
 
     const store = Effect.gen(function*() {
-      const millis = yield* Clock.currentTimeMillis
+      const millis = yield* currentMillis
       // Used up within a second: the next batch is twice as large. Otherwise it shrinks back.
       batch = millis - emptiedAt < 1000 ? Math.min(batch * 2, largestBatch) : Math.max(batch / 2, smallestBatch)
       emptiedAt = millis
@@ -72,7 +73,7 @@ const make = (ttlSeconds: () => number) =>
       return Deferred.await(done)
     })
 
-    const take = Effect.map(Clock.currentTimeMillis, (now) => {
+    const take = Effect.map(currentMillis, (now) => {
       const oldest = now - ttlSeconds() * 100
       for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
         if (next.madeAt >= oldest) return next.value
@@ -116,7 +117,7 @@ const make = (ttlSeconds: () => number) =>
           return Effect.forEach(group, ({ verdict }) => Deferred.failCause(verdict, cause), { discard: true })
         },
         onSuccess: (rows) =>
-          Effect.map(Clock.currentTimeMillis, (now) => {
+          Effect.map(currentMillis, (now) => {
             const found = new Map(rows.map((row) => [row.value, row]))
             for (const { nonce, verdict } of group) {
               Deferred.unsafeDone(verdict, Exit.succeed(verdictOn(found.get(nonce), now)))

@@ -1,6 +1,7 @@
-import { Clock, Effect, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import type { Payload } from "../../domain/Notification.ts"
 import type { Web, WebAnswer } from "../../kernel/net/Web.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import { hmac } from "../../pki/Digest.ts"
 import type { Receipt } from "./Delivery.ts"
 import { DeliveryRefused, unrendered } from "./Delivery.ts"
@@ -107,7 +108,7 @@ export const post = Effect.fnUntraced(function*(
   fields: Payload
 ): Effect.fn.Return<Receipt, DeliveryRefused> {
   const body = yield* Effect.mapError(messages.webhook(name, fields), unrendered)
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* currentMillis
   const { method, timeout_ms, url } = entry
   const answer = yield* web.send({
     method: method.toUpperCase(),

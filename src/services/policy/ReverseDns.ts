@@ -1,7 +1,8 @@
-import { Array, Clock, Effect } from "effect"
+import { Array, Effect } from "effect"
 import { labelGlob } from "../../domain/policy/Glob.ts"
 import type { Comparable, IpAddress } from "../../kernel/net/Address.ts"
 import type { ResolveFailed, Resolver } from "../../kernel/net/Resolver.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import type { Check, CheckAnswer, CheckConfig } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"
 import { listsOf } from "./Lists.ts"
@@ -22,7 +23,7 @@ export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArr
 export const cachedForward = (resolver: Resolver["Type"]): Forward => {
   const cache = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<IpAddress> }>()
   return Effect.fnUntraced(function*(name, family) {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* currentMillis
     const key = `${family} ${name}`
     const known = cache.get(key)
     if (known !== undefined && now < known.until) return known.addresses

@@ -1,7 +1,8 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 
 const staleEveryMillis = 3_600_000
@@ -20,7 +21,7 @@ export class PublishedCrls extends Context.Tag("acme/services/signing/PublishedC
       const kept = new Map<string, NonNullable<Effect.Effect.Success<ReturnType<typeof crls.find>>>>()
       const toldStale = new Map<string, number>()
       const tellStale = Effect.fnUntraced(function*(issuer: string, nextUpdate: number) {
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* currentMillis
         const told = toldStale.get(issuer) ?? Number.NEGATIVE_INFINITY
         if (now <= nextUpdate * 1000 || now - told < staleEveryMillis) return
         toldStale.set(issuer, now)

@@ -1,8 +1,9 @@
-import { Clock, Data, Effect } from "effect"
+import { Data, Effect } from "effect"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
 import { wordsOf } from "../../kernel/host/Scripts.ts"
 import type { Turns } from "../../kernel/net/Turns.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 
 /** `signer.custom`. */
 export interface CustomSettings {
@@ -42,9 +43,9 @@ export const ask = (
 ): Effect.Effect<Buffer, HookFailed> =>
   Effect.gen(function*() {
     const { args, script_path: path, timeout_ms: timeoutMillis } = settings
-    const begun = yield* Clock.currentTimeMillis
+    const begun = yield* currentMillis
     const failed = (event: "signer_script_failed" | "signer_script_timeout", error: HookFailed) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.flatMap(currentMillis, (now) =>
         Effect.zipRight(
           emit(event, {
             hook: hook.name,

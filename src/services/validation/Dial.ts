@@ -1,4 +1,4 @@
-import { Array, Clock, Effect, Either, Option, Ref } from "effect"
+import { Array, Effect, Either, Option, Ref } from "effect"
 import type { DnsName } from "../../domain/Identifier.ts"
 import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
 import type { IpAddress } from "../../kernel/net/Address.ts"
@@ -6,6 +6,7 @@ import { candidates, makeAddressPolicy, maxCandidates, parseAddress } from "../.
 import type { ConnectFailed } from "../../kernel/net/Connect.ts"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
 import { ChallengePostponed, unlessOwn, unreachable } from "./Attempt.ts"
 
@@ -70,7 +71,7 @@ export const makeDial = (options: {
       if (address === undefined) return unreachable("connect_failed", safe(failures.join("; ")))
       const left = addresses.length - at
       const where = dialled(address, port)
-      const noted = Effect.zipRight(Ref.set(waiting, `${where} did not answer`), Clock.currentTimeMillis)
+      const noted = Effect.zipRight(Ref.set(waiting, `${where} did not answer`), currentMillis)
       return Effect.flatMap(noted, (now) =>
         Effect.catchTag(
           attempt(address, left === 1 ? undefined : Math.max(1, Math.floor((deadline - now) / left))),

@@ -1,9 +1,10 @@
-import { Clock, Effect, Either } from "effect"
+import { Effect, Either } from "effect"
 import type { IpAddress } from "../../kernel/net/Address.ts"
 import type { TlsFailed } from "../../kernel/net/Connect.ts"
 import type { ExchangeFailed, HttpAnswer, HttpGet } from "../../kernel/net/HttpGet.ts"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
 import { ChallengeRefused, unlessOwn, unreachable } from "./Attempt.ts"
 import { dialled, makeDial } from "./Dial.ts"
@@ -59,7 +60,7 @@ const redirectTarget = (location: string | undefined, from: string): Either.Eith
 export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGet: HttpGet["Type"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
     const settings = challenge.http_01
-    const started = yield* Clock.currentTimeMillis
+    const started = yield* currentMillis
     const token = keyAuthorization.split(".", 1).join("")
     /** Remote text in a form fit for a record: cut, and without the token and the key authorization. */
     const safe = (text: string) =>
@@ -112,7 +113,7 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
         ? undefined
         : unauthorized("body_mismatch", `${body.length} bytes, not the key authorization`)
       if (fault === undefined) {
-        const elapsed = (yield* Clock.currentTimeMillis) - started
+        const elapsed = (yield* currentMillis) - started
         return yield* emit("challenge_http_01_matched", { identifier, elapsed_ms: elapsed })
       }
       yield* emit("challenge_http_01_mismatch", { identifier, status, body_bytes: body.length })

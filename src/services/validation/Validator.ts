@@ -1,9 +1,10 @@
-import { Clock, Context, Effect, Layer, Ref } from "effect"
+import { Context, Effect, Layer, Ref } from "effect"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import { AlpnPeer } from "../../kernel/net/AlpnPeer.ts"
 import { HttpGet } from "../../kernel/net/HttpGet.ts"
 import { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import type { ChallengeAttempt, ChallengePolicy, ChallengePostponed, Waiting } from "./Attempt.ts"
 import { ChallengeRefused } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
@@ -34,7 +35,7 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
 
   const validate = Effect.fnUntraced(function*(attempt: ChallengeAttempt) {
     const { challenge, identifier, type } = attempt
-    const started = yield* Clock.currentTimeMillis
+    const started = yield* currentMillis
     const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
     yield* checks[type]({ ...attempt, challenge: shielded(challenge, own) }, waiting).pipe(
       Effect.timeoutFail({
@@ -49,7 +50,7 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
       Effect.tapErrorTag("ChallengeRefused", ({ detail, reason }) =>
         reason === "timeout"
           ? Effect.flatMap(
-            Effect.all([Clock.currentTimeMillis, waiting]),
+            Effect.all([currentMillis, waiting]),
             ([now, error]) => emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started, error })
           )
           : emit("challenge_validation_failed", { identifier, reason, error: detail }))

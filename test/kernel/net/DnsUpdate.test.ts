@@ -177,6 +177,7 @@ describe("an answer", () => {
       const clock = yield* Effect.clock
       const late: Clock.Clock = {
         ...clock,
+        unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() - 3_600_000,
         currentTimeMillis: Effect.map(clock.currentTimeMillis, (millis) => millis - 3_600_000)
       }
       assert.match(

@@ -1,7 +1,8 @@
-import { Clock, Effect, Ref } from "effect"
+import { Effect, Ref } from "effect"
 import type { WebAnswer } from "../../../kernel/net/Web.ts"
 import { Web } from "../../../kernel/net/Web.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../../kernel/Time.ts"
 import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
@@ -156,7 +157,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
     })
 
     const directory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* currentMillis
       const found = yield* Ref.get(known)
       if (found !== undefined && Math.abs(now - found.at) < directoryLife) return found.directory
       const directory = yield* readDirectory
@@ -202,7 +203,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         const answer = yield* send("POST", url, JSON.stringify(signed))
         const { body, headers, status } = answer
         const members = json(body)
-        const retryAfter = retryAfterOf(headers["retry-after"], yield* Clock.currentTimeMillis)
+        const retryAfter = retryAfterOf(headers["retry-after"], yield* currentMillis)
         if (status >= 200 && status < 300) {
           const location = headers.location
           return {

@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
+import { currentMillis } from "../../../kernel/Time.ts"
 import type { AcmeClient, UpstreamAnswer } from "./AcmeClient.ts"
 import type { Strategy } from "./Strategy.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
@@ -49,7 +50,7 @@ export const converse = (
     wasBegun,
     ask: (url, payload) => client.post(url, payload ?? "", { kid }),
     pause: (what, { retryAfter = 0 } = { retryAfter: 0 }) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      Effect.flatMap(currentMillis, (now) => {
         if (now >= deadline) return late(what)
         const wanted = Math.min(Math.max(pollMillis, retryAfter * 1000), Math.max(pollMillis, longestPause))
         return Effect.sleep(Math.min(wanted, deadline - now))

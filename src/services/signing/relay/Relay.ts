@@ -1,6 +1,7 @@
-import { Clock, Effect, Redacted, Ref } from "effect"
+import { Effect, Redacted, Ref } from "effect"
 import { DnsUpdate } from "../../../kernel/net/DnsUpdate.ts"
 import type { Web } from "../../../kernel/net/Web.ts"
+import { currentMillis } from "../../../kernel/Time.ts"
 import type { Entropy } from "../../../pki/Entropy.ts"
 import { accept } from "../ForeignChain.ts"
 import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
@@ -145,7 +146,7 @@ export const make = (
             wasBegun,
             deadline: (startedAt + poll_timeout_secs) * 1000
           }
-          const left = Effect.map(Clock.currentTimeMillis, (now) => wanted.deadline - now)
+          const left = Effect.map(currentMillis, (now) => wanted.deadline - now)
           const upstream: Upstream = {
             client,
             kid: yield* Ref.get(known),

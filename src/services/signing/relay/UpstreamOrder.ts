@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
+import { currentMillis } from "../../../kernel/Time.ts"
 import type { UpstreamAnswer } from "./AcmeClient.ts"
 import { plain, problemIn } from "./AcmeClient.ts"
 import type { Conversation, Upstream } from "./Conversation.ts"
@@ -118,9 +119,9 @@ const found = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder
   Effect.gen(function*() {
     if (!talk.wasBegun) return asks
     // If the clock was wrong in the meantime, the wait is as long as with a right clock.
-    const settled = Math.min((askedAt + 1) * 1000, yield* Clock.currentTimeMillis) + settlingMillis
+    const settled = Math.min((askedAt + 1) * 1000, yield* currentMillis) + settlingMillis
     for (;;) {
-      const begun = yield* Clock.currentTimeMillis
+      const begun = yield* currentMillis
       const searched = yield* search(talk, keeper)
       if (searched === "unlisted") return asks
       if (searched !== "none") return searched
