@@ -1,0 +1,117 @@
+import { Either, Schema } from "effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { Malformed } from "../../domain/AcmeError.ts"
+import { AccountId, isId } from "../../domain/Id.ts"
+import type { AccountKey } from "../../pki/jose/Jwk.ts"
+import { importJwk } from "../../pki/jose/Jwk.ts"
+import type { Jws } from "../../pki/jose/Jws.ts"
+import { checkAlgorithm, parseJws, parseObject } from "../../pki/jose/Jws.ts"
+import { BadSignatureAlgorithm } from "../../pki/jose/Refused.ts"
+import { misfit } from "./Misfit.ts"
+
+/*
+ * The checks of a signed request that need nothing but the request, as plain functions: only look-ups and nonces wait for
+ * something, and they are effects (Signed.ts). The numbers are rows of docs/decisions/acme-surface.md, "Order of the
+ * checks". Row 1, the media type, is checked before the body is read.
+ */
+
+/** Why a request is refused. `reason` is that of the record jws_rejected; without one there is no such record. */
+export interface Refusal {
+  readonly reason?: string
+  readonly error: AcmeError
+}
+
+/** What was read from a request, or why it is refused. */
+export type Checked<A> = Either.Either<A, Refusal>
+
+const refused = (reason: string, error: AcmeError): Checked<never> => Either.left({ reason, error })
+
+const malformed = (reason: string, detail: string): Checked<never> => refused(reason, new Malformed({ detail }))
+
+/** The member of the header that names the key: what a resource requires, or either of them. */
+export type KeyMember = "jwk" | "kid" | "either"
+
+/**
+ * 2: the flattened JWS and its protected header can be decoded. 3: no `crit`; the service implements no extension. 4: `url`
+ * equals the URL of the request, as a string. 5: exactly one of `jwk` and `kid`, and the one that this resource requires.
+ */
+export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Checked<Jws> => {
+  const parsed = parseJws(body)
+  if (Either.isLeft(parsed)) return refused("undecodable", parsed.left)
+  const { header } = parsed.right
+  if (header.hasCrit) return malformed("crit_present", "No crit header extension is implemented.")
+  if (header.url !== url) {
+    return malformed("url_mismatch", `The url header is not the URL this request was sent to, ${url}.`)
+  }
+  if (header.jwk !== undefined && header.kid !== undefined) {
+    return malformed("key_and_kid", "The header has both jwk and kid.")
+  }
+  if (header.jwk === undefined && header.kid === undefined) {
+    return malformed("key_or_kid_missing", "The header has neither jwk nor kid.")
+  }
+  return wanted === "either" || header[wanted] !== undefined
+    ? Either.right(parsed.right)
+    : malformed("key_not_allowed_here", `This resource takes requests signed with a ${wanted}.`)
+}
+
+/** 6, before the key is read: `alg` is supported. */
+export const algorithmKnown = ({ header }: Jws): Checked<void> =>
+  Either.mapLeft(checkAlgorithm(header.alg), (error) => ({ reason: "algorithm_unsupported", error }))
+
+/** 6a: the key that the `jwk` describes, if `alg` is supported. */
+export const keyOfJwk = (jws: Jws): Checked<AccountKey> =>
+  Either.flatMap(
+    algorithmKnown(jws),
+    () => Either.mapLeft(importJwk(jws.header.jwk ?? {}), (error) => ({ reason: "key_unsupported", error }))
+  )
+
+/** 6: the key's own algorithm decides; `alg` must agree with it. */
+export const algorithmFits = ({ header }: Jws, { algorithm }: AccountKey): Checked<void> =>
+  header.alg === algorithm
+    ? Either.void
+    : refused("algorithm_mismatch", new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.` }))
+
+/** 6b: the id in a `kid`, which must be the URL of an account of this profile. */
+export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> => {
+  const id = kid.slice(prefix.length)
+  return kid.startsWith(prefix) && isId(id)
+    ? Either.right(AccountId(id))
+    : malformed("kid_foreign", `The kid is not an account URL of this profile: ${prefix} and an id.`)
+}
+
+/** A reader of a payload; an empty payload is a POST-as-GET (RFC 8555 section 6.3). */
+export type Payload<P> = (bytes: Buffer) => Checked<P>
+
+/** The bytes as they are, for an operation that reads them itself. */
+export const raw: Payload<Buffer> = Either.right
+
+/** The payload must be empty. */
+export const postAsGet: Payload<undefined> = (bytes) =>
+  bytes.length === 0
+    ? Either.right(undefined)
+    : malformed("payload_not_empty", "A POST-as-GET must have an empty payload.")
+
+const misshapen = (detail: string): Checked<never> => Either.left({ error: new Malformed({ detail }) })
+
+const decodePayload = <A, I>(schema: Schema.Schema<A, I>): Payload<A> => {
+  const decode = Schema.decodeUnknownEither(schema)
+  return (bytes) => {
+    const object = parseObject(bytes)
+    if (object === undefined) return misshapen("The payload is not a JSON object in UTF-8.")
+    const decoded = decode(object)
+    return Either.isRight(decoded) ? Either.right(decoded.right) : misshapen(misfit(decoded.left.issue))
+  }
+}
+
+/** The payload must be a JSON object of this shape. */
+export const typed = <A, I>(schema: Schema.Schema<A, I>): Payload<A> => {
+  const decode = decodePayload(schema)
+  return (bytes) =>
+    bytes.length === 0 ? misshapen("The payload is empty; this resource requires a JSON object.") : decode(bytes)
+}
+
+/** The payload must be empty or a JSON object of this shape. */
+export const optional = <A, I>(schema: Schema.Schema<A, I>): Payload<A | undefined> => {
+  const decode = decodePayload(schema)
+  return (bytes) => bytes.length === 0 ? Either.right(undefined) : decode(bytes)
+}
