@@ -13,6 +13,7 @@ import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
+import { makeProvided } from "./Provided.ts"
 
 /* The surface for operators, with its services. */
 
@@ -52,6 +53,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const built = yield* Layer.build(services(config, version, before))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
+  const provided = makeProvided(built)
   const declared = yield* Effect.provide(declaredApp(resolved, version), built)
   const doors = doorsOf(admin, { policy, names })
   const api = make(admin, doors, declared)
@@ -69,8 +71,8 @@ export const adminSurface = Effect.fnUntraced(function*(
           const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
           return {
             ...routed,
-            handle: (request) => counted(Effect.provide(routed.handle(request), built)),
-            late: (request) => counted(Effect.provide(routed.late(request), built))
+            handle: (request) => counted(provided(routed.handle(request))),
+            late: (request) => counted(provided(routed.late(request)))
           }
         }
       },

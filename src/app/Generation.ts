@@ -29,6 +29,7 @@ import type { CommandFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
+import { makeProvided } from "./Provided.ts"
 
 /** The properties of a process that are not in its configuration. */
 export interface Build {
@@ -117,6 +118,7 @@ const acmeSurface = Effect.fnUntraced(function*(
     ),
     services
   )
+  const provided = makeProvided(services)
   const tls = yield* ListenerTls.load(config, "acme")
   const { bind_address, max_body_bytes, request_timeout_ms, reuse_port } = config.server
   const surface: Surface = {
@@ -131,8 +133,8 @@ const acmeSurface = Effect.fnUntraced(function*(
           const routed = app.route(received)
           return {
             ...routed,
-            handle: (request) => counted(Effect.provide(routed.handle(request), services)),
-            late: (request) => counted(Effect.provide(routed.late(request), services))
+            handle: (request) => counted(provided(routed.handle(request))),
+            late: (request) => counted(provided(routed.late(request)))
           }
         }
       },
