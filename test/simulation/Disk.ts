@@ -1,8 +1,8 @@
-import type { Connection } from "@effect/sql/SqlConnection"
 import { Context, Effect, Exit, Layer } from "effect"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { Connection } from "../../src/kernel/sql/Database.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import type { SqliteOptions } from "../../src/kernel/sql/Sqlite.ts"
 import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
@@ -44,7 +44,7 @@ export const syncsCommits = (synchronous: SqliteOptions["synchronous"]): boolean
 
 /** The disk under a database in memory, whose connection this is. */
 export class Disk {
-  readonly #connection: Connection & { readonly export?: Effect.Effect<Uint8Array, unknown> }
+  readonly #connection: Connection
   readonly #isSynced: boolean
   /** The database as it was last synced, and after each commit since. */
   readonly #states: Array<Uint8Array> = []
@@ -58,8 +58,11 @@ export class Disk {
   /** A transaction was committed. */
   committed(): void {
     if (this.#isSynced) return
-    if (this.#connection.export === undefined) throw new Error("the connection cannot be copied")
-    this.#states.push(Effect.runSync(Effect.orDie(this.#connection.export)))
+    this.#states.push(inFolder((folder) => {
+      const path = join(folder, "now.db")
+      this.#all(`VACUUM INTO '${path}'`)
+      return readFileSync(path)
+    }))
     if (this.#states.length > mostUnsynced) this.#states.shift()
   }
 

@@ -92,8 +92,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "commits are not synced, whatever is asked for",
     file: "src/kernel/sql/Sqlite.ts",
-    guard: "set(`synchronous = ${options.synchronous}`)",
-    without: "set(\"synchronous = normal\")"
+    guard: "`synchronous = ${synchronous}`",
+    without: "\"synchronous = normal\""
   },
   {
     name: "jobs that a clock ahead has dated stay where they are",

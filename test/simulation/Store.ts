@@ -1,8 +1,7 @@
-import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import type { Scope } from "effect"
 import { Context, Effect, Exit, Layer } from "effect"
-import type { Driver } from "../../src/kernel/sql/Database.ts"
+import type { Connection, Driver } from "../../src/kernel/sql/Database.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import { makeGroupCommit } from "../../src/kernel/sql/GroupCommit.ts"
 import * as Migrations from "../../src/kernel/sql/Migrations.ts"
@@ -127,6 +126,7 @@ export const openStore = (
           return isOrdered(text) ? done : Exit.map(done, mishaps.arrange)
         })
       const connection: Connection = Object.assign(Object.create(real) as Connection, {
+        atOnce: undefined,
         execute: statement,
         executeRaw: (text: string) =>
           Effect.sync(() => {
@@ -157,6 +157,7 @@ export const openStore = (
         })
       return Effect.map(makeGroupCommit({ exclusive, begin, commit }), ({ join }): Driver => ({
         dialect: "sqlite",
+        atOnce: undefined,
         exclusive,
         single: ({ reads, text }, params) =>
           reads

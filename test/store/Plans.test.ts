@@ -26,6 +26,7 @@ describe("plans on SQLite", () => {
     const steps: Array<string> = []
     const explaining: Driver = {
       ...driver,
+      atOnce: undefined,
       single: (statement, params) =>
         Effect.zipRight(
           Effect.map(

@@ -1,7 +1,6 @@
-import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { Deferred, Effect } from "effect"
-import type { Database, Driver } from "../../src/kernel/sql/Database.ts"
+import type { Connection, Database, Driver } from "../../src/kernel/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
 /* Faults of a database and its users: writes that fail, processes that die between two statements. */
@@ -43,12 +42,14 @@ export const killedAfter = (driver: Driver, statements: number) =>
       Effect.suspend(() => left-- > 0 ? statement : Effect.zipRight(Deferred.succeed(killed, undefined), dead))
     const mortal = (connection: Connection): Connection =>
       Object.assign(Object.create(connection) as Connection, {
+        atOnce: undefined,
         execute: (...args: Parameters<Connection["execute"]>) => living(connection.execute(...args))
       })
     return {
       killed,
       driver: {
         ...driver,
+        atOnce: undefined,
         exclusive: (use) => driver.exclusive((connection) => use(mortal(connection))),
         single: (statement, params) => living(driver.single(statement, params)),
         transact: (body) => driver.transact((connection) => body(mortal(connection)))
@@ -64,6 +65,7 @@ export const blindOnce = (driver: Driver, text: string) => {
   let blind = true
   const racing: Driver = {
     ...driver,
+    atOnce: undefined,
     single: (statement, params) => {
       const hidden = blind && statement.reads && statement.text.includes(text)
       if (hidden) blind = false

@@ -1,6 +1,5 @@
-import type { Connection } from "@effect/sql/SqlConnection"
 import { Effect, Fiber } from "effect"
-import type { Driver } from "../../src/kernel/sql/Database.ts"
+import type { Connection, Driver } from "../../src/kernel/sql/Database.ts"
 import { Database, turn } from "../../src/kernel/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
@@ -38,7 +37,7 @@ export const meanwhileAt = <A, E, R>(
       if (isDone || !compiled.text.includes(statement)) return run
       return when === "before" ? Effect.zipRight(other, run) : Effect.zipLeft(run, other)
     }
-    return yield* Effect.provideService(self, Database, { ...driver, single })
+    return yield* Effect.provideService(self, Database, { ...driver, atOnce: undefined, single })
   })
 
 /** Waits until somebody waits for a lock of this database on PostgreSQL. `connection` is asked. */
@@ -63,6 +62,8 @@ export const hangingUp = <A, E, R>(self: Effect.Effect<A, E, R>) =>
     )
     const single: Driver["single"] = (statement, params) => Effect.zipLeft(driver.single(statement, params), leave)
     const transact: Driver["transact"] = (body) => Effect.zipLeft(driver.transact(body), leave)
-    running = yield* Effect.fork(Effect.provideService(self, Database, { ...driver, single, transact }))
+    running = yield* Effect.fork(
+      Effect.provideService(self, Database, { ...driver, atOnce: undefined, single, transact })
+    )
     yield* Fiber.await(running)
   })

@@ -1,8 +1,8 @@
-import type { Connection } from "@effect/sql/SqlConnection"
+import type { Connection as AnyConnection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Context, Data, Effect, Exit } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
-import { tracedWithin } from "../telemetry/Tracing.ts"
+import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
 import type { Columns, Dialect, ValuesOf } from "./Column.ts"
 import { Late } from "./Late.ts"
 import type { Compiled, Statement } from "./Statement.ts"
@@ -28,8 +28,17 @@ interface Plans {
   readonly ended: Array<Effect.Effect<void>>
 }
 
+/** The rows of a statement, or why there are none. */
+export type Rows = Exit.Exit<ReadonlyArray<unknown>, SqlError>
+
 /** Executes statements. */
-export type Executor = Pick<Connection, "execute">
+export interface Executor extends Pick<AnyConnection, "execute"> {
+  /** The rows at once, from an engine in this process: no effect stands between such a statement and its rows. */
+  readonly atOnce?: (text: string, params: ReadonlyArray<unknown>) => Rows
+}
+
+/** A connection: `executeRaw` is for statements without rows, and answers what the engine says. */
+export interface Connection extends Executor, Pick<AnyConnection, "executeRaw"> {}
 
 /** The open transaction of a fiber, or the separate connection of its reads ({@link aside}). */
 class Transaction extends Context.Tag("acme/kernel/sql/Transaction")<
@@ -61,6 +70,8 @@ export interface Driver {
     statement: Compiled,
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  /** The same for an engine in this process, at once; undefined if the statement writes or has to wait. */
+  readonly atOnce: ((statement: Compiled, params: ReadonlyArray<unknown>) => Rows | undefined) | undefined
   /**
    * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit is a success.
    * Answers after the commit.
@@ -113,11 +124,12 @@ const failed = (driver: Driver, statement: string) => (error: SqlError): Effect.
 
 const slowAfterMillis = 1000
 
-/** Runs a statement and decodes every row. */
-export const all = <P extends Columns, R extends Columns>(
+/** Runs a statement; `answer` makes the result of its decoded rows. */
+const query = <P extends Columns, R extends Columns, A>(
   statement: Statement<P, R>,
-  params: ValuesOf<P>
-): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> =>
+  params: ValuesOf<P>,
+  answer: (rows: ReadonlyArray<ValuesOf<R>>) => A
+): Effect.Effect<A, StorageFailed, Database> =>
   Effect.withFiberRuntime((fiber) => {
     const services = fiber.currentContext.unsafeMap
     const driver: Driver = services.get(Database.key)
@@ -125,44 +137,51 @@ export const all = <P extends Columns, R extends Columns>(
     const compiled = statement.compiled[driver.dialect]
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
+    const answered = (raw: ReadonlyArray<unknown>): Effect.Effect<A> => {
+      const result = answer(
+        raw.map((row) => decode(statement, row as { readonly [column: string]: unknown }, driver.dialect))
+      )
+      const elapsed = performance.now() - started
+      return elapsed < slowAfterMillis
+        ? Effect.succeed(result)
+        : Effect.as(emit("db_statement_slow", { statement: statement.name, elapsed_ms: Math.round(elapsed) }), result)
+    }
+    const atHand = isTracedWithin(fiber)
+      ? undefined
+      : transaction === undefined
+      ? driver.atOnce?.(compiled, values)
+      : transaction.connection.atOnce?.(compiled.text, values)
+    if (atHand !== undefined && Exit.isSuccess(atHand)) return answered(atHand.value)
     return tracedWithin(
       statement.name,
       () => ({ "db.system": driver.dialect }),
       Effect.matchEffect(
-        transaction === undefined
-          ? driver.single(compiled, values)
-          : transaction.connection.execute(compiled.text, values, undefined),
-        {
-          onFailure: failed(driver, statement.name),
-          onSuccess: (raw) => {
-            const result = raw.map((row) =>
-              decode(statement, row as { readonly [column: string]: unknown }, driver.dialect)
-            )
-            const elapsed = performance.now() - started
-            return elapsed < slowAfterMillis
-              ? Effect.succeed(result)
-              : Effect.as(
-                emit("db_statement_slow", { statement: statement.name, elapsed_ms: Math.round(elapsed) }),
-                result
-              )
-          }
-        }
+        atHand ??
+          (transaction === undefined
+            ? driver.single(compiled, values)
+            : transaction.connection.execute(compiled.text, values, undefined)),
+        { onFailure: failed(driver, statement.name), onSuccess: answered }
       )
     )
   })
+
+/** Runs a statement and decodes every row. */
+export const all = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> => query(statement, params, (rows) => rows)
 
 /** The first row, or `undefined`. */
 export const first = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
-): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> =>
-  Effect.map(all(statement, params), (rows) => rows[0])
+): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> => query(statement, params, ([row]) => row)
 
 /** Runs a statement for its effect. */
 export const run = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
-): Effect.Effect<void, StorageFailed, Database> => Effect.asVoid(all(statement, params))
+): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined)
 
 const transactionAttempts = 4
 

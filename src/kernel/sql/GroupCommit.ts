@@ -1,8 +1,7 @@
-import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Exit, FiberRef, FiberRefs, FiberSet } from "effect"
 import type { Scope } from "effect"
-import type { Driver } from "./Database.ts"
+import type { Connection, Driver } from "./Database.ts"
 import { rollback } from "./Database.ts"
 
 type BodyExit = Exit.Exit<unknown, unknown>

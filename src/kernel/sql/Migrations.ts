@@ -1,13 +1,13 @@
-import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
-import { Clock, Data, Effect } from "effect"
+import { Data, Effect } from "effect"
 import * as Fs from "node:fs"
 import * as Path from "node:path"
 import { sha256 } from "../../pki/Digest.ts"
 import { emit } from "../telemetry/EventLog.ts"
+import { currentMillis } from "../Time.ts"
 import type { Dialect } from "./Column.ts"
 import { int, text } from "./Column.ts"
-import type { Driver, StorageFailed } from "./Database.ts"
+import type { Connection, Driver, StorageFailed } from "./Database.ts"
 import { all, Database } from "./Database.ts"
 import { statement } from "./Statement.ts"
 
@@ -157,13 +157,13 @@ const appliedVersions = (connection: Connection, dialect: Dialect) =>
 /** Applies one migration in one transaction. `false` if another process was faster. */
 const applyOne = (driver: Driver, connection: Connection, migration: Migration, stepped: Effect.Effect<void>) =>
   Effect.gen(function*() {
-    const begun = yield* Clock.currentTimeMillis
+    const begun = yield* currentMillis
     if (!driver.keepsSession) yield* connection.executeRaw(lockTransaction, [])
     const done = yield* appliedVersions(connection, driver.dialect)
     if (done?.includes(migration.version) === true) return false
     if (done === undefined) yield* connection.executeRaw(createTable[driver.dialect], [])
     for (const text of migration.statements) yield* Effect.zipRight(connection.executeRaw(text, []), stepped)
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* currentMillis
     yield* connection.executeRaw(insertText[driver.dialect], [
       migration.version,
       migration.name,

@@ -1,6 +1,5 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as SqlClient from "@effect/sql/SqlClient"
-import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
 import { Deferred, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
@@ -8,7 +7,7 @@ import { Client, Pool, types as pgTypes } from "pg"
 import type { ClientConfig, CustomTypesConfig, QueryResult } from "pg"
 import { sha256Octets } from "../../pki/Digest.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import type { Driver } from "./Database.ts"
+import type { Connection, Driver } from "./Database.ts"
 import { Database, rollback } from "./Database.ts"
 import { Late } from "./Late.ts"
 import { withRemedy } from "./Remedies.ts"
@@ -262,6 +261,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         exclusive((connection) =>
           connection.execute(text, params, undefined)
         ),
+      atOnce: undefined,
       transact,
       aside,
       begin,

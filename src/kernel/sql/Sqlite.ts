@@ -1,10 +1,9 @@
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
-import * as SqlClient from "@effect/sql/SqlClient"
-import type { Connection } from "@effect/sql/SqlConnection"
 import { SqlError } from "@effect/sql/SqlError"
-import { Cause, Effect, Layer, Schedule } from "effect"
+import Sqlite from "better-sqlite3"
+import { Cause, Effect, Exit, Layer, Option, Schedule } from "effect"
+import type { Scope } from "effect"
 import * as Fs from "node:fs"
-import type { Driver } from "./Database.ts"
+import type { Connection, Driver, Rows } from "./Database.ts"
 import { Database } from "./Database.ts"
 import { makeGate } from "./Gate.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
@@ -64,16 +63,60 @@ const replaced = (path: string, opened: string | undefined): Effect.Effect<strin
     )
   )
 
+const mostPrepared = 500
+
+/**
+ * The one connection that writes. The engine answers in the calling thread, so that nothing has to be waited for
+ * (docs/decisions/hot-path.md, "Statements of the embedded engine").
+ */
+const connect = (
+  { path, synchronous }: SqliteOptions
+): Effect.Effect<Required<Connection>, SqlError, Scope.Scope> =>
+  Effect.gen(function*() {
+    const engine = yield* Effect.acquireRelease(
+      Effect.try({
+        try: () => new Sqlite(path),
+        catch: (cause) => new SqlError({ cause, message: "cannot open the database file" })
+      }),
+      (opened) => Effect.sync(() => opened.close())
+    )
+    const prepared = new Map<string, Sqlite.Statement>()
+    const prepare = (text: string): Sqlite.Statement => {
+      const known = prepared.get(text)
+      if (known !== undefined) return known
+      // The texts of the service are few; only lists with filters make new ones.
+      if (prepared.size >= mostPrepared) prepared.clear()
+      const fresh = engine.prepare(text)
+      prepared.set(text, fresh)
+      return fresh
+    }
+    const atOnce = (text: string, params: ReadonlyArray<unknown>): Rows => {
+      try {
+        const statement = prepare(text)
+        if (statement.reader) return Exit.succeed(statement.all(...params))
+        statement.run(...params)
+        return Exit.succeed([])
+      } catch (cause) {
+        return Exit.fail(new SqlError({ cause, message: "the statement failed" }))
+      }
+    }
+    const execute: Connection["execute"] = (text, params) => Effect.suspend(() => atOnce(text, params))
+    const connection: Required<Connection> = {
+      atOnce,
+      execute,
+      executeRaw: (text, params) => execute(text, params, undefined)
+    }
+    for (
+      const pragma of ["journal_mode = WAL", "busy_timeout = 20", "foreign_keys = ON", `synchronous = ${synchronous}`]
+    ) {
+      yield* connection.executeRaw(`PRAGMA ${pragma}`, [])
+    }
+    return connection
+  })
+
 const make = (options: SqliteOptions) =>
   Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    // The client has one connection. It is reserved for good, so that no statement needs the client's own semaphore and
-    // Scope.
-    const connection: Connection = yield* sql.reserve
-    const set = (pragma: string) => connection.executeRaw(`PRAGMA ${pragma}`, [])
-    yield* set("busy_timeout = 20")
-    yield* set("foreign_keys = ON")
-    yield* set(`synchronous = ${options.synchronous}`)
+    const connection = yield* connect(options)
     const { acquire_timeout_ms = 5000, path, readers = 0 } = options
     const gate = makeGate(1, acquire_timeout_ms)
     const beside = readers > 0 && path !== ":memory:"
@@ -91,8 +134,13 @@ const make = (options: SqliteOptions) =>
         if (!reads) return Effect.flatten(groups.join(() => Effect.exit(execute)))
         // A read that has to wait goes through the gate. Otherwise it would become part of a transaction that begins
         // meanwhile on the one connection.
-        const inTurn = gate.pass(whileBusy(execute))
-        return gate.isFree() ? Effect.catchIf(execute, isBusy, () => inTurn) : inTurn
+        return gate.pass(whileBusy(execute))
+      },
+      // A read joins no transaction that is open on the one connection meanwhile.
+      atOnce: ({ reads, text }, params) => {
+        if (!reads || !gate.isFree()) return undefined
+        const rows = connection.atOnce(text, params)
+        return Exit.isFailure(rows) && Option.exists(Cause.failureOption(rows.cause), isBusy) ? undefined : rows
       },
       transact: groups.join,
       aside: beside?.aside,
@@ -121,9 +169,5 @@ const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Eff
 /** The embedded engine: WAL, foreign keys on, one connection that writes, the file created 0600 on first use. */
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
   Layer.scoped(Database, make(options)).pipe(
-    Layer.provide(SqliteClient.layer({ filename: options.path })),
-    Layer.catchAllCause((cause) =>
-      Layer.fail(new SqlError({ cause: Cause.squash(cause), message: "cannot open the database file" }))
-    ),
     (opened) => Layer.unwrapEffect(Effect.as(createPrivately(options), opened))
   )

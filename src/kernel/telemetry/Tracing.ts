@@ -1,3 +1,4 @@
+import type { Fiber } from "effect"
 import { Effect, FiberRef, Layer, Tracer } from "effect"
 
 const isTraced = FiberRef.unsafeMake(false)
@@ -30,6 +31,10 @@ export const traced = <A, E, R>(
     return Effect.withSpan(told, name, { attributes: { ...attributes() }, captureStackTrace: false }) as typeof self
   })
 
+/** Whether {@link tracedWithin} opens a span in this fiber. */
+export const isTracedWithin = (fiber: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
+  fiber.getFiberRef(isTraced) && fiber.currentContext.unsafeMap.has(Tracer.ParentSpan.key)
+
 /**
  * Like {@link traced}, but only if a span is open already. The queue reads its table all the time, and those reads
  * belong to no request.
@@ -39,8 +44,4 @@ export const tracedWithin = <A, E, R>(
   attributes: () => Attributes,
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  Effect.withFiberRuntime((fiber) =>
-    fiber.getFiberRef(isTraced) && fiber.currentContext.unsafeMap.has(Tracer.ParentSpan.key)
-      ? traced(name, attributes, self)
-      : self
-  )
+  Effect.withFiberRuntime((fiber) => isTracedWithin(fiber) ? traced(name, attributes, self) : self)

@@ -193,6 +193,7 @@ describe.each(databases)("leases on $name", (backend) => {
       let isAway = false
       const failing: Driver = {
         ...real,
+        atOnce: undefined,
         single: (statement, params) =>
           isAway
             ? real.single({ ...statement, text: "SELECT * FROM no_such_table" }, [])

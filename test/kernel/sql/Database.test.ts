@@ -332,6 +332,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       // As if a second had gone by while the engine was at it.
       const slow: Driver = {
         ...driver,
+        atOnce: undefined,
         single: (statement, params) =>
           Effect.tap(driver.single(statement, params), () => {
             performance.now = () => now.call(performance) + 1000

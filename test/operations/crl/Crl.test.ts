@@ -127,6 +127,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       Effect.orDie(Effect.provideService(effect, Database, driver))
     return {
       ...driver,
+      atOnce: undefined,
       single: (statement, params) =>
         pattern.test(statement.text)
           ? Effect.zipLeft(Effect.zipRight(own(around.before), driver.single(statement, params)), own(around.after))

@@ -239,6 +239,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
     Effect.gen(function*() {
       const blind = {
         ...yield* Database,
+        atOnce: undefined,
         single: () => Effect.dieMessage("asked"),
         transact: () => Effect.dieMessage("asked")
       }

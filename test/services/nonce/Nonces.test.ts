@@ -29,6 +29,7 @@ const noncesOver = (driver: Driver) =>
 /** A driver that does something before whatever is sent through it. */
 const before = (driver: Driver, first: Effect.Effect<void, SqlError>): Driver => ({
   ...driver,
+  atOnce: undefined,
   single: (statement, params) => Effect.zipRight(first, driver.single(statement, params)),
   transact: (body) => Effect.zipRight(first, driver.transact(body))
 })
@@ -280,6 +281,7 @@ describe.each(databases)("nonces on $name", (backend) => {
       const passes: Array<number> = []
       const counting: Driver = {
         ...driver,
+        atOnce: undefined,
         single: (statement, params) =>
           Effect.tap(driver.single(statement, params), (gone) => void passes.push(gone.length))
       }

@@ -56,6 +56,7 @@ describe("a handler of the API", () => {
       /** The database, as if it had so many rows of everything. */
       const saying = (total: number): Driver => ({
         ...driver,
+        atOnce: undefined,
         aside: undefined,
         single: (statement, params) =>
           Effect.map(driver.single(statement, params), (rows) =>

@@ -1,0 +1,88 @@
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Context, Effect, Exit, Layer } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Connection } from "../../../src/kernel/sql/Database.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
+import * as Sqlite from "../../../src/kernel/sql/Sqlite.ts"
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "acme-embedded-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+const statements: ReadonlyArray<readonly [text: string, params?: ReadonlyArray<unknown>]> = [
+  ["CREATE TABLE things (id BLOB PRIMARY KEY, name TEXT UNIQUE, size INTEGER CHECK (size > 0), share REAL) STRICT"],
+  ["INSERT INTO things VALUES (?, ?, ?, ?)", [Buffer.from([1]), "ä\u0000b", 1, 0.5]],
+  ["INSERT INTO things VALUES (?, ?, ?, ?) RETURNING id, name", [Buffer.from([2]), null, 2 ** 53 - 1, null]],
+  ["SELECT * FROM things ORDER BY id"],
+  ["SELECT * FROM things WHERE name = ?", ["nobody"]],
+  ["UPDATE things SET size = size - ? RETURNING size", [0]],
+  ["INSERT INTO things VALUES (?, ?, ?, ?)", [Buffer.from([1]), "twice", 1, 1]],
+  ["INSERT INTO things VALUES (?, ?, ?, ?)", [Buffer.from([3]), "ä\u0000b", 1, 1]],
+  ["INSERT INTO things VALUES (?, ?, ?, ?)", [Buffer.from([4]), "small", 0, 1]],
+  ["INSERT INTO things VALUES (?, ?, ?, ?)", [Buffer.from([5]), "text for a number", "x", 1]],
+  ["SELECT * FROM things WHERE name = ?", []],
+  ["SELECT * FROM things WHERE name = ?", ["a", "b"]],
+  ["SELECT * FROM things WHERE name = ?", [{}]],
+  ["SELECT FROM"],
+  ["SELECT * FROM nothing"],
+  ["SELECT 1; SELECT 2"],
+  ["PRAGMA foreign_keys"],
+  ["PRAGMA journal_mode"],
+  ["BEGIN IMMEDIATE"],
+  ["BEGIN IMMEDIATE"],
+  ["DELETE FROM things WHERE size = ?", [1]],
+  ["ROLLBACK"],
+  ["ROLLBACK"],
+  ["SELECT count(*) AS total FROM things"]
+]
+
+/** The rows of every statement, or the code and text of the engine's error. */
+const answers = (connection: Pick<Connection, "execute">) =>
+  Effect.forEach(
+    statements,
+    ([text, params = []]) =>
+      Effect.map(Effect.exit(connection.execute(text, params, undefined)), (exit) => {
+        if (Exit.isSuccess(exit)) return exit.value
+        const { cause } = Cause.squash(exit.cause) as { readonly cause: Error & { readonly code?: string } }
+        return [cause.name, cause.code, cause.message]
+      })
+  )
+
+describe("the connection to the embedded engine", () => {
+  it.scoped("answers every statement as the client of @effect/sql-sqlite-node does", () =>
+    Effect.gen(function*() {
+      const path = yield* folder
+      const judge = yield* Layer.build(SqliteClient.layer({ filename: join(path, "judge.db") }))
+      const reserved = yield* Context.get(judge, SqlClient.SqlClient).reserve
+      yield* reserved.execute("PRAGMA foreign_keys = ON", [], undefined)
+      const opened = yield* Layer.build(Sqlite.layer({ path: join(path, "own.db"), synchronous: "full" }))
+      const own = Context.get(opened, Database)
+      const wanted = yield* answers(reserved)
+      assert.deepStrictEqual(yield* own.exclusive((connection) => answers(connection)), wanted)
+      // The rows that are at hand at once are the same rows.
+      yield* own.exclusive((connection) => connection.execute("DROP TABLE things", [], undefined))
+      const atOnce = yield* own.exclusive(({ atOnce }) =>
+        answers({
+          execute: (text, params) => Effect.suspend(() => atOnce?.(text, params) ?? Effect.die("none")) as never
+        })
+      )
+      assert.deepStrictEqual(atOnce, wanted)
+    }))
+
+  it.scoped("has no rows at hand for what writes, nor while somebody holds it", () =>
+    Effect.gen(function*() {
+      const path = yield* folder
+      const opened = yield* Layer.build(Sqlite.layer({ path: join(path, "own.db"), synchronous: "full" }))
+      const { atOnce, exclusive } = Context.get(opened, Database)
+      const one = { text: "SELECT 1 AS one", order: [], reads: true }
+      assert.deepStrictEqual(atOnce?.(one, []), Exit.succeed([{ one: 1 }]))
+      assert.isUndefined(atOnce?.({ ...one, text: "CREATE TABLE t (a) STRICT", reads: false }, []))
+      yield* exclusive(() => Effect.sync(() => assert.isUndefined(atOnce?.(one, []))))
+      assert.isDefined(atOnce?.(one, []))
+    }))
+})
