@@ -35,11 +35,21 @@ const commitBefore = async (migration: string): Promise<string> => {
   })
 }
 
-const packagesOf = (folder: string): string => {
-  const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
-    readonly dependencies: unknown
-  }
-  return JSON.stringify(dependencies)
+interface Packages {
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
+}
+
+const packagesOf = (folder: string): Packages =>
+  JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Packages
+
+/** The packages of another build that are not installed here in the version it names. */
+const lackingOf = (sources: string): ReadonlyArray<string> => {
+  const { dependencies, devDependencies } = packagesOf(thisBuild)
+  const installed: Readonly<Record<string, string>> = { ...devDependencies, ...dependencies }
+  return Object.entries(packagesOf(sources).dependencies).flatMap(([name, version]) =>
+    installed[name] === version ? [] : [`${name} ${version}`]
+  )
 }
 
 /**
@@ -55,8 +65,9 @@ export const buildEarlier = async (): Promise<EarlierBuild> => {
   const sources = join(folder, "sources")
   mkdirSync(sources)
   await run("tar", ["--extract", "--file", archive, "--directory", sources])
-  if (packagesOf(sources) !== packagesOf(thisBuild)) {
-    throw new NoEarlierBuild(`${commit.slice(0, 7)} needs other packages than those that are installed`)
+  const lacking = lackingOf(sources)
+  if (lacking.length > 0) {
+    throw new NoEarlierBuild(`${commit.slice(0, 7)} needs packages that are not installed: ${lacking.join(", ")}`)
   }
   symlinkSync(join(thisBuild, "node_modules"), join(sources, "node_modules"))
   await run("npm", ["run", "--silent", "build"], { cwd: sources })
