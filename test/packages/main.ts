@@ -10,6 +10,7 @@ import { debian } from "./Debian.ts"
 import type { Installation } from "./Installation.ts"
 import { install } from "./Installation.ts"
 import { npm } from "./Npm.ts"
+import { sbom } from "./Sbom.ts"
 
 /*
  * `npm run packages`: the service as others get it. Each package is made, put where nothing of this clone is, and asked
@@ -17,7 +18,7 @@ import { npm } from "./Npm.ts"
  */
 
 /** Those that take longest first. */
-const installations: ReadonlyArray<Installation> = [debian, npm]
+const installations: ReadonlyArray<Installation> = [debian, npm, sbom]
 
 /** So many are played at a time. */
 const width = 2
