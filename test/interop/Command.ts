@@ -63,6 +63,8 @@ export interface Foreground {
   /** How many lines that match have been written. */
   readonly count: (pattern: RegExp) => number
   readonly signal: (signal: NodeJS.Signals) => void
+  /** Waits for its end and says which it was: `ended with 0`. */
+  readonly ended: () => Promise<string>
   readonly stop: () => Promise<void>
 }
 
@@ -129,7 +131,8 @@ export const startForeground = async (
     await stop()
     throw error
   }
-  return { waitFor, count, stop, signal: (signal) => child.kill(signal) }
+  const ended = () => closed.then(() => end ?? "")
+  return { waitFor, count, ended, stop, signal: (signal) => child.kill(signal) }
 }
 
 const systemBundle = "/etc/ssl/certs/ca-certificates.crt"

@@ -6,6 +6,8 @@ import { runCommand } from "../interop/Command.ts"
 import { install as installCommands } from "../interop/Packages.ts"
 import { failuresOf, tableOf } from "../interop/Table.ts"
 import { inParallel } from "../support/InParallel.ts"
+import { compose } from "./Compose.ts"
+import { container } from "./Container.ts"
 import { debian } from "./Debian.ts"
 import type { Installation } from "./Installation.ts"
 import { install } from "./Installation.ts"
@@ -18,7 +20,7 @@ import { sbom } from "./Sbom.ts"
  */
 
 /** Those that take longest first. */
-const installations: ReadonlyArray<Installation> = [debian, npm, sbom]
+const installations: ReadonlyArray<Installation> = [container, debian, npm, compose, sbom]
 
 /** So many are played at a time. */
 const width = 2

