@@ -6,6 +6,7 @@ const packages: Readonly<Record<string, string>> = {
   apache2: "apache2-bin",
   named: "bind9",
   nsupdate: "bind9-dnsutils",
+  kubectl: "kubernetes-client",
   "systemd-analyze": "systemd",
   "x86_64-linux-gnu-strip": "binutils-x86-64-linux-gnu",
   "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",

@@ -11,6 +11,7 @@ import { container } from "./Container.ts"
 import { debian } from "./Debian.ts"
 import type { Installation } from "./Installation.ts"
 import { install } from "./Installation.ts"
+import { kubernetes } from "./Kubernetes.ts"
 import { npm } from "./Npm.ts"
 import { sbom } from "./Sbom.ts"
 
@@ -20,7 +21,7 @@ import { sbom } from "./Sbom.ts"
  */
 
 /** Those that take longest first. */
-const installations: ReadonlyArray<Installation> = [container, debian, npm, compose, sbom]
+const installations: ReadonlyArray<Installation> = [container, debian, npm, kubernetes, compose, sbom]
 
 /** So many are played at a time. */
 const width = 2
