@@ -4,9 +4,10 @@ import { runCommand } from "./Command.ts"
 /** Debian's package of every program that is not called like its package. */
 const packages: Readonly<Record<string, string>> = {
   apache2: "apache2-bin",
-  named: "bind9",
-  nsupdate: "bind9-dnsutils",
   kubectl: "kubernetes-client",
+  named: "bind9",
+  "nix-instantiate": "nix-bin",
+  nsupdate: "bind9-dnsutils",
   "systemd-analyze": "systemd",
   "x86_64-linux-gnu-strip": "binutils-x86-64-linux-gnu",
   "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",

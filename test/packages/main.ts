@@ -12,6 +12,7 @@ import { debian } from "./Debian.ts"
 import type { Installation } from "./Installation.ts"
 import { install } from "./Installation.ts"
 import { kubernetes } from "./Kubernetes.ts"
+import { nixos } from "./Nix.ts"
 import { npm } from "./Npm.ts"
 import { sbom } from "./Sbom.ts"
 
@@ -21,7 +22,7 @@ import { sbom } from "./Sbom.ts"
  */
 
 /** Those that take longest first. */
-const installations: ReadonlyArray<Installation> = [container, debian, npm, kubernetes, compose, sbom]
+const installations: ReadonlyArray<Installation> = [container, debian, npm, kubernetes, compose, nixos, sbom]
 
 /** So many are played at a time. */
 const width = 2
