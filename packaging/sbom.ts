@@ -37,8 +37,9 @@ const { description, license, name, version } = JSON.parse(read("package.json"))
   readonly version: string
 }
 
-/** The place in the lock file of the package a file is of; none for our own. */
-const placeOf = (file: string): string | undefined => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
+/** The place in the lock file of the package a file is of; none for our own. The packages may lie elsewhere, behind a link. */
+const placeOf = (file: string): string | undefined =>
+  /(?<=^|\/)node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
 
 const bundled = new Set(
   Object.values(outputs).flatMap(({ inputs }) =>
