@@ -75,7 +75,7 @@ describe("the head of an answer", () => {
     for (const payload of [undefined, {}]) {
       const answer = await post(challengeUrl, payload)
       assert.include(linksOf(answer), `<${authorizationUrl}>;rel="up"`)
-      assert.strictEqual(answer.headers["retry-after"], payload === undefined ? undefined : "1")
+      assert.strictEqual(answer.headers["retry-after"], payload === undefined ? undefined : "0")
     }
     await session.awaitOrder(url, ["ready"])
 
@@ -85,7 +85,7 @@ describe("the head of an answer", () => {
     const finalized = await post(order.finalize, { csr: csr.toString("base64url") })
     assert.strictEqual(finalized.status, 200)
     assert.strictEqual(finalized.headers.location, url)
-    assert.strictEqual(finalized.headers["retry-after"], "1")
+    assert.strictEqual(finalized.headers["retry-after"], "0")
     const { certificate = "" } = await session.awaitOrder(url, ["valid"])
     const chain = await post(certificate)
     assert.strictEqual(chain.headers["content-type"], "application/pem-certificate-chain")

@@ -21,6 +21,8 @@ export interface Turns {
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
+  /** Whether `takeIfFree` would find a turn now. */
+  readonly isFree: Effect.Effect<boolean>
 }
 
 /** A turn that a fiber holds or waits for. It is given in one step, so that no interruption can occur in between. */
@@ -47,7 +49,7 @@ class Bound {
   }
 
   enter(ticket: Ticket): boolean {
-    if (!this.#isFor(ticket.peer)) return false
+    if (!this.isFor(ticket.peer)) return false
     this.#give(ticket)
     return true
   }
@@ -70,7 +72,7 @@ class Bound {
     }
   }
 
-  #isFor(peer: Peer | undefined): boolean {
+  isFor(peer: Peer | undefined): boolean {
     if (this.#free === 0 || peer === undefined) return this.#free > 0
     return (this.#hosts.get(peer.host) ?? 0) < hostToFree * this.#free &&
       (this.#networks.get(peer.network) ?? 0) < networkToFree * this.#free
@@ -107,7 +109,7 @@ class Bound {
     let found: Ticket | undefined
     let [ofNetwork, ofHost] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
     for (const [ticket] of this.#waiting.values()) {
-      if (ticket === undefined || !this.#isFor(ticket.peer)) continue
+      if (ticket === undefined || !this.isFor(ticket.peer)) continue
       const network = ticket.peer === undefined ? 0 : this.#networks.get(ticket.peer.network) ?? 0
       const host = ticket.peer === undefined ? 0 : this.#hosts.get(ticket.peer.host) ?? 0
       if (network > ofNetwork || (network === ofNetwork && host >= ofHost)) continue
@@ -155,6 +157,7 @@ export const makeTurns = (count: number): Turns => {
   return {
     take: (self) => taken(self, Effect.map(Option.some), Effect.never),
     takeIfFree: (self, otherwise) => taken(self, () => Effect.succeed(Option.none()), otherwise),
+    isFree: Effect.map(FiberRef.get(currentPeer), (peer) => bound.isFor(peer)),
     takeWithin: (millis, self, otherwise) => taken(self, Effect.timeoutOption(millis), otherwise)
   }
 }

@@ -68,11 +68,14 @@ const insertStatement = statement({
      RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', :kind || ' ' || :origin)` : ""}`
 })
 
+const live = { id: job.id, status: text<JobStatus>(), runAt: int, createdAt: int }
+
 const liveStatement = statement({
   name: "job_live",
   params: { kind: text<JobKind>(), dedupKey: text() },
-  row: { id: job.id },
-  sql: () => `SELECT id FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
+  row: live,
+  sql: () =>
+    `SELECT ${select(live)} FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
 })
 
 const joinStatement = statement({

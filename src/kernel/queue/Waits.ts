@@ -2,7 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { makeTurns } from "../net/Turns.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
-import { currentMillis } from "../Time.ts"
+import { currentMillis, currentSeconds } from "../Time.ts"
 import type { Ends, Moment, Subject } from "./Ends.ts"
 import type { JobId } from "./Job.ts"
 import type { JobRecord } from "./JobRecords.ts"
@@ -60,6 +60,18 @@ const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
   yield* Effect.forkScoped(Effect.ignore(Effect.retry(hearing, untilBack)))
 })
 
+// Who waits longer than this may be told so by an operator, who runs the job now.
+const longestPauseSeconds = 30
+
+const pauseOf = Effect.fnUntraced(function*({ dedupKey, kind }: Subject, longest: number) {
+  const live = yield* jobs.findLive(kind, dedupKey)
+  if (live === undefined) return 1 // it has just ended
+  const now = yield* currentSeconds
+  return live.status === "ready" && live.runAt > now
+    ? Math.min(live.runAt - now, longestPauseSeconds)
+    : Math.min(Math.max(1, now - live.createdAt), longest)
+})
+
 /** Lets bounded numbers of requests at a time wait for jobs (docs/decisions/wake-up.md). */
 export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
   /**
@@ -74,6 +86,13 @@ export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
    * are held already.
    */
   readonly held: (since: Moment, subject: Subject) => Effect.Effect<boolean>
+  /** Whether `held` would hold a request of this peer now. */
+  readonly mayHold: Effect.Effect<boolean>
+  /**
+   * When a client is to ask again for what a hold did not see the end of, in seconds from now: when the next attempt
+   * begins, or after as long as the job has taken so far, which is between one second and `longest`.
+   */
+  readonly pause: (subject: Subject, longest: number) => Effect.Effect<number, StorageFailed>
 }>() {
   /** `server.*`, and how long a poll is held at most. */
   static readonly layer = (server: {
@@ -101,7 +120,9 @@ export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
             holds.takeIfFree(
               Effect.as(Effect.raceFirst(Effect.sleep(holdMillis), ends.after(since, subject)), true),
               Effect.succeed(false)
-            )
+            ),
+          mayHold: holds.isFree,
+          pause: (subject, longest) => Effect.provideService(pauseOf(subject, longest), Database, database)
         }
       })
     )

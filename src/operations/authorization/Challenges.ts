@@ -98,15 +98,16 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
 
 /**
  * The trigger (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its validation. A challenge
- * that is already processing or decided, or whose authorization is valid, is returned unchanged.
+ * that is already processing or decided, or whose authorization is valid, is returned unchanged. `isBegun` if this
+ * request queued the validation.
  */
 export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)
-  if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
+  if (challenge.status !== "pending" || challenge.authzStatus === "valid") return { ...challenge, isBegun: false }
   const now = yield* currentSeconds
   const claimed = yield* transaction(claimAndEnqueue(caller, challenge, now))
-  if (claimed === undefined) return yield* explainLostClaim(caller, id)
+  if (claimed === undefined) return { ...yield* explainLostClaim(caller, id), isBegun: false }
   return caller.profile.challenge.bypass
-    ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now }
-    : { ...challenge, status: "processing" as const }
+    ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now, isBegun: false }
+    : { ...challenge, status: "processing" as const, isBegun: true }
 })

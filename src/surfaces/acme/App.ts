@@ -28,7 +28,7 @@ import type { Endpoint } from "./Endpoint.ts"
 import type { Failure, Needs, Reply } from "./Routes.ts"
 import { match } from "./Routes.ts"
 import type { Unsettled } from "./Unsettled.ts"
-import { isUnsettled } from "./Unsettled.ts"
+import { isUnsettled, notHeld } from "./Unsettled.ts"
 
 /** Turns a failure into an answer: one table for every error, one content type for every client. */
 const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
@@ -136,12 +136,12 @@ export const make = (
    * Waits outside the slots for the job that is about to change an answer, and makes the answer once more. If that
    * fails, the first one still is true.
    */
-  const settled = ({ again, answer, awaits, since }: Unsettled<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
+  const settled = (unsettled: Unsettled<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
     Effect.flatMap(Waits, (waits) =>
-      Effect.flatMap(waits.held(since, awaits), (isHeld) =>
+      Effect.flatMap(waits.held(unsettled.since, unsettled.awaits), (isHeld) =>
         isHeld
-          ? Effect.match(admission.admit(again), { onFailure: () => answer, onSuccess: (now) => now.answer })
-          : Effect.succeed(answer)))
+          ? Effect.orElseSucceed(admission.admit(unsettled.again), () => notHeld(unsettled))
+          : Effect.succeed(notHeld(unsettled))))
 
   const respond = (
     request: Request,

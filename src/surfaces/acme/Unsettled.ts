@@ -1,12 +1,19 @@
 import { Effect } from "effect"
 import type { Answer } from "../../kernel/http/Message.ts"
+import { withHeaders } from "../../kernel/http/Message.ts"
 import type { Moment, Subject } from "../../kernel/queue/Ends.ts"
 import { Waits } from "../../kernel/queue/Waits.ts"
+
+/** The job that is about to change an answer. */
+export interface Awaited extends Subject {
+  /** The longest that a client is told to wait between two polls, while the job is at work. */
+  readonly pauseSeconds: number
+}
 
 /** What a client polls for: the answer, and the job that is about to change it, if one is. */
 export interface Polled {
   readonly answer: Answer
-  readonly awaits: Subject | undefined
+  readonly awaits: Awaited | undefined
 }
 
 /**
@@ -15,24 +22,44 @@ export interface Polled {
  */
 export interface Unsettled<E, R> {
   readonly answer: Answer
-  readonly awaits: Subject
+  readonly awaits: Awaited
   /** When it was made. */
   readonly since: Moment
-  /** Makes it again. */
-  readonly again: Effect.Effect<Polled, E, R>
+  /** Makes it again, and says when to ask again if the job has still not ended. */
+  readonly again: Effect.Effect<Answer, E, R>
 }
+
+const inSeconds = (answer: Answer, seconds: number): Answer => withHeaders(answer, { "retry-after": String(seconds) })
+
+/** The answer for a client that cannot be held. */
+export const notHeld = ({ answer, awaits }: Pick<Unsettled<never, never>, "answer" | "awaits">): Answer =>
+  inSeconds(answer, awaits.pauseSeconds)
 
 /** Answers a poll. */
 export const polled = <E, R>(
   read: Effect.Effect<Polled, E, R>
 ): Effect.Effect<Answer | Unsettled<E, R>, E, R | Waits> =>
-  Effect.flatMap(Waits, ({ moment }) => {
+  Effect.flatMap(Waits, ({ moment, pause }) => {
     const since = moment()
-    return Effect.map(
-      read,
-      ({ answer, awaits }) => awaits === undefined ? answer : { answer, awaits, since, again: read }
-    )
+    const again = Effect.flatMap(read, ({ answer, awaits }) =>
+      awaits === undefined
+        ? Effect.succeed(answer)
+        : Effect.map(
+          Effect.orElseSucceed(pause(awaits, awaits.pauseSeconds), () => awaits.pauseSeconds),
+          (seconds) => inSeconds(answer, seconds)
+        ))
+    return Effect.map(read, ({ answer, awaits }) => awaits === undefined ? answer : { answer, awaits, since, again })
   })
+
+/**
+ * Answers the request that began a job. A client that heeds `Retry-After` is not to sleep while its first poll would be
+ * held until the job ends.
+ */
+export const begun = (answer: Answer, awaits: Awaited): Effect.Effect<Answer, never, Waits> =>
+  Effect.flatMap(
+    Waits,
+    ({ mayHold }) => Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld({ answer, awaits }))
+  )
 
 /** Whether an answer may be another one in a moment. */
 export const isUnsettled = <E, R>(answer: Answer | Unsettled<E, R>): answer is Unsettled<E, R> => "again" in answer

@@ -1,6 +1,7 @@
 import { Chunk, Clock, Effect, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
+import { currentSeconds } from "../../../src/kernel/Time.ts"
 import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
@@ -25,32 +26,38 @@ describe.each(databases)("a poll, on $name", (backend) => {
   const { test } = useWorld(backend, { script: () => ({ server: limits }) })
 
   /** A client of a service that does one request at a time. */
-  const client = Effect.flatMap(
-    Effect.flatMap(surfaceOf(configOf(), 1), newClient),
-    ({ send }) =>
-      Effect.gen(function*() {
-        const placed = yield* send(at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] })
-        const { authorizations: [authorization = ""], finalize } = objectOf<OrderBody>(placed)
-        const { challenges: [challenge] } = objectOf<AuthorizationBody>(yield* send(authorization))
-        return {
-          send,
-          order: String(placed.headers["location"]),
-          authorization,
-          challenge: challenge?.url ?? "",
-          finalize
-        }
-      })
-  )
+  const clientOf = (config: ReturnType<typeof configOf>) =>
+    Effect.flatMap(
+      Effect.flatMap(surfaceOf(config, 1), newClient),
+      ({ send }) =>
+        Effect.gen(function*() {
+          const placed = yield* send(at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] })
+          const { authorizations: [authorization = ""], finalize } = objectOf<OrderBody>(placed)
+          const { challenges: [challenge] } = objectOf<AuthorizationBody>(yield* send(authorization))
+          return {
+            send,
+            order: String(placed.headers["location"]),
+            authorization,
+            challenge: challenge?.url ?? "",
+            finalize
+          }
+        })
+    )
+
+  const client = clientOf(configOf())
 
   /** The client's order, being signed. */
-  const signing = Effect.gen(function*() {
-    const { finalize, order, send, ...more } = yield* client
-    yield* sql("UPDATE authorizations SET status = 'valid'")
-    yield* sql("UPDATE orders SET status = 'ready'")
-    const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
-    assert.deepStrictEqual(shownOf(yield* send(finalize, { csr })), ["processing", "1"])
-    return { ...more, order, poll: send(order), send }
-  })
+  const signingBy = (config: ReturnType<typeof configOf>) =>
+    Effect.gen(function*() {
+      const { finalize, order, send, ...more } = yield* clientOf(config)
+      yield* sql("UPDATE authorizations SET status = 'valid'")
+      yield* sql("UPDATE orders SET status = 'ready'")
+      const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
+      assert.deepStrictEqual(shownOf(yield* send(finalize, { csr })), ["processing", "0"], "the poll is held")
+      return { ...more, order, poll: send(order), send }
+    })
+
+  const signing = signingBy(configOf())
 
   /** Until so many polls have been held since the clock was set; it keeps those that were given up. */
   const held = (count: number) =>
@@ -87,6 +94,36 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["processing", "1"])
     }))
 
+  test("of what somebody else signs is told to wait longer the longer it has taken", () =>
+    Effect.gen(function*() {
+      const { poll } = yield* signingBy(configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\""))
+      const pauses: Array<unknown> = []
+      for (const taken of [1, 3, 60]) {
+        yield* sql(`UPDATE jobs SET created_at = ${yield* currentSeconds} - ${taken} WHERE kind = 'signer_issue'`)
+        const polling = yield* Effect.fork(poll)
+        yield* held(1)
+        yield* TestClock.adjust(holdMillis)
+        pauses.push(shownOf(yield* Fiber.join(polling)))
+        yield* TestClock.adjust(1000 - holdMillis)
+      }
+      assert.deepStrictEqual(pauses, [["processing", "1"], ["processing", "3"], ["processing", "5"]])
+    }))
+
+  test("is told when the next attempt begins, if that is known", () =>
+    Effect.gen(function*() {
+      const { poll } = yield* signing
+      const now = yield* currentSeconds
+      const pauses: Array<unknown> = []
+      for (const wait of [9, 3600]) {
+        yield* sql(`UPDATE jobs SET run_at = ${now + wait} WHERE kind = 'signer_issue'`)
+        const polling = yield* Effect.fork(poll)
+        yield* held(1)
+        yield* TestClock.adjust(holdMillis)
+        pauses.push(shownOf(yield* Fiber.join(polling)))
+      }
+      assert.deepStrictEqual(pauses, [["processing", "9"], ["processing", "30"]])
+    }))
+
   test("of what ended without a word is answered as it is after that time", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
@@ -95,6 +132,16 @@ describe.each(databases)("a poll, on $name", (backend) => {
       yield* sql("UPDATE orders SET status = 'valid'")
       yield* TestClock.adjust(holdMillis)
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
+    }))
+
+  test("of what begins while nobody can be held is answered in a second", () =>
+    Effect.gen(function*() {
+      const { poll } = yield* signing
+      const { challenge, send } = yield* client
+      const polls = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.fork(poll))
+      yield* held(mostHeld)
+      assert.deepStrictEqual(shownOf(yield* send(challenge, {})), ["processing", "1"])
+      yield* Fiber.interruptAll(polls)
     }))
 
   test("beyond the bound is answered at once; one that is given up makes room", () =>
@@ -115,7 +162,8 @@ describe.each(databases)("a poll, on $name", (backend) => {
       const { authorization, challenge, send } = yield* client
       assert.deepStrictEqual(shownOf(yield* send(authorization)), ["pending", "1"], "nothing is under way")
       assert.deepStrictEqual(shownOf(yield* send(challenge)), ["pending", undefined])
-      assert.deepStrictEqual(shownOf(yield* send(challenge, {})), ["processing", "1"])
+      assert.deepStrictEqual(shownOf(yield* send(challenge, {})), ["processing", "0"], "the poll is held")
+      assert.deepStrictEqual(shownOf(yield* send(challenge, {})), ["processing", "1"], "this is no poll")
       const ofChallenge = yield* Effect.fork(send(challenge))
       const ofAuthorization = yield* Effect.fork(send(authorization))
       yield* held(2)

@@ -3,29 +3,30 @@ import type { Challenge } from "../../../domain/Challenge.ts"
 import { AuthorizationId, ChallengeId } from "../../../domain/Id.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"
 import { json } from "../../../kernel/http/Message.ts"
-import type { Subject } from "../../../kernel/queue/Ends.ts"
 import type { AuthorizationView } from "../../../operations/authorization/Authorizations.ts"
 import * as authorizations from "../../../operations/authorization/Authorizations.ts"
 import * as challenges from "../../../operations/authorization/Challenges.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { BySomeAccount } from "../Signed.ts"
-import { polled } from "../Unsettled.ts"
+import type { Awaited } from "../Unsettled.ts"
+import { begun, notHeld, polled } from "../Unsettled.ts"
 import { authorizationObject, challengeObject } from "../Wire.ts"
 import { recordId } from "./RecordId.ts"
 
-const pendingRetryAfter = "1"
+/** A validation takes milliseconds. Of one that has not begun, the client knows more than the service. */
+const pauseSeconds = 1
 
 export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deactivated") })
 
 /** The job that a challenge in `processing` waits for. */
-const validationOf = ({ id, status }: Pick<Challenge, "id" | "status">): Subject | undefined =>
-  status === "processing" ? { kind: "challenge_validate", dedupKey: id } : undefined
+const validationOf = ({ id, status }: Pick<Challenge, "id" | "status">): Awaited | undefined =>
+  status === "processing" ? { kind: "challenge_validate", dedupKey: id, pauseSeconds } : undefined
 
 const authorizationAnswer = (endpoint: Endpoint, view: AuthorizationView): Answer =>
   json(
     200,
     authorizationObject(endpoint, view),
-    view.status === "pending" ? { "retry-after": pendingRetryAfter } : {}
+    view.status === "pending" ? { "retry-after": String(pauseSeconds) } : {}
   )
 
 /** RFC 8555 sections 7.5 and 7.5.2; only the latter has a payload. */
@@ -45,8 +46,7 @@ export const Trigger = Schema.Struct({})
 
 const challengeAnswer = (endpoint: Endpoint, found: Challenge): Answer =>
   json(200, challengeObject(endpoint, found), {
-    link: `<${endpoint.authorization(found.authzId)}>;rel="up"`,
-    ...(found.status === "processing" ? { "retry-after": pendingRetryAfter } : {})
+    link: `<${endpoint.authorization(found.authzId)}>;rel="up"`
   })
 
 /** RFC 8555 section 7.5.1. An empty payload only polls. */
@@ -54,7 +54,13 @@ export const challenge = Effect.fnUntraced(function*(
   { caller, endpoint, id, payload }: BySomeAccount<typeof Trigger.Type | undefined>
 ) {
   const challengeId = yield* recordId(ChallengeId, id)
-  if (payload !== undefined) return challengeAnswer(endpoint, yield* challenges.trigger(caller, challengeId))
+  if (payload !== undefined) {
+    const triggered = yield* challenges.trigger(caller, challengeId)
+    const [answer, awaits] = [challengeAnswer(endpoint, triggered), validationOf(triggered)]
+    if (awaits === undefined) return answer
+    // A client may poll by this request, which is not held.
+    return triggered.isBegun ? yield* begun(answer, awaits) : notHeld({ answer, awaits })
+  }
   return yield* polled(Effect.map(challenges.find(caller, challengeId), (found) => ({
     answer: challengeAnswer(endpoint, found),
     awaits: validationOf(found)

@@ -1,21 +1,17 @@
 import { Effect, ParseResult, Schema } from "effect"
 import { OrderId } from "../../../domain/Id.ts"
-import { statusShown } from "../../../domain/Order.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"
 import { json } from "../../../kernel/http/Message.ts"
-import type { Subject } from "../../../kernel/queue/Ends.ts"
 import { currentSeconds, parseRfc3339, rfc3339 } from "../../../kernel/Time.ts"
 import { finalize } from "../../../operations/order/Finalize.ts"
 import type { OrderView } from "../../../operations/order/Orders.ts"
 import * as orders from "../../../operations/order/Orders.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { BySomeAccount } from "../Signed.ts"
-import { polled } from "../Unsettled.ts"
+import type { Awaited } from "../Unsettled.ts"
+import { begun, polled } from "../Unsettled.ts"
 import { orderObject } from "../Wire.ts"
 import { recordId } from "./RecordId.ts"
-
-/** A local CA signs in milliseconds; every other signer takes longer. */
-const processingRetryAfter = ({ profile }: Endpoint): string => profile.signer.backend === "local_ca" ? "1" : "5"
 
 const Timestamp = Schema.transformOrFail(Schema.String, Schema.Int, {
   strict: true,
@@ -36,13 +32,10 @@ export const NewOrder = Schema.Struct({
 })
 
 const orderAnswer = (status: number, endpoint: Endpoint, order: OrderView): Effect.Effect<Answer> =>
-  Effect.map(currentSeconds, (now) => {
-    const shown = statusShown(order, endpoint.profile.order.validity_seconds, now)
-    return json(status, orderObject(endpoint, order, now), {
-      location: endpoint.order(order.id),
-      ...(shown === "processing" ? { "retry-after": processingRetryAfter(endpoint) } : {})
-    })
-  })
+  Effect.map(
+    currentSeconds,
+    (now) => json(status, orderObject(endpoint, order, now), { location: endpoint.order(order.id) })
+  )
 
 /** RFC 8555 section 7.4. */
 export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof NewOrder.Type>) =>
@@ -56,10 +49,11 @@ export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof New
     (order) => orderAnswer(201, endpoint, order)
   )
 
-/** The job that an order in `processing` waits for. */
-const signingOf = ({ profile }: Endpoint, dedupKey: OrderId): Subject => ({
+/** The job that an order in `processing` waits for. A local CA signs in milliseconds; every other signer takes longer. */
+const signingOf = ({ profile }: Endpoint, dedupKey: OrderId): Awaited => ({
   kind: profile.signer.backend === "relay" ? "signer_relay_issue" : "signer_issue",
-  dedupKey
+  dedupKey,
+  pauseSeconds: profile.signer.backend === "local_ca" ? 1 : 5
 })
 
 /** RFC 8555 section 7.1.3. */
@@ -79,7 +73,9 @@ export const Finalize = Schema.Struct({ csr: Schema.String })
 /** RFC 8555 section 7.4, second half. */
 export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof Finalize.Type>) {
   const { caller, endpoint, id, payload } = signed
-  return yield* orderAnswer(200, endpoint, yield* finalize(caller, yield* recordId(OrderId, id), payload.csr))
+  const orderId = yield* recordId(OrderId, id)
+  const answer = yield* orderAnswer(200, endpoint, yield* finalize(caller, orderId, payload.csr))
+  return yield* begun(answer, signingOf(endpoint, orderId))
 })
 
 /** RFC 8555 section 7.4.2. There is only one chain, whatever the client accepts. */
