@@ -9,6 +9,8 @@ import { freshDirectory } from "./support/Databases.ts"
 interface Said {
   readonly output: string
   readonly code: number
+  /** What has to have begun before it ends. */
+  readonly beside?: string
 }
 
 const green: Said = { output: "10 passed, 0 failed", code: 0 }
@@ -39,7 +41,12 @@ const gate = (programs: Programs) => {
     if (words === "ci") process.exit(0)
     const answers = ${JSON.stringify(programs)}[words] ?? [${JSON.stringify(green)}]
     const before = ran.split("\\n").filter((one) => one === words).length
-    const { output, code } = answers[Math.min(before, answers.length - 1)]
+    const { output, code, beside = words } = answers[Math.min(before, answers.length - 1)]
+    const hasBegun = () => readFileSync(${JSON.stringify(at("ran"))}, "utf8").split("\\n").includes(beside)
+    for (let looks = 0; !hasBegun(); looks++) {
+      if (looks === 1000) process.exit(1)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
+    }
     console.log(output)
     process.exit(code)
   `
@@ -54,6 +61,7 @@ const gate = (programs: Programs) => {
   return { status, stdout, last: lines.at(-1), ran: readFileSync(at("ran"), "utf8").trimEnd().split("\n") }
 }
 
+const seeds = "run simulate -- --seeds 100"
 const unsteady = "== Passed in a second run only, which is a defect to look for"
 const failure = "FAILED test/kernel/Some.test.ts > holds what it holds: expected 1 to equal 2"
 
@@ -101,7 +109,7 @@ describe(".ci/run", () => {
     const clients = gate({ "run interop": [red("FAILED certbot http-01 on SQLite: timed out"), green] })
     assert.deepStrictEqual([clients.status, clients.last], [0, "80 passed, 0 failed"], clients.stdout)
     assert.include(clients.stdout, unsteady)
-    const [seeds, faults] = ["run simulate -- --seeds 100", "run faults -- --rounds 1 --share 0.05"]
+    const faults = "run faults -- --rounds 1 --share 0.05"
     const lost = gate({
       [seeds]: [red("seed 17: a certificate is gone"), green],
       [faults]: [red("power cut: LOST one"), green]
@@ -110,6 +118,13 @@ describe(".ci/run", () => {
     const end = lost.stdout.slice(lost.stdout.indexOf("== What failed"))
     assert.include(end, "seed 17: a certificate is gone")
     assert.include(end, "power cut: LOST one")
+  })
+
+  it("has the simulation run beside the clients, once, and what it says in its own step", () => {
+    const { last, ran, status, stdout } = gate({ "run interop": [{ ...green, beside: seeds }] })
+    assert.deepStrictEqual([status, last], [0, "80 passed, 0 failed"], stdout)
+    assert.lengthOf(ran.filter((words) => words === seeds), 1)
+    assert.match(stdout, /^== npm run simulate -- --seeds 100\n10 passed, 0 failed\n== npm run simulate .*: done/m)
   })
 
   it("counts a step that ends without a count as one failure, and shows its end", () => {
