@@ -18,7 +18,6 @@ export const longest: ReadonlyArray<string> = [
   "docs/simulation.test.ts",
   "docs/revocation.test.ts",
   "simulation/simulation.test.ts",
-  "e2e/faults.test.ts",
   "e2e/transfer.test.ts",
   "e2e/kill9.test.ts",
   "e2e/panelWhole.test.ts",
