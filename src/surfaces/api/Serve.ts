@@ -21,10 +21,8 @@ const asked = ({ method, path }: Request, { body, query }: Brought): globalThis.
 
 const answerOf = (response: HttpServerResponse.HttpServerResponse): Answer => {
   const { body, headers, status } = response
-  const type = body.contentType === undefined ? {} : { "content-type": body.contentType }
   // The listener counts the octets itself.
-  const { "content-length": _, ...others } = headers
-  const given = { ...type, ...others }
+  const { "content-length": _, ...given } = headers
   switch (body._tag) {
     case "Uint8Array":
       return { status, headers: given, body: body.body }

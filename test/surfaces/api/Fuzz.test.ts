@@ -74,6 +74,8 @@ const holds = (route: Route, asked: string, told: Told): void => {
   assert.notStrictEqual(status, 500, what)
   assert.isUndefined(documented.faultOf({ ...route, ...told }), what)
   assert.strictEqual(headers["cache-control"], "no-store", what)
+  assert.strictEqual("retry-after" in headers, status === 429 || status === 503, what)
+  assert.strictEqual("allow" in headers, status === 405, what)
   if (status < 400) return
   assert.sameMembers(Object.keys(json ?? {}), ["error", "message"], what)
   assert.isTrue(operatorCodes.some((row) => row.code === json.error && row.status === status), what)

@@ -113,7 +113,9 @@ describe("a handler of the API", () => {
       const client = { ip: "192.0.2.9", user_agent: undefined, request_id: "request-1" }
       yield* upstreamOrders.insert({ orderId: id, csr: Uint8Array.of(1), client, now: startsAt })
       const shown = api.ask(`/api/upstream-orders/${id}`, held)
-      assert.notProperty((yield* shown).json, "job")
+      const before = yield* shown
+      assert.strictEqual(before.status, 200)
+      assert.notProperty(before.json, "job")
       yield* jobOf(1, "signer_relay_issue", id)
       assert.deepInclude((yield* shown).json.job, { kind: "signer_relay_issue", status: "failed" })
     }))
@@ -130,6 +132,51 @@ describe("a handler of the API", () => {
         yield* Effect.forEach(["", `?orderId=${id}`, "?orderId=nobody", "?status=ready"], totalOf),
         [2, 1, 0, 0]
       )
+    }))
+
+  test("says that a search for names, and a count of what was not replaced, ended early", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const caller = yield* callerAt(profileOf(config))
+      for (const [serial, days] of [["a1", 1], ["a2", 20]] as const) {
+        yield* orderWith(
+          caller,
+          `status = 'valid', certificate = 'PEM', cert_serial = '${serial}', cert_not_after = ${
+            startsAt + days * 86_400
+          }`,
+          `${serial}.example`
+        )
+      }
+      const driver = yield* Database
+      const clock = yield* Effect.clock
+      let late = 0
+      /** The database, as if each statement took a second. */
+      const slow: Driver = {
+        ...driver,
+        atOnce: undefined,
+        aside: undefined,
+        single: (statement, params) => Effect.tap(driver.single(statement, params), () => void (late += 1000))
+      }
+      const later = Object.assign(Object.create(clock) as Clock.Clock, {
+        unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + late
+      })
+      const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
+      const row = "unhex(printf('01900000000070008000%012x', i)), 'default'"
+      yield* sql(
+        `${numbers} INSERT INTO orders (id, profile, account_id, status, identifiers, created_at)
+         SELECT ${row}, (SELECT account_id FROM orders LIMIT 1), 'valid', '[]', 1 FROM n`
+      )
+      yield* sql(
+        `${numbers} INSERT INTO order_identifiers (order_id, profile, name, name_rev) SELECT ${row}, 'a', 'a' FROM n`
+      )
+      const paths = ["orders?identifierContains=example&limit=5", "expiring?superseded=hide&limit=1"]
+      const told = Effect.forEach(paths, (path) => Effect.map(api.ask(`/api/${path}`, held), ({ json }) => json))
+      const ended = told.pipe(Effect.provideService(Database, slow), Effect.withClock(later))
+      for (const one of yield* ended) assert.deepInclude(one, { truncated: true })
+      for (const one of yield* told) {
+        assert.deepInclude(one, { total: 2 })
+        assert.notProperty(one, "truncated")
+      }
     }))
 
   test("says that a search in the trail ended early", (api) =>
@@ -186,7 +233,7 @@ describe("a handler of the API", () => {
       const began = yield* Clock.currentTimeMillis
       const ends = [
         ["a1", "status = 'done'", 200, /"status":"revoked"/],
-        ["a2", `status = 'failed', last_error = '${failure}'`, 502, /"error":"signer_failed"/],
+        ["a2", `status = 'failed', last_error = '${failure}'`, 502, /"error":"signer_failed".*the HSM is away/],
         ["a3", "status = 'cancelled'", 502, /is cancelled/],
         ["a4", "status = 'failed'", 502, /is failed/],
         ["a5", "updated_at = 1", 202, /"status":"queued"/]

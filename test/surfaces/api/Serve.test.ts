@@ -2,7 +2,12 @@ import { HttpServerRequest } from "@effect/platform"
 import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import { assert, describe } from "vitest"
 import type { Request } from "../../../src/kernel/http/Message.ts"
+import { unmatched } from "../../../src/kernel/http/Message.ts"
+import { ReverseNames } from "../../../src/kernel/net/ReverseNames.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
+import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
+import { make } from "../../../src/surfaces/api/App.ts"
+import type { Caller } from "../../../src/surfaces/api/CurrentCaller.ts"
 import { declaredApp } from "../../../src/surfaces/api/Declared.ts"
 import { served } from "../../../src/surfaces/api/Serve.ts"
 import { sqlite } from "../../support/Databases.ts"
@@ -59,6 +64,15 @@ describe("the declaration of the API", () => {
       assert.isDefined(file.stream)
     }))
 
+  test("is one place in the metrics for whatever is no route", (app) =>
+    Effect.gen(function*() {
+      const doors = doorsOf(config.admin, { policy: undefined, names: yield* ReverseNames })
+      const { route } = make(config.admin, doors, app)
+      const id = "01890a5d-ac96-774b-bcce-b302099a8057"
+      const patterns = [`/api/orders/${id}`, "/api/none", "/"].map((path) => route(request(path)).pattern)
+      assert.deepStrictEqual(patterns, ["/api/orders/{id}", unmatched, unmatched])
+    }))
+
   test("gives no handler a request that the checks have not seen", (app) =>
     Effect.gen(function*() {
       for (const path of ["/health", "/api/orders"]) {
@@ -67,6 +81,36 @@ describe("the declaration of the API", () => {
           Effect.scoped(Effect.provideService(app, HttpServerRequest.HttpServerRequest, source))
         )
         assert.include(Exit.isFailure(ended) ? Cause.pretty(ended.cause) : "answered", "without the checks", path)
+      }
+    }))
+
+  test("lets nobody act whom the checks should have refused", (app) =>
+    Effect.gen(function*() {
+      const half = {
+        kind: "half",
+        step: "verify",
+        userId: "u",
+        username: "vera",
+        tokenHash: "t",
+        csrfToken: "c",
+        expiresAt: 1
+      } as const
+      const query = new URLSearchParams()
+      const ended = (path: string, method: string, sender: Caller["sender"]) =>
+        Effect.exit(
+          served(app, request(path, method), { query, body: method === "GET" ? undefined : {} }, { ...caller, sender })
+        )
+      for (
+        const [method, path, sender, kind] of [
+          ["GET", "/api/session/mfa", caller.sender, "token"],
+          ["GET", "/api/account/sessions", caller.sender, "token"],
+          ["POST", "/api/nonces/cleanup", half, "half"],
+          ["POST", "/api/nonces/cleanup", undefined, "nobody"]
+        ] as const
+      ) {
+        const exit = yield* Logger.withMinimumLogLevel(ended(path, method, sender), LogLevel.None)
+        const said = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "answered"
+        assert.include(said, `a request of ${kind} reached a handler that is not for it`, path)
       }
     }))
 })
