@@ -10,12 +10,13 @@ import { forRole, page } from "../Route.ts"
 
 const shownText = ({ isSecret, value }: EffectiveKey): string => {
   if (isSecret && (value === "" || value === "***")) return value === "" ? "not set" : "set"
+  // The type allows a key without a default. None of those that are no secrets is one today.
   if (value === undefined) return "not set"
   if (typeof value === "object") return value.join(", ")
   return String(value)
 }
 
-/** The table that a key stands in, as the file names it: the first below the prefix, or the prefix itself. */
+/** The table that a key stands in, as the file names it: the first below the prefix, or the prefix itself. Every key has one. */
 const tableOf = (key: string, prefix: string): string => {
   const [first = "", ...rest] = key.slice(prefix.length).split(".")
   return rest.length === 0 ? prefix.slice(0, -1) : `${prefix}${first}`
@@ -29,7 +30,7 @@ const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {
   for (const one of keys) {
     const name = tableOf(one.key, prefix)
     const row = {
-      key: name === "" ? one.key : one.key.slice(name.length + 1),
+      key: one.key.slice(name.length + 1),
       text: shownText(one),
       source: sourceWords[one.source]
     }
@@ -45,7 +46,7 @@ export const configurationRoutes = (resolved: Pick<Resolved, "config" | "sources
   forRole("viewer")("GET", "/ui/configuration", ({ query }) =>
     Effect.gen(function*() {
       const asked = query.get("profile")?.trim()
-      const profile = asked === undefined || asked === "" ? undefined : asked
+      const profile = asked === "" ? undefined : asked
       const keys = effectiveKeys(resolved, profile) ?? (yield* new NoSuch({ noun: "profile", id: profile ?? "" }))
       return page("configuration", profile === undefined ? "Configuration" : `Configuration of ${profile}`, {
         profile: profile ?? "",

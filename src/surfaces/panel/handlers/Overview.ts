@@ -70,7 +70,7 @@ const attention = Effect.fnUntraced(function*(config: Config) {
   return {
     kinds,
     isQueueKnown: counted !== undefined,
-    oldest: oldest === undefined ? undefined : { ...oldest },
+    oldest,
     failedJobs: kinds.reduce((sum, { failed }) => sum + failed, 0),
     expiring: yield* orUnknown(expiring),
     totals: yield* orUnknown(totals),

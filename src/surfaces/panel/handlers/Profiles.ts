@@ -54,9 +54,9 @@ export const profileRoutes = (config: Config) => [
           ...check,
           asks: check.type === "" ? "" : checkTypes[check.type as keyof typeof checkTypes].asks ?? "",
           settings: settingsOf(profile.filter.check[check.name]),
-          rules: view.rules.filter(({ when }) =>
-            wordsOf(when).some(({ isCheck, text }) => isCheck && text === check.name)
-          ).map((rule) => rule.name)
+          rules: view.rules.filter(({ when }) => wordsOf(when).some(({ text }) => text === check.name)).map((rule) =>
+            rule.name
+          )
         })),
         rules: view.rules.map((rule) => ({
           ...rule,

@@ -56,9 +56,9 @@ export const searchRoutes = [
         })
       }
       const { isExact, results } = found.right
-      const [first] = results
-      if (isExact && first !== undefined && results.length === 1) return moved(first.url)
-      const isName = !isExact && found.right.hint === undefined && results.some(({ kind }) => kind === "order")
+      const [first, ...others] = results
+      if (isExact && first !== undefined && others.length === 0) return moved(first.url)
+      const isName = !isExact && results.some(({ kind }) => kind === "order")
       return page("search", "Search", {
         query: text,
         groups: grouped(results),
