@@ -2,7 +2,7 @@ import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import * as audit from "../../../src/store/Audit.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
-import { column } from "../../support/Graph.ts"
+import { column, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
@@ -99,6 +99,9 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
           "/ui/audit?requestId=request%2F%207"
         ]
       ) assert.include(told, part)
+      yield* sql("INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (1, 'bare', 'success', 'cli')")
+      const [bare = ""] = yield* column("SELECT max(id) FROM audit_log")
+      assert.include((yield* ask(`/ui/audit/${bare}`, held)).text, "bare", "a row without a detail")
       for (const none of ["999999", "x", "0x1"]) {
         assert.strictEqual((yield* ask(`/ui/audit/${none}`, held)).status, 404, none)
       }

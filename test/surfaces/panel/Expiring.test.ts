@@ -28,6 +28,8 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
     Effect.gen(function*() {
       const told = yield* ask("/ui/expiring", yield* entered({ ask }, "ann", "viewer"))
       assert.include(told.text, "Nothing expires within 30 days.")
+      const [, offered] = /<select name="superseded">(.*?)<\/select>/s.exec(told.text) ?? []
+      assert.deepStrictEqual(offered?.replaceAll(/<[^>]*>/g, " ").trim().split(/\s+/), ["shown", "hide"])
       assert.include(plain(told.text), "href=\"/ui/expiring?days=90\">Look at 90 days")
     }))
 

@@ -131,6 +131,8 @@ events = ["certificate_issued"]
 [notify.webhook.pager]
 url = "https://pager.example/"
 events = ["challenge_failed"]
+[profiles.silent.notify]
+enabled = []
 `
   )
 
@@ -146,5 +148,6 @@ events = ["challenge_failed"]
       assert.deepStrictEqual(of, ["default", "other"])
       const tried = yield* send({ ask }, held, `${page}/test`, { target: "email", profile: "other" })
       assert.include(wordsOf(tried), "email certificate_issued other delivered taken")
+      assert.match(tried.text, />email</, "the only mail server has no name of its own")
     }))
 })

@@ -1,6 +1,8 @@
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
+import { Busy } from "../../../src/domain/OperatorError.ts"
 import * as workers from "../../../src/kernel/queue/Workers.ts"
+import { Activity } from "../../../src/operations/Activity.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
@@ -94,6 +96,10 @@ describe.each(databases)("the overview on $name", (backend) => {
       yield* job(2, "slow", "ready", 61)
       yield* job(3, "fine", "ready", 60)
       yield* job(4, "late", "failed", 5)
+      yield* job(5, "slower", "ready", 600)
+      yield* job(6, "stopped", "ready", 601)
+      yield* workers.present({ owner: "gone", roles: "worker", version: "1", startedAt: 1, now: startsAt - day })
+      yield* workers.present({ owner: "web", roles: "acme", version: "1", startedAt: 1, now: startsAt })
       yield* row(startsAt - 10, "certificate_issue_failed", "failure")
       const page = yield* withCa(startsAt + 89 * day)(shown(panel))
       const tiles = tilesOf(page.text)
@@ -112,7 +118,46 @@ describe.each(databases)("the overview on $name", (backend) => {
       const words = wordsOf(page)
       assert.include(words, "late 1 0 1 11 minutes no worker has taken this kind for 11 minutes")
       assert.include(words, "slow 1 0 0 1 minute no worker has taken this kind for 1 minute")
-      assert.include(words, "fine 1 0 0 1 minute ")
+      assert.include(words, "fine 1 0 0 1 minute late ")
+      const states = [...page.text.matchAll(/<b class="(\w+)">[^<]*<\/b> no worker has taken/g)]
+      assert.deepStrictEqual(states.map(([, state]) => state), ["bad", "wait", "wait", "bad"])
+    }))
+
+  test("says how long a CA certificate lasts, and warns of the last ninety days", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const tile = (days: number) =>
+        Effect.map(withCa(startsAt + days * day)(panel.ask("/ui/", held)), ({ text }) => {
+          const { state, words } = tilesOf(text)[6] ?? { state: "", words: "" }
+          return `${state} ${words}`
+        })
+      assert.deepStrictEqual(yield* Effect.forEach([-1, 1, 89, 90], tile), [
+        "bad 0 days until a CA certificate ends",
+        "bad 1 day until a CA certificate ends",
+        "bad 89 days until a CA certificate ends",
+        "good 90 days until a CA certificate ends"
+      ])
+    }))
+
+  test("is shown without the numbers that take too long to count", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const late = new Busy({ retryAfter: 5 })
+      const none = { trend: () => late, queue: late, refusals: late, expiring: late, totals: late }
+      const page = yield* Effect.provideService(panel.ask("/ui/", held), Activity, none)
+      assert.strictEqual(page.status, 200)
+      assert.deepStrictEqual(
+        tilesOf(page.text).filter(({ state }) => state === "plain").map(({ url, words }) => [url, words]),
+        [
+          ["/ui/jobs", "unknown the queue Counting took too long."],
+          ["/ui/audit?outcome=failure", "unknown refused in 24 hours Counting took too long."],
+          ["/ui/expiring?days=7", "unknown expire in 7 days Counting took too long."]
+        ]
+      )
+      const words = wordsOf(page)
+      for (const what of ["all records", "the audit trail", "the queue"]) {
+        assert.include(words, `Counting ${what} took too long.`)
+      }
     }))
 
   test("says how many records there are in all", (panel) =>
@@ -149,6 +194,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       const held = yield* entered(panel, "vic", "viewer")
       const all = yield* panel.ask("/ui/", held)
       assert.include(wordsOf(all), "15 Jan, 08:00–09:00, so far 2 0 1")
+      assert.include(wordsOf(all), " all default other 24h 7d 30d ")
       assert.strictEqual(all.text.match(/<title>[^<]* UTC/g)?.length, 24)
       const one = yield* panel.ask("/ui/?profile=other&range=30d", held)
       assert.include(wordsOf(one), "15 Jan, so far 1 0 0")
@@ -191,5 +237,21 @@ describe("the overview of a trail that keeps three days", () => {
         state: "bad",
         words: "2 issue without validation default, other"
       })
+    }))
+})
+
+describe("the overview of a trail that keeps as much as the chart shows", () => {
+  const { test } = usePanel(sqlite, "[audit]\nretention_days = 29\n")
+
+  test("has every day of it, from the moment on that the oldest begins", (panel) =>
+    Effect.gen(function*() {
+      const shown = (at: number) =>
+        Effect.gen(function*() {
+          yield* TestClock.setTime(at * 1000)
+          const { text } = yield* panel.ask("/ui/?range=30d", yield* entered(panel, `vic${at}`, "viewer"))
+          return text.includes("not kept")
+        })
+      const midnight = Math.ceil(startsAt / day) * day
+      assert.deepStrictEqual(yield* Effect.forEach([midnight, midnight + 60], shown), [false, true])
     }))
 })

@@ -17,7 +17,7 @@ bypass = true
 rules = ["office", "rest", "warned"]
 [filter.check.net]
 type = "allowed_ip"
-allow = ["192.0.2.0/24"]
+allow = ["192.0.2.0/24", "198.51.100.0/24"]
 [filter.check.host]
 type = "reverse_dns"
 allow = ["*.example.org"]
@@ -90,8 +90,15 @@ describe("the page of a policy", () => {
       assert.include(page.text, "id=\"check-host\"")
       assert.include(page.text, "<a href=\"#rule-office\">")
       assert.include(words, "( net and (not host )) allow")
+      assert.match(page.text, /<td class="roomy">\(<a href="#check-net">.*?<\/a> and \(not <a/)
+      assert.include(words, "office ( net and")
+      assert.include(words, "otherwise deny 0")
+      assert.notInclude(words, "undefined")
       assert.include(words, "host reverse dns connection the DNS")
-      assert.include(words, "net allowed ip connection, identifiers nothing outside allow 192.0.2.0/24 office warned")
+      assert.include(
+        words,
+        "net allowed ip connection, identifiers nothing outside allow 192.0.2.0/24, 198.51.100.0/24 office warned"
+      )
       assert.include(words, "no rule in force names the check spare")
       assert.include(words, "only logged")
       assert.notInclude(page.text, "<i>ask")
