@@ -46,6 +46,8 @@ export interface Client {
   readonly issue: (at: Workplace, names: Names) => Promise<unknown>
   /** Gets another certificate in the place of one that is not due yet. */
   readonly renew: (at: Workplace, names: Names) => Promise<unknown>
+  /** Gets another certificate because renewal information says that it is time, and for no other reason. */
+  readonly renewWhenTold?: (at: Workplace, names: Names) => Promise<unknown>
   /** The chain the client keeps for a name of an order, leaf first. */
   readonly chain: (at: Workplace, names: Names, name: string) => string
   /** It can open an account with the credential of its workplace. */

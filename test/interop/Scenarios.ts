@@ -125,6 +125,27 @@ export const scenarios: ReadonlyArray<Scenario> = [
     }
   },
   {
+    name: "renewal information",
+    isFor: once(({ renewWhenTold }) => renewWhenTold),
+    play: async (stage) => {
+      const { at, client, host } = stage
+      const names: Names = [`told.${host}`]
+      await issue(stage, ...names)
+      const before = serials(stage, names)
+      const serial = before.join("").toLowerCase()
+      const { items: [order] }: { readonly items: ReadonlyArray<{ readonly id: string }> } = JSON.parse(
+        await stage.command("order", "list", "--cert-serial", serial, "--json")
+      )
+      // Of what is revoked the service says that it should have been renewed already.
+      await stage.command("order", "revoke", order?.id ?? "", "--yes")
+      await client.renewWhenTold?.(at, names)
+      await verify(stage, names)
+      if (serials(stage, names).join() === before.join()) throw new Error("the certificate was not renewed")
+      const asked = at.server.records().some(({ span }) => String(span["uri"]).includes("/renewalInfo/"))
+      if (!asked) throw new Error("renewal information was not asked for")
+    }
+  },
+  {
     name: "name in the subject",
     isFor: once(({ namesInSubject }) => namesInSubject),
     play: (stage) => issue(stage, `alone.${stage.host}`)
