@@ -1,4 +1,5 @@
 import { renderApi } from "./Api.ts"
+import { renderClients } from "./Clients.ts"
 import { renderCommands } from "./Commands.ts"
 import { renderEvents } from "./Events.ts"
 import { renderProblems } from "./Problems.ts"
@@ -9,6 +10,7 @@ export const catalogues: { readonly [document: string]: () => string } = {
   "docs/api-reference.md": renderApi,
   "docs/api-roles.md": renderRoles,
   "docs/cli.md": renderCommands,
+  "docs/clients.md": renderClients,
   "docs/errors.md": renderProblems,
   "docs/log-events.md": renderEvents
 }

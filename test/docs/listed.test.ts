@@ -1,12 +1,16 @@
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
+import { guideLines } from "../interop/guides/Recipes.ts"
 import { packageLines } from "../packages/Lines.ts"
 import { lines, linesOf } from "../support/DocumentLines.ts"
 import { isBenchmark, isFaultRun, isSimulation, ofTheGate } from "../support/DocumentPrograms.ts"
 import { blocks, commandsOf, documents, repository, text } from "../support/Documents.ts"
 
-/* Every command of the documents is run, by a file of this folder, by the cases of `test/packages` or by `.ci/run`. */
+/*
+ * Every command of the documents is run, by a file of this folder, by the cases of `test/packages`, by the guides of
+ * `test/interop` or by `.ci/run`.
+ */
 
 describe("the documents", () => {
   // `operators.test.ts` runs those of the other documents.
@@ -24,7 +28,10 @@ describe("the documents", () => {
   it.each(all.filter(({ command }) => !isBenchmark(command) && !isFaultRun(command) && !isSimulation(command)))(
     "$document: $command",
     ({ command }) => {
-      assert.include([...Object.values(lines), ...ofTheGate, ...packageLines] as ReadonlyArray<string>, command)
+      assert.include(
+        [...Object.values(lines), ...ofTheGate, ...packageLines, ...guideLines] as ReadonlyArray<string>,
+        command
+      )
     }
   )
 

@@ -3,12 +3,17 @@ import { runCommand } from "./Command.ts"
 
 /** Debian's package of every program that is not called like its package. */
 const packages: Readonly<Record<string, string>> = {
+  a2enmod: "apache2",
   apache2: "apache2-bin",
+  certutil: "libnss3-tools",
+  ip: "iproute2",
+  keytool: "default-jre-headless",
   kubectl: "kubernetes-client",
   named: "bind9",
   "nix-instantiate": "nix-bin",
   nsupdate: "bind9-dnsutils",
   "systemd-analyze": "systemd",
+  "update-ca-certificates": "ca-certificates",
   "x86_64-linux-gnu-strip": "binutils-x86-64-linux-gnu",
   "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",
   ualpn: "uacme"
@@ -20,6 +25,9 @@ const importing = (module: string) => ["/usr/bin/python3", "-c", `import ${modul
 /** How it is found out whether a library is there, which is no program. */
 const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   "python3-acme": importing("acme"),
+  "python3-certbot-dns-rfc2136": importing("certbot_dns_rfc2136"),
+  "python3-certbot-nginx": importing("certbot_nginx"),
+  "python3-requests": importing("requests"),
   "python3-requests-toolbelt": importing("requests_toolbelt"),
   "python3-setuptools": importing("setuptools"),
   "python3-zope.component": importing("zope.component"),

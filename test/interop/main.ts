@@ -7,19 +7,14 @@ import { startPostgres } from "../support/Postgres.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, runToEnd, startServer } from "../support/Server.ts"
 import type { Client, Workplace } from "./Client.ts"
-import { acmeTiny } from "./clients/AcmeTiny.ts"
-import { apache } from "./clients/Apache.ts"
-import { caddy } from "./clients/Caddy.ts"
-import { certbot, certbot1 } from "./clients/Certbot.ts"
+import { clients } from "./Clients.ts"
 import type { CertbotCheckout } from "./clients/CertbotCheckout.ts"
 import { certbotAt } from "./clients/CertbotCheckout.ts"
-import { dehydrated } from "./clients/Dehydrated.ts"
-import { lego } from "./clients/Lego.ts"
-import { pythonAcme } from "./clients/PythonAcme.ts"
-import { rubyAcmeClient } from "./clients/RubyAcmeClient.ts"
 import { uacme } from "./clients/Uacme.ts"
 import { canTrust } from "./Command.ts"
 import { forwarderCommands, playForwarders } from "./Forwarders.ts"
+import { guideCommands, playGuides } from "./guides/Guides.ts"
+import { otherVersions } from "./guides/Tried.ts"
 import { mailCommands, playMail } from "./mail/Mail.ts"
 import type { NameServer } from "./NameServer.ts"
 import { startNameServer, zone } from "./NameServer.ts"
@@ -39,23 +34,10 @@ import { playZoneUpdates } from "./ZoneUpdates.ts"
 /*
  * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
  * SQLite and on PostgreSQL; names are answered by BIND. Beside them, the recipes for forwarders, the reverse proxies, mail
- * to Exim, the units for systemd and the API of operators by its document. Everything happens on loopback. Words choose by
+ * to Exim, the units for systemd, the guides and the API of operators by its document. Everything happens on loopback. Words choose by
  * a part of the name; `--help` has the rest.
  */
 
-/** Those that take longest first. */
-const clients: ReadonlyArray<Client> = [
-  dehydrated,
-  certbot,
-  certbot1,
-  apache,
-  rubyAcmeClient,
-  lego,
-  uacme,
-  pythonAcme,
-  acmeTiny,
-  caddy
-]
 const databases = ["SQLite", "PostgreSQL"] as const
 
 /** So many clients are driven at a time, each with all its challenges: most of what they do is waiting. */
@@ -159,6 +141,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...chosen.flatMap((client) => client.commands),
     ...forwarderCommands(isChosen),
     ...proxyCommands(isChosen),
+    ...guideCommands(isChosen),
     ...isChosen("systemd") ? unitCommands : [],
     ...isChosen("relay") ? relayCommands : [],
     ...isChosen("mail") ? mailCommands : [],
@@ -188,16 +171,18 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         ...isChosen("systemd") ? [() => playUnits(say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
       ]
-      const [driven, played] = await Promise.all([
+      const [driven, played, guided] = await Promise.all([
         inParallel(runs, width, async ({ client, database }) => {
           const url = database === "SQLite" ? undefined : await cluster.createDatabase()
           return drive(client, database, url, nameServer, client !== uacme || trusts)
         }),
-        inParallel(plays, 1, (play) => play())
+        inParallel(plays, 1, (play) => play()),
+        playGuides(say, isChosen)
       ])
-      const outcomes = [...driven, ...played].flat()
+      const outcomes = [...driven, ...played, guided].flat()
       const failed = outcomes.filter(({ error }) => error !== undefined).length
-      const versions = [await versionsOf(commands), ...checkouts].join("\n")
+      const packages = await versionsOf(commands)
+      const versions = [packages, ...otherVersions(packages), ...checkouts].join("\n")
       say(`\n${versions}\n\n${tableOf(outcomes, databases)}`)
       say(failuresOf(outcomes))
       say(`${outcomes.length - failed} passed, ${failed} failed`)

@@ -22,12 +22,18 @@ interface Block {
   readonly body: string
 }
 
-const blocksOf = (document: string): ReadonlyArray<Block> =>
-  [...text(document).matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map(([, indent = "", language = "", body = ""]) => ({
-    document,
+/** The fenced blocks of a text, each with the last line of the text before it. */
+export const bodiesIn = (markdown: string) =>
+  [...markdown.matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map((
+    { 1: indent = "", 2: language = "", 3: body = "", index }
+  ) => ({
+    before: markdown.slice(0, index).trimEnd().split("\n").at(-1)?.trim() ?? "",
     language,
     body: body.replaceAll(new RegExp(`^${indent}`, "gm"), "")
   }))
+
+const blocksOf = (document: string): ReadonlyArray<Block> =>
+  bodiesIn(text(document)).map(({ body, language }) => ({ document, language, body }))
 
 /** The fenced blocks of all documents. */
 export const blocks: ReadonlyArray<Block> = documents.flatMap(blocksOf)
@@ -39,10 +45,12 @@ export const bodiesOf = (document: string, language: string): ReadonlyArray<stri
 /** A text in one line, with single spaces. */
 export const oneLine = (command: string): string => command.replaceAll(/\s+/g, " ").trim()
 
-/** The commands of a document in their order; `a && b` is two, and a line that ends in a backslash goes on. */
-export const commandsOf = (document: string): ReadonlyArray<string> =>
-  bodiesOf(document, "sh")
-    .flatMap((body) => body.replaceAll(/\\\n/g, " ").split("\n"))
+/** The commands of a block in their order; `a && b` is two, and a line that ends in a backslash goes on. */
+export const commandsIn = (body: string): ReadonlyArray<string> =>
+  body.replaceAll(/\\\n/g, " ").split("\n")
     .flatMap((line) => line.split(" && "))
     .map(oneLine)
     .filter((command) => command !== "" && !command.startsWith("#"))
+
+/** The commands of a document. */
+export const commandsOf = (document: string): ReadonlyArray<string> => bodiesOf(document, "sh").flatMap(commandsIn)

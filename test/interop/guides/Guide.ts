@@ -1,0 +1,28 @@
+import { bodiesIn, text } from "../../support/Documents.ts"
+
+/* docs/clients.md and docs/trust.md as something that can be done: their sections hold files to write and commands to run. */
+
+/** One block of a section. */
+export type Step =
+  | { readonly kind: "file"; readonly path: string; readonly body: string }
+  | { readonly kind: "shell"; readonly body: string }
+
+/** Where a block belongs, said in the line before it: ``In `/etc/caddy/Caddyfile`:``. */
+const place = /^In `(\/[^`]+)`[^`\n]*:$/
+
+const stepsOf = (section: string): ReadonlyArray<Step> =>
+  bodiesIn(section).flatMap(({ before, body, language }): ReadonlyArray<Step> => {
+    if (language === "sh") return [{ kind: "shell", body }]
+    const [, path] = place.exec(before) ?? []
+    return path === undefined ? [] : [{ kind: "file", path, body }]
+  })
+
+/** What every section of a document has done, by its heading; sections without a command are left out. */
+export const guideOf = (document: string): ReadonlyMap<string, ReadonlyArray<Step>> => {
+  const sections = text(document).split(/^#+ (?=[^\n]+\n\n)/m).slice(1)
+  const guide = sections.map((section) => [section.slice(0, section.indexOf("\n")), stepsOf(section)] as const)
+  return new Map(guide.filter(([, steps]) => steps.some(({ kind }) => kind === "shell")))
+}
+
+/** The documents that are guides. */
+export const guides = ["docs/trust.md", "docs/clients.md"] as const

@@ -1,0 +1,62 @@
+import { assert, describe, it } from "vitest"
+import { clients } from "../Clients.ts"
+import { guideOf, guides } from "./Guide.ts"
+import { recipes } from "./Recipes.ts"
+import { rows } from "./Rows.ts"
+import { otherVersions, triedClients } from "./Tried.ts"
+
+const own = recipes.filter(({ document }) => document === "docs/clients.md").map(({ heading }) => heading)
+
+describe("docs/clients.md", () => {
+  it("has a row for every client of the interop run, and no row claims another", () => {
+    const driven = rows.flatMap(({ tried }) => tried?.client ?? [])
+    assert.sameMembers(driven.map(({ name }) => name), clients.map(({ name }) => name))
+  })
+
+  it("has a row for every recipe, and no row claims another", () => {
+    assert.sameMembers(rows.flatMap(({ tried }) => tried?.recipes ?? []), own)
+  })
+
+  it("claims a version only of what a client or a recipe of the interop run drives", () => {
+    for (const { name, tried } of rows) {
+      if (tried === undefined) continue
+      assert.isNotEmpty(tried.version, name)
+      assert.isTrue(tried.client !== undefined || (tried.recipes ?? []).length > 0, name)
+    }
+  })
+
+  it("claims what the scenarios and recipes do, and of what was not run nothing", () => {
+    const table = new Map(triedClients().map(([name = "", ...cells]) => [name, cells.slice(0, 4)]))
+    const run = "**run**"
+    assert.deepStrictEqual(table.get("Apache mod_md")?.slice(1), [run, run, run])
+    assert.deepStrictEqual(table.get("Caddy")?.slice(1), [run, "with a module", "in newer versions"])
+    assert.deepStrictEqual(table.get("Ruby: acme-client")?.slice(1), ["yes", run, "not known"])
+    assert.deepStrictEqual(table.get("acme-tiny")?.slice(1), ["no", "no", "no"])
+    assert.deepStrictEqual(table.get("Node.js: acme-client")?.slice(1), [run, "yes", "no"])
+    for (const { name, tried } of rows) {
+      if (tried === undefined) assert.notInclude(table.get(name) ?? [run], run, name)
+      if (tried === undefined) assert.strictEqual(table.get(name)?.[0], "not run here")
+    }
+  })
+
+  it("is told of other versions than the ones it has", () => {
+    assert.deepStrictEqual(otherVersions("acme-tiny 1:5.0.1-1\nlego 4.9.1-1\nnamed 1"), [])
+    assert.deepStrictEqual(otherVersions("apache2-bin 2.4.68-1~deb12u1"), [
+      "docs/clients.md has apache2-bin 2.4.71, this is 2.4.68"
+    ])
+  })
+})
+
+describe("a guide", () => {
+  it.each(guides)("of %s has a recipe for each section with commands, and a section for each recipe", (document) => {
+    const headings = recipes.filter((recipe) => recipe.document === document).map(({ heading }) => heading)
+    assert.sameMembers([...guideOf(document).keys()], headings)
+  })
+
+  it("writes the files it names where they belong", () => {
+    const steps = guideOf("docs/clients.md").get("HAProxy") ?? []
+    const paths = steps.flatMap((step) => step.kind === "file" ? [step.path] : [])
+    assert.deepStrictEqual(paths, ["/etc/haproxy/haproxy.cfg", "/etc/letsencrypt/renewal-hooks/deploy/haproxy"])
+    assert.strictEqual(steps.at(-1)?.kind, "shell")
+  })
+})

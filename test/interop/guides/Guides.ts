@@ -1,0 +1,45 @@
+import { join } from "node:path"
+import { runCommand } from "../Command.ts"
+import type { Outcome } from "../Table.ts"
+import { recipes } from "./Recipes.ts"
+
+/* docs/clients.md and docs/trust.md, done as they stand at machines that are nobody's. */
+
+const spaces = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+const isMeant = (isChosen: (name: string) => boolean) => ({ heading }: { readonly heading: string }) =>
+  isChosen(`guide ${heading}`)
+
+/** The programs of {@link playGuides}, those of every recipe or of those that `isChosen` takes by their name. */
+export const guideCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> => {
+  const chosen = recipes.filter(isMeant(isChosen))
+  const ground = recipes.slice(0, 1)
+  return chosen.length === 0 ? [] : [...[...ground, ...chosen].flatMap(({ commands }) => commands), "ip"]
+}
+
+/** Whether machines can be made here. */
+const canMake = (): Promise<boolean> => runCommand("unshare", [...spaces, "true"]).then(() => true, () => false)
+
+/** Does every recipe that is chosen. */
+export const playGuides = async (
+  say: (text: string) => void,
+  isChosen: (name: string) => boolean = () => true
+): Promise<ReadonlyArray<Outcome>> => {
+  const chosen = recipes.filter(isMeant(isChosen)).map(({ heading }) => heading)
+  if (chosen.length === 0) return []
+  if (!await canMake()) {
+    say(
+      "the recipes of docs/clients.md and docs/trust.md are not done: networks and file systems of our own are not allowed here"
+    )
+    return []
+  }
+  const program = join(import.meta.dirname, "main.ts")
+  const words = [...spaces, process.execPath, program, ...chosen]
+  const env = { TMPDIR: process.env["TMPDIR"] ?? "/tmp" }
+  const said = await runCommand("unshare", words, { env, timeoutMs: 600_000 })
+  const outcomes = said.split("\n").filter((line) => line.startsWith("{\"database\"")).map((line): Outcome =>
+    JSON.parse(line)
+  )
+  for (const { client, error } of outcomes) if (error !== undefined) say(`--- ${client}\n${error}\n---`)
+  return outcomes
+}

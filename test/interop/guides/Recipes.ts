@@ -1,0 +1,155 @@
+import { commandsIn } from "../../support/Documents.ts"
+import type { guides } from "./Guide.ts"
+import { guideOf } from "./Guide.ts"
+
+/* Which sections of the guides are done, and what has to be true then. */
+
+/** A section that is done as it stands. */
+export interface Recipe {
+  readonly document: (typeof guides)[number]
+  readonly heading: string
+  /** The programs it takes. */
+  readonly commands: ReadonlyArray<string>
+  /** What the section takes for granted, by lines of a shell. */
+  readonly before?: ReadonlyArray<string>
+  /** Lines of a shell that fail unless the section did what it says. */
+  readonly holds: ReadonlyArray<string>
+  /** What renews by itself later on, and a file whose first certificate has to be another one then. */
+  readonly later?: { readonly line: string; readonly certificate: string }
+  /** It is what other machines begin as: their hosts trust the CA. */
+  readonly isGround?: true
+}
+
+const name = "web1.example.org"
+const root = "/usr/local/share/ca-certificates/acme-svc.crt"
+
+const verifies = (file: string, host = name): ReadonlyArray<string> => [
+  `openssl verify -CAfile ${root} -untrusted ${file} -verify_hostname ${host} ${file}`
+]
+
+/** By the trust of this host, and asked again for as long as it takes. */
+const shows = `curl --silent --show-error --retry 60 --retry-delay 1 --retry-all-errors https://${name}/ > /dev/null`
+
+/** What cron would run. */
+const cron = (file: string): string =>
+  `sed -n 's/^[0-9].* root  *//p' /etc/cron.d/${file} > /run/line && sh -eu /run/line`
+
+/** What the timer of Debian's certbot starts. */
+const certbotTimer = "$(sed -n 's/^ExecStart=//p' /lib/systemd/system/certbot.service)"
+
+const certbotFile = `/etc/letsencrypt/live/${name}/fullchain.pem`
+
+const ofClients = (heading: string, recipe: Omit<Recipe, "document" | "heading">): Recipe => ({
+  document: "docs/clients.md",
+  heading,
+  ...recipe
+})
+
+const ofTrust = (heading: string, recipe: Omit<Recipe, "document" | "heading">): Recipe => ({
+  document: "docs/trust.md",
+  heading,
+  ...recipe
+})
+
+/** All of them, the one that the others begin with first. */
+export const recipes: ReadonlyArray<Recipe> = [
+  ofTrust("Debian and Ubuntu", {
+    commands: ["update-ca-certificates", "curl", "openssl"],
+    holds: ["curl --fail --silent --show-error https://acme.example.org/profile/default/directory"],
+    isGround: true
+  }),
+  ofClients("Apache with mod_md", {
+    commands: ["a2enmod"],
+    // It waits for ten seconds otherwise.
+    before: ["echo MDInitialDelay 0s > /etc/apache2/conf-enabled/at-once.conf"],
+    holds: [
+      "tail --follow=name --retry --lines=+1 /var/log/apache2/error.log | grep --max-count=1 AH10059",
+      cron("apache-md"),
+      shows
+    ]
+  }),
+  ofClients("certbot", {
+    commands: ["certbot"],
+    holds: verifies(certbotFile),
+    later: { line: certbotTimer, certificate: "/etc/ssl/private/fullchain.pem" }
+  }),
+  ofClients("certbot with dns-01", {
+    commands: ["certbot", "python3-certbot-dns-rfc2136"],
+    holds: [...verifies(certbotFile), ...verifies(certbotFile, `other.${name}`)]
+  }),
+  ofClients("nginx", {
+    commands: ["certbot", "nginx", "python3-certbot-nginx"],
+    holds: [...verifies(certbotFile), shows],
+    later: { line: certbotTimer, certificate: certbotFile }
+  }),
+  ofClients("HAProxy", {
+    commands: ["certbot", "haproxy"],
+    before: ["(cd /srv && exec /usr/bin/python3 -m http.server --bind 127.0.0.1 8080) > /dev/null 2>&1 &"],
+    holds: [shows],
+    later: { line: certbotTimer, certificate: `/etc/haproxy/certs/${name}.pem` }
+  }),
+  ofClients("dehydrated", {
+    commands: ["dehydrated", "nginx"],
+    // The key of an account that it makes otherwise takes seconds.
+    before: ["systemctl start nginx", "echo ACCOUNT_KEYSIZE=2048 > /etc/dehydrated/conf.d/account.sh"],
+    holds: verifies(`/var/lib/dehydrated/certs/${name}/fullchain.pem`),
+    later: { line: cron("dehydrated"), certificate: `/var/lib/dehydrated/certs/${name}/fullchain.pem` }
+  }),
+  ofClients("Caddy", { commands: ["caddy"], holds: [shows] }),
+  ofClients("uacme", {
+    commands: ["nginx", "uacme"],
+    before: ["systemctl start nginx"],
+    holds: verifies(`/etc/ssl/uacme/${name}/cert.pem`),
+    later: { line: cron("uacme"), certificate: `/etc/ssl/uacme/${name}/cert.pem` }
+  }),
+  ofClients("lego", {
+    commands: ["lego"],
+    holds: verifies(`/etc/lego/certificates/${name}.crt`),
+    later: { line: cron("lego"), certificate: `/etc/ssl/private/${name}.crt` }
+  }),
+  ofClients("acme-client of Node.js", {
+    commands: ["nginx"],
+    before: [
+      "systemctl start nginx",
+      "mkdir -p /srv/acme",
+      "ln -s \"$REPOSITORY/node_modules\" /srv/acme/node_modules"
+    ],
+    holds: verifies(`/srv/acme/${name}.pem`)
+  }),
+  ofClients("acme of Python", {
+    commands: ["nginx", "python3-acme"],
+    before: ["systemctl start nginx"],
+    holds: verifies(`/etc/ssl/private/${name}.pem`)
+  }),
+  ofTrust("The fingerprint", { commands: ["openssl"], before: [`cp ${root} ca.pem`], holds: [] }),
+  ofTrust("Name constraints", {
+    commands: ["openssl"],
+    holds: [
+      "node \"$REPOSITORY/dist/main.js\" init",
+      ...["web1.corp.example", "web1.elsewhere.example"].flatMap((host) => [
+        `openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj / -addext subjectAltName=DNS:${host} -keyout key -out csr`,
+        `openssl x509 -req -in csr -copy_extensions copy -CA ca.pem -CAkey ca.key -days 2 -out ${host}.pem`
+      ]),
+      "openssl verify -CAfile ca.pem web1.corp.example.pem",
+      "if openssl verify -CAfile ca.pem web1.elsewhere.example.pem; then exit 1; fi"
+    ]
+  }),
+  ofTrust("Java", {
+    commands: ["keytool"],
+    holds: ["keytool -list -cacerts -storepass changeit -alias acme-svc | grep -F \"$FINGERPRINT\""]
+  }),
+  ofTrust("Chrome and Chromium on Linux", {
+    commands: ["certutil"],
+    holds: [
+      `certutil -d "sql:$HOME/.pki/nssdb" -L -n acme-svc -a | openssl x509 -noout -fingerprint -sha256 | grep -F "$FINGERPRINT"`
+    ]
+  }),
+  ofTrust("Node.js", { commands: [], holds: [] }),
+  ofTrust("Python", { commands: ["python3-requests"], holds: [] }),
+  ofTrust("curl and other programs of OpenSSL", { commands: ["curl", "openssl"], holds: [] })
+]
+
+/** The commands of the documents that a recipe runs. */
+export const guideLines: ReadonlyArray<string> = recipes.flatMap(({ document, heading }) =>
+  (guideOf(document).get(heading) ?? []).flatMap(({ body, kind }) => kind === "shell" ? commandsIn(body) : [])
+)

@@ -1,0 +1,221 @@
+import { readFileSync } from "node:fs"
+import { resolve } from "node:path"
+import type { Client } from "../Client.ts"
+import { acmeTiny } from "../clients/AcmeTiny.ts"
+import { apache } from "../clients/Apache.ts"
+import { caddy } from "../clients/Caddy.ts"
+import { certbot, certbot1 } from "../clients/Certbot.ts"
+import { dehydrated } from "../clients/Dehydrated.ts"
+import { lego } from "../clients/Lego.ts"
+import { pythonAcme } from "../clients/PythonAcme.ts"
+import { rubyAcmeClient } from "../clients/RubyAcmeClient.ts"
+import { uacme } from "../clients/Uacme.ts"
+
+/* The table of docs/clients.md: what is known of each client. What was run is not said here, but found out by `Tried.ts`. */
+
+/** Something a client can do, as its own documentation has it: from which version, where that is known. */
+type Documented = string
+
+/** What was tried: the package whose version stands in the table, and who drove it. */
+export interface Tried {
+  readonly package: string
+  readonly version: string
+  /** The client of the run that has all scenarios. */
+  readonly client?: Client
+  /** The sections of docs/clients.md that are done as they stand. */
+  readonly recipes?: ReadonlyArray<string>
+}
+
+/** A client. */
+export interface Row {
+  readonly name: string
+  readonly tried?: Tried
+  readonly eab: Documented
+  readonly dns01: Documented
+  readonly ari: Documented
+  readonly set: string
+}
+
+const manifest: { readonly devDependencies: Readonly<Record<string, string>> } = JSON.parse(
+  readFileSync(resolve(import.meta.dirname, "../../../package.json"), "utf8")
+)
+
+const [yes, no, unknown] = ["yes", "no", "not known"] as const
+
+/** Those that were run first. Versions of packages that change within a release of Debian are those of its latest update. */
+export const rows: ReadonlyArray<Row> = [
+  {
+    name: "certbot",
+    tried: { package: "certbot", version: "2.1.0", client: certbot, recipes: ["certbot", "certbot with dns-01"] },
+    eab: yes,
+    dns01: yes,
+    ari: "from 4.1",
+    set: "`--server`, `--eab-kid`, `--eab-hmac-key`; `REQUESTS_CA_BUNDLE` where it is not Debian's"
+  },
+  {
+    name: "certbot 1",
+    tried: { package: "certbot", version: "2.1.0", client: certbot1 },
+    eab: yes,
+    dns01: yes,
+    ari: no,
+    set: "the same; version 2.1 with the requests of version 1"
+  },
+  {
+    name: "certbot for nginx",
+    tried: { package: "python3-certbot-nginx", version: "2.1.0", recipes: ["nginx"] },
+    eab: yes,
+    dns01: no,
+    ari: "from 4.1",
+    set: "`--nginx`, and what certbot wants"
+  },
+  {
+    name: "certbot behind HAProxy",
+    tried: { package: "haproxy", version: "2.6.12", recipes: ["HAProxy"] },
+    eab: yes,
+    dns01: yes,
+    ari: "from 4.1",
+    set: "a hook that writes one file and reloads; `strict-sni` for the first start"
+  },
+  {
+    name: "lego",
+    tried: { package: "lego", version: "4.9.1", client: lego, recipes: ["lego"] },
+    eab: yes,
+    dns01: yes,
+    ari: "in newer versions",
+    set: "`--server`, `--eab --kid --hmac`, `--eab` at renewals; `LEGO_CA_CERTIFICATES`"
+  },
+  {
+    name: "uacme",
+    tried: { package: "uacme", version: "1.7.4", client: uacme, recipes: ["uacme"] },
+    eab: yes,
+    dns01: yes,
+    ari: no,
+    set: "`-a`, `-e KID:HMAC_KEY` with `new`; the host's list alone"
+  },
+  {
+    name: "dehydrated",
+    tried: { package: "dehydrated", version: "0.7.0", client: dehydrated, recipes: ["dehydrated"] },
+    eab: yes,
+    dns01: yes,
+    ari: no,
+    set: "`CA`, `EAB_KID`, `EAB_HMAC_KEY`; `CURL_OPTS=\"--cacert FILE\"`"
+  },
+  {
+    name: "Apache mod_md",
+    tried: { package: "apache2-bin", version: "2.4.71", client: apache, recipes: ["Apache with mod_md"] },
+    eab: yes,
+    dns01: yes,
+    ari: yes,
+    set: "`MDCertificateAuthority`, `MDExternalAccountBinding`; `MDCACertificateFile`; a reload each day"
+  },
+  {
+    name: "Caddy",
+    tried: { package: "caddy", version: "2.6.2", client: caddy, recipes: ["Caddy"] },
+    eab: yes,
+    dns01: "with a module",
+    ari: "in newer versions",
+    set: "`acme_ca`, `acme_eab`; `acme_ca_root`"
+  },
+  {
+    name: "acme-tiny",
+    tried: { package: "acme-tiny", version: "5.0.1", client: acmeTiny },
+    eab: no,
+    dns01: no,
+    ari: no,
+    set: "`--directory-url`; a profile without credentials"
+  },
+  {
+    name: "Node.js: acme-client",
+    tried: {
+      package: "acme-client",
+      version: manifest.devDependencies["acme-client"] ?? "",
+      recipes: ["acme-client of Node.js"]
+    },
+    eab: yes,
+    dns01: yes,
+    ari: no,
+    set: "`directoryUrl`, `externalAccountBinding`; `NODE_EXTRA_CA_CERTS`"
+  },
+  {
+    name: "Python: acme",
+    tried: { package: "python3-acme", version: "2.1.0", client: pythonAcme, recipes: ["acme of Python"] },
+    eab: yes,
+    dns01: yes,
+    ari: "from 4.1",
+    set: "`ExternalAccountBinding.from_data`; `REQUESTS_CA_BUNDLE`"
+  },
+  {
+    name: "Ruby: acme-client",
+    tried: { package: "ruby-acme-client", version: "2.0.9", client: rubyAcmeClient },
+    eab: yes,
+    dns01: yes,
+    ari: unknown,
+    set: "`directory`, `external_account_binding`"
+  },
+  {
+    name: "acme.sh",
+    eab: yes,
+    dns01: yes,
+    ari: unknown,
+    set: "`--server`, `--eab-kid`, `--eab-hmac-key`; `--ca-bundle`"
+  },
+  {
+    name: "nginx: ngx_http_acme_module",
+    eab: yes,
+    dns01: no,
+    ari: yes,
+    set: "`uri`, `external_account_key`; `ssl_trusted_certificate`"
+  },
+  {
+    name: "HAProxy from 3.2 by itself",
+    eab: "not in 3.2",
+    dns01: yes,
+    ari: unknown,
+    set: "section `acme`, experimental"
+  },
+  {
+    name: "Traefik",
+    eab: yes,
+    dns01: yes,
+    ari: unknown,
+    set: "`caServer`, `eab.kid`, `eab.hmacEncoded`; `caCertificates`"
+  },
+  {
+    name: "cert-manager",
+    eab: yes,
+    dns01: yes,
+    ari: unknown,
+    set: "`server`, `externalAccountBinding`; `caBundle`"
+  },
+  {
+    name: "Proxmox VE",
+    eab: yes,
+    dns01: yes,
+    ari: unknown,
+    set: "`pvenode acme account register --directory --eab-kid --eab-hmac-key`"
+  },
+  { name: "Synology DSM", eab: no, dns01: no, ari: unknown, set: "acme.sh with its hook `synology_dsm`" },
+  {
+    name: "Windows: win-acme",
+    eab: yes,
+    dns01: yes,
+    ari: unknown,
+    set: "`--baseuri`, `--eab-key-identifier`, `--eab-key`; the machine's store"
+  },
+  {
+    name: "Windows: Posh-ACME",
+    eab: yes,
+    dns01: yes,
+    ari: unknown,
+    set: "`Set-PAServer`, `-ExtAcctKID`, `-ExtAcctHMACKey`; the machine's store"
+  },
+  { name: "Java: acme4j", eab: yes, dns01: yes, ari: unknown, set: "`Session`, `withKeyIdentifier`; `cacerts`" },
+  { name: "Go: autocert", eab: yes, dns01: no, ari: no, set: "`Client.DirectoryURL`, `ExternalAccountBinding`" },
+  {
+    name: "Go: certmagic",
+    eab: yes,
+    dns01: "with a module",
+    ari: "in newer versions",
+    set: "`CA`, `ExternalAccount`; `TrustedRoots`"
+  }
+]

@@ -1,0 +1,45 @@
+import type { Challenge } from "../Client.ts"
+import { scenarios } from "../Scenarios.ts"
+import { guideOf } from "./Guide.ts"
+import type { Row, Tried } from "./Rows.ts"
+import { rows } from "./Rows.ts"
+
+/* What of docs/clients.md was run, from what `npm run interop` does: nobody can claim it by hand. */
+
+const ran = "**run**"
+
+const plays = ({ client }: Tried, name: string, challenge?: Challenge): boolean => {
+  const scenario = scenarios.find((one) => one.name === name)
+  if (scenario === undefined) throw new Error(`no scenario is called ${name}`)
+  return client !== undefined
+    && client.challenges.some((one) => (challenge ?? one) === one && scenario.isFor(client, one))
+}
+
+const says = ({ recipes = [] }: Tried, word: string): boolean =>
+  recipes.some((recipe) => guideOf("docs/clients.md").get(recipe)?.some(({ body }) => body.includes(word)) === true)
+
+const cellsOf = ({ ari, dns01, eab, name, set, tried }: Row): ReadonlyArray<string> => {
+  if (tried === undefined) return [name, "not run here", eab, dns01, ari, set]
+  return [
+    name,
+    tried.version,
+    plays(tried, "external account") || says(tried, "HMAC_KEY") ? ran : eab,
+    plays(tried, "wildcard", "dns-01") || says(tried, "--dns-rfc2136") ? ran : dns01,
+    plays(tried, "renewal information") ? ran : ari,
+    set
+  ]
+}
+
+/** The table's cells, line by line. */
+export const triedClients = (): ReadonlyArray<ReadonlyArray<string>> => rows.map(cellsOf)
+
+/** What docs/clients.md has another version of than these lines of packages, each with its version as Debian writes it. */
+export const otherVersions = (packages: string): ReadonlyArray<string> => {
+  const here = new Map(packages.split("\n").map((line) => line.split(" ", 2) as [string, string]))
+  return rows.flatMap(({ tried }) => {
+    const version = here.get(tried?.package ?? "")?.replace(/^\d+:/, "").replace(/[+-].*$/, "")
+    return tried === undefined || version === undefined || version === "" || version === tried.version
+      ? []
+      : [`docs/clients.md has ${tried.package} ${tried.version}, this is ${version}`]
+  })
+}
