@@ -1,16 +1,19 @@
-import { copyFileSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import { appendFileSync, copyFileSync, cpSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { runCommand } from "../interop/Command.ts"
-import { startWorld } from "../support/Ground.ts"
-import { freePort } from "../support/Ports.ts"
-import { certify } from "./Certified.ts"
-import { makeChroot } from "./Chroot.ts"
+import { buildEarlier, NoEarlierBuild } from "../support/EarlierBuild.ts"
+import { playLife } from "./DebianLife.ts"
 import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 import { debianLines } from "./Lines.ts"
+import type { Machine } from "./Machine.ts"
+import { bootMachine } from "./Machine.ts"
 import { mebibytes } from "./Measure.ts"
 
-/* The Debian package: made, judged by lintian, and installed, upgraded, removed and purged in a bare Debian. */
+/*
+ * The Debian package: made, judged by lintian, and installed, upgraded, removed and purged in a bare Debian that systemd has
+ * booted. `DebianLife.ts` has what happens to a service that runs there.
+ */
 
 const repository = resolve(import.meta.dirname, "../..")
 
@@ -18,35 +21,113 @@ const repository = resolve(import.meta.dirname, "../..")
 const [native, foreign] = process.arch === "arm64" ? ["arm64", "amd64"] as const : ["amd64", "arm64"] as const
 const machines = { amd64: 0x3e, arm64: 0xb7 } as const
 
+interface Made {
+  readonly architecture: string
+  readonly revision: number
+  /** The sources, built; this clone unless given. */
+  readonly of?: string
+  readonly surroundings?: string
+}
+
 /** Makes a package with the program of `npm run deb`, quickly and in other surroundings; answers the file. */
 const build = async (
   out: string,
-  architecture: string,
-  revision: number,
-  surroundings = "umask 022; export TZ=UTC"
+  { architecture, of = repository, revision, surroundings = "umask 022; export TZ=UTC" }: Made
 ): Promise<string> => {
   const words = `--arch ${architecture} --revision ${revision} --compression gzip --out ${out}`
   const env = Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
   const line = `${surroundings}; exec "$0" packaging/deb.ts ${words}`
-  await runCommand("sh", ["-c", line, process.execPath], { cwd: repository, env })
+  await runCommand("sh", ["-c", line, process.execPath], { cwd: of, env })
   const [file, ...others] = readdirSync(out).filter((name) => name.includes(`-${revision}_${architecture}`))
   if (file === undefined || others.length > 0) throw new Error(`made ${readdirSync(out).join(" ")}`)
   return join(out, file)
 }
 
+/**
+ * An older package: of the last commit that lacks two migrations, made the way packages are made now. Where the history does
+ * not go back so far it is of these sources, and an upgrade from it migrates nothing.
+ */
+const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
+  const made = { architecture: native, revision: 0, surroundings: "export SOURCE_DATE_EPOCH=0" }
+  try {
+    const { commit, folder, lacks } = await buildEarlier()
+    for (const part of ["packaging", "deploy"]) cpSync(join(repository, part), join(folder, part), { recursive: true })
+    appendFileSync(join(folder, "dist/LICENSES"), "")
+    say(`deb: upgraded from ${commit.slice(0, 7)}, which lacks ${lacks.join(" and ")}`)
+    return await build(out, { ...made, of: folder })
+  } catch (error) {
+    if (!(error instanceof NoEarlierBuild)) throw error
+    say(`deb: upgraded from the same sources, because ${error.message}`)
+    return build(out, made)
+  }
+}
+
 const elfMachineOf = (file: string): number => readFileSync(file).readUInt16LE(18)
 
-const play = async ({ directory, say, step }: Site): Promise<void> => {
+const units = ["acme-svc.service", "acme-svc@worker.service", "acme-svc-acme@1.service"]
+
+/** Tenths of what `systemd-analyze security` calls exposure; 100 is a service without any confinement. */
+const exposed = 20
+
+/** On a Debian that has never had it. */
+const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> => {
+  await step("installs", async () => {
+    const said = await shell(debianLines.install.replace("amd64", native))
+    check(!said.includes("warning"), said)
+  })
+  await step("enables and starts nothing", async () => {
+    const files = await shell("systemctl list-unit-files --no-legend 'acme-svc*' | awk '{ print $1, $2 }'")
+    const disabled = "acme-svc-acme@.service disabled\nacme-svc.service disabled\nacme-svc@.service disabled\n"
+    check(files === disabled, files)
+    const loaded = await shell("systemctl list-units --all --no-legend 'acme-svc*'")
+    check(loaded === "", loaded)
+  })
+  await step("makes the user and gives it what is its own", async () => {
+    const said = await shell("stat --format '%n %a %U %G' /etc/acme-svc/config.toml /var/lib/acme-svc")
+    check(
+      said === "/etc/acme-svc/config.toml 640 root acme-svc\n/var/lib/acme-svc 750 acme-svc acme-svc\n",
+      said
+    )
+    const mine = "setpriv --reuid=65534 --regid=65534 --clear-groups -- acme-svc --version"
+    check(/^\d+\.\d+\.\d+$/m.test(await shell(mine)), "nobody is not told the version")
+  })
+  await step("has units that systemd finds sound", async () => {
+    const said = await shell(`systemd-analyze verify --man=no ${units.join(" ")}`)
+    check(!said.includes("acme-svc"), said)
+    for (const unit of units) {
+      await shell(`systemd-analyze security --offline=true --no-pager --threshold=${exposed} ${unit}`)
+    }
+  })
+  await step("accepts its configuration, and makes what is missing", async () => {
+    await shell(debianLines.check)
+    await shell(debianLines.init)
+    const said = await shell("stat --format '%a %U' /var/lib/acme-svc/ca.key")
+    check(said === "600 acme-svc\n", said)
+  })
+  await step("keeps the keys when it is purged, and says so", async () => {
+    const said = await shell(`${debianLines.purge} --yes`)
+    check(said.includes("/var/lib/acme-svc stays, with the database and the keys of the CA"), said)
+    await shell("test -s /var/lib/acme-svc/ca.key -a -s /var/lib/acme-svc/sqlite.db -a ! -e /etc/acme-svc")
+  })
+  await step("takes the keys along when it is told to", async () => {
+    await shell(`${debianLines.install.replace("amd64", native)} && ACME_SVC_PURGE_DATA=yes dpkg --purge acme-svc`)
+    await shell("test ! -e /var/lib/acme-svc -a ! -e /usr/lib/acme-svc")
+  })
+}
+
+const play = async (site: Site): Promise<void> => {
+  const { directory, say, step } = site
   const at = (name: string) => join(directory, name)
-  const first = await step("is made", () => build(at("first"), native, 1))
+  const first = await step("is made", () => build(at("first"), { architecture: native, revision: 1 }))
   say(`deb: ${native} ${mebibytes(statSync(first).size)} by gzip; xz, which is not waited for here, takes a third less`)
   await step("is the same bytes when it is made again", async () => {
-    const again = await build(at("again"), native, 1, "umask 077; export TZ=Pacific/Auckland LC_ALL=C")
+    const surroundings = "umask 077; export TZ=Pacific/Auckland LC_ALL=C"
+    const again = await build(at("again"), { architecture: native, revision: 1, surroundings })
     check(readFileSync(first).equals(readFileSync(again)), `${first} and ${again} differ`)
     rmSync(again)
   })
   await step(`is made for ${foreign}`, async () => {
-    const file = await build(at("foreign"), foreign, 1)
+    const file = await build(at("foreign"), { architecture: foreign, revision: 1 })
     const said = await runCommand("dpkg-deb", ["--field", file, "Architecture"])
     check(said.trim() === foreign, said)
     await runCommand("dpkg-deb", ["--extract", file, at("unpacked")])
@@ -59,94 +140,18 @@ const play = async ({ directory, say, step }: Site): Promise<void> => {
     rmSync(file)
   })
   await step("has no error for lintian", () => runCommand("lintian", ["--fail-on", "error", first]))
+  const older = await step("is made of an earlier commit", () => buildOlder(at("older"), say))
 
-  const debian = await makeChroot(directory)
-  await step("installs", async () => {
-    copyFileSync(first, debian.at(`/root/acme-svc_0_${native}.deb`))
-    const said = await debian.shell(debianLines.install.replace("amd64", native))
-    check(!said.includes("warning"), said)
-  })
-  await step("makes the user and gives it what is its own", async () => {
-    const said = await debian.shell("stat --format '%n %a %U %G' /etc/acme-svc/config.toml /var/lib/acme-svc")
-    check(
-      said === "/etc/acme-svc/config.toml 640 root acme-svc\n/var/lib/acme-svc 750 acme-svc acme-svc\n",
-      said
-    )
-    const mine = "setpriv --reuid=65534 --regid=65534 --clear-groups -- acme-svc --version"
-    check(/^\d+\.\d+\.\d+$/m.test(await debian.shell(mine)), "nobody is not told the version")
-  })
-  await step("accepts its configuration, and makes what is missing", async () => {
-    await debian.shell(debianLines.check)
-    await debian.shell(debianLines.init)
-    const said = await debian.shell("stat --format '%a %U' /var/lib/acme-svc/ca.key")
-    check(said === "600 acme-svc\n", said)
-  })
-
-  const world = await startWorld()
-  const port = await freePort()
-  const baseUrl = `http://127.0.0.1:${port}`
-  const variables = {
-    ...world.env,
-    ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
-    ACME_SVC_SERVER__BASE_URL: baseUrl,
-    ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true"
-  }
+  const machine = await step("has a Debian to be installed in", () => bootMachine(directory))
   try {
-    let serving = await debian.start("acme-svc.service", variables)
-    try {
-      const name = "www.corp.example"
-      const { client, serial } = await step("issues a certificate", () => certify(baseUrl, world, directory, name))
-      const account = client.getAccountUrl()
-      const listed = async () => {
-        const said = await debian.shell(`${debianLines.list} --json`)
-        check(said.includes(name), said)
-      }
-      const kept = async () => {
-        await listed()
-        await client.createAccount({ onlyReturnExisting: true })
-        check(client.getAccountUrl() === account, `the account was ${account}, and is ${client.getAccountUrl()}`)
-        const renewed = await certify(baseUrl, world, directory, name)
-        check(renewed.serial !== serial, "the certificate is the old one")
-      }
-      await step("is upgraded while it runs, and serves on", async () => {
-        const second = await build(at("second"), native, 2)
-        copyFileSync(second, debian.at("/root/newer.deb"))
-        await debian.shell("echo '# mine' >> /etc/acme-svc/config.toml && dpkg --install newer.deb")
-        check((await debian.shell("dpkg-query --show acme-svc")).includes("-2"), "the older version is installed")
-        check((await debian.shell("tail -n 1 /etc/acme-svc/config.toml")) === "# mine\n", "config.toml was replaced")
-        await certify(baseUrl, world, directory, "meanwhile.corp.example")
-      })
-      await step("starts again with the account and the certificate", async () => {
-        await serving.stop()
-        serving = await debian.start("acme-svc.service", variables)
-        await kept()
-      })
-      await serving.stop()
-      await step("keeps data and configuration when it is removed", async () => {
-        await debian.shell("dpkg --remove acme-svc")
-        await debian.shell("test -s /var/lib/acme-svc/ca.key -a -s /var/lib/acme-svc/sqlite.db")
-        await debian.shell("test -s /etc/acme-svc/config.toml -a ! -e /usr/lib/acme-svc")
-      })
-      await step("goes on where it ended when it is installed again", async () => {
-        await debian.shell("dpkg --install newer.deb")
-        serving = await debian.start("acme-svc.service", variables)
-        await kept()
-      })
-    } finally {
-      await serving.stop()
-    }
+    copyFileSync(first, machine.at(`/root/acme-svc_0_${native}.deb`))
+    await playFirst(machine, step)
+    copyFileSync(older, machine.at("/root/older.deb"))
+    copyFileSync(first, machine.at("/root/newer.deb"))
+    await playLife(machine, site)
   } finally {
-    await world.stop()
+    await machine.stop()
   }
-  await step("keeps the keys when it is purged, and says so", async () => {
-    const said = await debian.shell(`${debianLines.purge} --yes`)
-    check(said.includes("/var/lib/acme-svc stays, with the database and the keys of the CA"), said)
-    await debian.shell("test -s /var/lib/acme-svc/ca.key -a -s /var/lib/acme-svc/sqlite.db -a ! -e /etc/acme-svc")
-  })
-  await step("takes the keys along when it is told to", async () => {
-    await debian.shell("dpkg --install newer.deb && ACME_SVC_PURGE_DATA=yes dpkg --purge acme-svc")
-    await debian.shell("test ! -e /var/lib/acme-svc -a ! -e /usr/lib/acme-svc")
-  })
 }
 
 /** `dpkg --install` of the Debian package. */
