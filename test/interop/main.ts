@@ -11,6 +11,7 @@ import { clients } from "./Clients.ts"
 import type { CertbotCheckout } from "./clients/CertbotCheckout.ts"
 import { certbotAt } from "./clients/CertbotCheckout.ts"
 import { uacme } from "./clients/Uacme.ts"
+import { endWith, tellOutcomes } from "./Closing.ts"
 import { canTrust } from "./Command.ts"
 import { forwarderCommands, playForwarders } from "./Forwarders.ts"
 import { guideCommands, playGuides } from "./guides/Guides.ts"
@@ -27,7 +28,6 @@ import { playRelays, relayCommands } from "./Relays.ts"
 import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
-import { failuresOf, tableOf } from "./Table.ts"
 import { playUnits, unitCommands } from "./Units.ts"
 import { playZoneUpdates } from "./ZoneUpdates.ts"
 
@@ -180,13 +180,9 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         playGuides(say, isChosen)
       ])
       const outcomes = [...driven, ...played, guided].flat()
-      const failed = outcomes.filter(({ error }) => error !== undefined).length
       const packages = await versionsOf(commands)
-      const versions = [packages, ...otherVersions(packages), ...checkouts].join("\n")
-      say(`\n${versions}\n\n${tableOf(outcomes, databases)}`)
-      say(failuresOf(outcomes))
-      say(`${outcomes.length - failed} passed, ${failed} failed`)
-      return failed === 0 && outcomes.length > 0
+      say(`\n${[packages, ...otherVersions(packages), ...checkouts].join("\n")}`)
+      return tellOutcomes(outcomes, databases)
     } finally {
       await nameServer.stop()
     }
@@ -206,13 +202,4 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   }
 }
 
-main(process.argv.slice(2)).then(
-  (passed) => {
-    process.exitCode = passed ? 0 : 1
-  },
-  (error: unknown) => {
-    say(`${error instanceof Error ? error.message : String(error)}\n0 passed, 1 failed`)
-    // Not waiting for what was under way beside it; children end with this process.
-    process.exit(1)
-  }
-)
+await endWith(main(process.argv.slice(2)))

@@ -2,9 +2,9 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
+import { endWith, tellOutcomes } from "../interop/Closing.ts"
 import { runCommand } from "../interop/Command.ts"
 import { install as installCommands } from "../interop/Packages.ts"
-import { failuresOf, tableOf } from "../interop/Table.ts"
 import { inParallel } from "../support/InParallel.ts"
 import { compose } from "./Compose.ts"
 import { container } from "./Container.ts"
@@ -68,20 +68,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const outcomes = await packed(async (tarball) =>
     (await inParallel(chosen, width, (installation) => install(installation, { tarball, say }))).flat()
   )
-  const failed = outcomes.filter(({ error }) => error !== undefined).length
-  say(`\n${tableOf(outcomes, ["SQLite"])}`)
-  say(failuresOf(outcomes))
-  say(`${outcomes.length - failed} passed, ${failed} failed`)
-  return failed === 0 && outcomes.length > 0
+  return tellOutcomes(outcomes, ["SQLite"])
 }
 
-main(process.argv.slice(2)).then(
-  (passed) => {
-    process.exitCode = passed ? 0 : 1
-  },
-  (error: unknown) => {
-    say(`${error instanceof Error ? error.message : String(error)}\n0 passed, 1 failed`)
-    // Not waiting for what was under way beside it; children end with this process.
-    process.exit(1)
-  }
-)
+await endWith(main(process.argv.slice(2)))

@@ -1,0 +1,30 @@
+import type { Outcome } from "./Table.ts"
+import { failuresOf, tableOf } from "./Table.ts"
+
+/* How the programs that play cases end: with a table, what failed, and the count that the gate adds up. */
+
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`)
+}
+
+/** Says what came of all cases; whether there were any, and all of them passed. */
+export const tellOutcomes = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArray<string>): boolean => {
+  const failed = outcomes.filter(({ error }) => error !== undefined).length
+  say(`\n${tableOf(outcomes, databases)}`)
+  say(failuresOf(outcomes))
+  say(`${outcomes.length - failed} passed, ${failed} failed`)
+  return failed === 0 && outcomes.length > 0
+}
+
+/** Has this process end as a run ends; one that broke off counts as a failure. */
+export const endWith = (run: Promise<boolean>): Promise<void> =>
+  run.then(
+    (passed) => {
+      process.exitCode = passed ? 0 : 1
+    },
+    (error: unknown) => {
+      say(`${error instanceof Error ? error.message : String(error)}\n0 passed, 1 failed`)
+      // Not waiting for what was under way beside it; children end with this process.
+      process.exit(1)
+    }
+  )
