@@ -1,6 +1,7 @@
 {
   lib,
   buildNpmPackage,
+  importNpmLock,
   makeWrapper,
   nodejs_24,
   python3,
@@ -17,7 +18,6 @@ buildNpmPackage {
       ../package-lock.json
       ../tsconfig.json
       ../packaging
-      ../runtime
       ../src
       ../migrations
       ../panel
@@ -27,20 +27,21 @@ buildNpmPackage {
 
   nodejs = nodejs_24;
 
-  # The hash of everything package-lock.json names. The lock file in the repository leaves download addresses out, which
-  # Nix needs: docs/development.md, "Nix", says how to write them down and how to get the hash that belongs here.
-  npmDepsHash = lib.fakeHash;
+  # Each package is fetched by the digest that package-lock.json has for it, so that there is no hash of them all.
+  npmDeps = importNpmLock {
+    package = removeAttrs (lib.importJSON ../package.json) [ "workspaces" ];
+    packageLock = import ./lock.nix lib;
+  };
+  npmConfigHook = importNpmLock.npmConfigHook;
 
-  # The runtime among the packages wants a loader where other systems have it, and is first on the path of npm's scripts:
-  # it goes, and nixpkgs' own runs everything. better-sqlite3 is built from source against its headers. Nothing else of
-  # node_modules needs its install script to build the service.
+  # better-sqlite3 is built from source against the headers of nixpkgs' Node.js. Nothing else of node_modules needs its
+  # install script to build the service.
   npmFlags = [ "--ignore-scripts" ];
   nativeBuildInputs = [
     makeWrapper
     python3
   ];
   preBuild = ''
-    rm -rf node_modules/.bin/node node_modules/node-linux-*
     npm rebuild --ignore-scripts=false --build-from-source better-sqlite3
   '';
 
@@ -48,7 +49,9 @@ buildNpmPackage {
     runHook preInstall
     npm prune --omit=dev --omit=optional --ignore-scripts
     mkdir -p $out/lib/acme-svc $out/bin
-    cp -r dist migrations panel node_modules package.json config.toml.example $out/lib/acme-svc/
+    cp -r dist migrations panel node_modules config.toml.example $out/lib/acme-svc/
+    # The one in use names what was fetched, which would have to stay with the service.
+    cp .package.json.orig $out/lib/acme-svc/package.json
     makeWrapper ${lib.getExe nodejs_24} $out/bin/acme-svc \
       --add-flags "$out/lib/acme-svc/dist/main.js"
     runHook postInstall

@@ -55,10 +55,58 @@ const serves = (made: Made, words: string): void => {
   check(start === `/acme-svc/bin/acme-svc ${words}`, `it starts ${start}`)
 }
 
+interface Locked {
+  readonly version?: string
+  readonly integrity?: string
+  readonly resolved?: string
+}
+
+interface Lock {
+  readonly packages: Readonly<Record<string, Locked>>
+}
+
+const jsonOf = <A>(file: string): A => JSON.parse(readFileSync(join(repository, file), "utf8")) as A
+
+/** That every package with a digest is fetched by it, from npm's registry, and that none is made up. */
+const fetchesWhatIsLocked = async (): Promise<void> => {
+  const text = await nix("--eval", "--strict", "--json", "test/packages/package.nix")
+  const { npmDeps: { packageLock: { packages: asked } } }: { readonly npmDeps: { readonly packageLock: Lock } } = JSON
+    .parse(text)
+  const { packages: locked } = jsonOf<Lock>("package-lock.json")
+  const left = Object.keys(locked).filter((place) => !(place in asked))
+  check(
+    left.every((place) => /^(?:runtime|node_modules\/(?:acme-svc-runtime|node-(?:linux|win)-\w+))$/.test(place)),
+    left.join(" ")
+  )
+  for (const [place, { integrity, resolved, version }] of Object.entries(asked)) {
+    check(integrity === locked[place]?.integrity, `${place} is held to ${integrity}`)
+    const name = place.split("node_modules/").at(-1) ?? ""
+    const url = `https://registry.npmjs.org/${name}/-/${name.replace(/^@[^/]+\//, "")}-${version}.tgz`
+    check(resolved === (integrity === undefined ? undefined : url), `${place} is fetched from ${resolved}`)
+  }
+}
+
+/** That the lock of the flake is of the branch the flake names, and pins it. */
+const pinsWhatIsNamed = async (): Promise<void> => {
+  interface Node {
+    readonly locked: { readonly rev: string; readonly narHash: string }
+    readonly original: { readonly owner: string; readonly repo: string; readonly ref: string }
+  }
+  const { nodes: { nixpkgs: { locked, original: { owner, ref, repo } } } } = jsonOf<
+    { readonly nodes: { readonly nixpkgs: Node } }
+  >("flake.lock")
+  const [, named] = /inputs\.nixpkgs\.url = "github:(.+)"/.exec(readFileSync(join(repository, "flake.nix"), "utf8")) ??
+    []
+  check(named === `${owner}/${repo}/${ref}`, `the lock is of ${owner}/${repo}/${ref}`)
+  check(/^[\da-f]{40}$/.test(locked.rev) && /^sha256-[\w+/]{43}=$/.test(locked.narHash), JSON.stringify(locked))
+}
+
 const play = async ({ step }: Site): Promise<void> => {
   await step("is Nix", async () => {
-    await nix("--parse", "flake.nix", "nix/module.nix", "nix/package.nix", "nix/test.nix")
+    await nix("--parse", "flake.nix", "nix/lock.nix", "nix/module.nix", "nix/package.nix", "nix/test.nix")
   })
+  await step("fetches what package-lock.json names", fetchesWhatIsLocked)
+  await step("pins the nixpkgs that the flake names", pinsWhatIsNamed)
   await step("makes the unit of systemd for all roles", async () => {
     const made = await madeFor(["worker", "admin", "acme"], "[::]:3000")
     equals(made, "acme-svc.service")
