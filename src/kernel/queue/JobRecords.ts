@@ -1,12 +1,13 @@
 import type { Effect } from "effect"
-import { int, nullable, text, uuid } from "../sql/Column.ts"
-import { first } from "../sql/Database.ts"
+import { int, nullable, rows, text, uuid } from "../sql/Column.ts"
+import { all, first } from "../sql/Database.ts"
+import { distinct } from "../sql/Distinct.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
 import type { JobKind, JobStatus } from "./Job.ts"
 import { tellingOfEnd, wakeChannel } from "./Jobs.ts"
 
-/* A job as operators see it, and the commands they have for it. */
+/* Jobs as operators see them, and the commands they have for one. */
 
 /** The columns to read. */
 export const record = {
@@ -65,6 +66,19 @@ const onceMoreStatement = statement({
      RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', kind || ' operator')` : ""}`
 })
 
+const unknownKindsStatement = statement({
+  name: "job_unknown_kinds",
+  params: { kinds: rows },
+  row: { kind: text(), job_id: record.id, count: int },
+  // Known kinds may have many rows, which are not visited: the distinct kinds are read one by one from the index.
+  sql: ({ at, each }) =>
+    `SELECT kind AS "kind", (SELECT j.id FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready' LIMIT 1) AS "job_id",
+       (SELECT count(*) FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') AS "count"
+      FROM ${distinct("jobs", "kind")}
+     WHERE kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+        AND EXISTS (SELECT 1 FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') ORDER BY kind`
+})
+
 /** One job. */
 export const find = (id: JobId) => first(findStatement, { id })
 
@@ -79,3 +93,7 @@ export const advance = (id: JobId, now: number) => first(advanceStatement, { id,
 
 /** Gives a failed job one more attempt; `undefined` if it has not failed, or if another live job has its key. */
 export const onceMore = (id: JobId, now: number) => first(onceMoreStatement, { id, now })
+
+/** The ready rows of all other kinds, by kind. */
+export const unknownKinds = (kinds: ReadonlyArray<JobKind>) =>
+  all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })

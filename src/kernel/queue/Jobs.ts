@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { int, nullable, packedUuid, rows, text, uuid } from "../sql/Column.ts"
 import { all, first } from "../sql/Database.ts"
-import { distinct } from "../sql/Distinct.ts"
 import type { Fragments } from "../sql/Statement.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
@@ -57,15 +56,24 @@ const insertStatement = statement({
     deadline: nullable(int),
     now: int,
     share: text(),
-    origin: text()
+    origin: text(),
+    status: text<JobStatus>(),
+    attempts: int,
+    owner: nullable(text()),
+    until: nullable(int)
   },
   row: { id: job.id },
   sql: ({ dialect }) =>
     `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, deadline,
-       created_at, updated_at, share)
-     VALUES (:id, :kind, :dedupKey, :payload, 'ready', :runAt, 0, :maxAttempts, :deadline, :now, :now, :share)
+       created_at, updated_at, share, lease_owner, lease_until)
+     VALUES (:id, :kind, :dedupKey, :payload, :status, :runAt, :attempts, :maxAttempts, :deadline, :now, :now, :share,
+       :owner, :until)
      ON CONFLICT (kind, dedup_key) WHERE status IN ('ready', 'running') DO NOTHING
-     RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', :kind || ' ' || :origin)` : ""}`
+     RETURNING id${
+      dialect === "postgres"
+        ? `, CASE WHEN status = 'ready' THEN pg_notify('${wakeChannel}', :kind || ' ' || :origin) END`
+        : ""
+    }`
 })
 
 const live = { id: job.id, status: text<JobStatus>(), runAt: int, createdAt: int }
@@ -174,19 +182,6 @@ const rescheduleStatement = statement({
      WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
 })
 
-const unknownKindsStatement = statement({
-  name: "job_unknown_kinds",
-  params: { kinds: rows },
-  row: { kind: text(), job_id: job.id, count: int },
-  // Known kinds may have many rows, which are not visited: the distinct kinds are read one by one from the index.
-  sql: ({ at, each }) =>
-    `SELECT kind AS "kind", (SELECT j.id FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready' LIMIT 1) AS "job_id",
-       (SELECT count(*) FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') AS "count"
-      FROM ${distinct("jobs", "kind")}
-     WHERE kind NOT IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
-        AND EXISTS (SELECT 1 FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') ORDER BY kind`
-})
-
 const sweepStatement = statement({
   name: "job_sweep",
   params: { before: int, limit: int },
@@ -196,12 +191,25 @@ const sweepStatement = statement({
        WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit) RETURNING id`
 })
 
-/** Inserts a ready row. If kind and key have a live row already, inserts nothing and answers `undefined`. */
+const unclaimed = { status: "ready", attempts: 0, owner: undefined, until: undefined } as const
+
+/**
+ * Inserts a row: a ready one, or one that is claimed for its first attempt. If kind and key have a live row already,
+ * inserts nothing and answers `undefined`.
+ */
 export const insert = (
-  { share = "", ...row }:
-    & Omit<Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1], "share">
-    & { readonly share?: string | undefined }
-) => first(insertStatement, { ...row, share })
+  { claim, share = "", ...row }:
+    & Omit<
+      Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1],
+      "share" | keyof typeof unclaimed
+    >
+    & { readonly share?: string | undefined; readonly claim?: Omit<Claimant, "now"> | undefined }
+) =>
+  first(insertStatement, {
+    ...row,
+    share,
+    ...(claim === undefined ? unclaimed : { ...claim, status: "running", attempts: 1 })
+  })
 
 /** The live row of a kind and key. */
 export const findLive = (kind: JobKind, dedupKey: string) => first(liveStatement, { kind, dedupKey })
@@ -276,10 +284,6 @@ export const reschedule = (
     readonly now: number
   }
 ) => first(rescheduleStatement, { ...attempt, ...to })
-
-/** The ready rows of all other kinds, by kind. */
-export const unknownKinds = (kinds: ReadonlyArray<JobKind>) =>
-  all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })
 
 /** Deletes up to `limit` settled rows that were last changed before an epoch second. Answers how many. */
 export const sweep = (before: number, limit: number) =>

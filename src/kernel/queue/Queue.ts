@@ -4,12 +4,14 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { afterCommit, Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentSeconds } from "../Time.ts"
+import * as Births from "./Births.ts"
 import * as Ends from "./Ends.ts"
 import type { JobId } from "./Job.ts"
 import { JobId as makeJobId } from "./Job.ts"
 import type { JobKind, PayloadOf } from "./Job.ts"
 import { payloads } from "./Job.ts"
 import * as jobs from "./Jobs.ts"
+import { leaseSeconds } from "./Leases.ts"
 
 /** A job to enqueue: `runAt` (now by default) and `deadline` in epoch seconds. */
 export interface Enqueue<K extends JobKind> {
@@ -25,7 +27,10 @@ export interface Enqueue<K extends JobKind> {
 
 /** Durable work that follows an answer (docs/jobs.md). */
 export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
-  /** Writes the job in the caller's transaction, and wakes this process's runner after the commit. */
+  /**
+   * Writes the job in the caller's transaction. After the commit it begins, if this process's runner has a slot for it
+   * (`births`), or else the runner is woken.
+   */
   readonly enqueue: <K extends JobKind>(job: Enqueue<K>) => Effect.Effect<JobId, StorageFailed>
   /**
    * Marks jobs that this process enqueues: its runner is woken directly and ignores their notifications from the
@@ -38,6 +43,8 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
   readonly awakened: Effect.Effect<void>
   /** The ends of jobs that this process hears of. */
   readonly ends: Ends.Ends
+  /** Where the runner of this process says that jobs may begin at the commit that enqueues them. */
+  readonly births: Pick<Births.Births, "offer">
 }>() {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
   static readonly layer = (options: {
@@ -51,33 +58,38 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
         const origin = yield* entropy.uuid
         const signals = yield* Mailbox.sliding<void>(1)
         const wake = Effect.asVoid(signals.offer(undefined))
+        const births = Births.make()
         const enqueue: Queue["Type"]["enqueue"] = Effect.fnUntraced(function*(job: Enqueue<JobKind>): Effect.fn.Return<
           JobId,
           StorageFailed,
           Database
         > {
           const now = yield* currentSeconds
-          const inserted = yield* jobs.insert({
+          const { dedupKey, kind, share = "" } = job
+          const birth = job.runAt === undefined ? yield* births.take(kind, share) : undefined
+          const row = {
             id: makeJobId(yield* entropy.uuid),
-            kind: job.kind,
-            dedupKey: job.dedupKey,
-            payload: codecs[job.kind].encode(job.payload),
-            runAt: job.runAt ?? now,
+            kind,
+            dedupKey,
+            payload: codecs[kind].encode(job.payload),
             maxAttempts: options.maxAttempts(),
             deadline: job.deadline,
-            now,
-            share: job.share,
-            origin
-          })
-          if (inserted !== undefined) {
-            yield* afterCommit(Effect.zipRight(wake, emit("job_enqueued", { kind: job.kind, job_id: inserted.id })))
-            return inserted.id
+            share
           }
+          const claim = birth && { owner: birth.owner, until: now + leaseSeconds }
+          if ((yield* jobs.insert({ ...row, runAt: job.runAt ?? now, now, origin, claim })) !== undefined) {
+            yield* afterCommit(Effect.zipRight(
+              emit("job_enqueued", { kind, job_id: row.id }),
+              birth === undefined ? wake : birth.begin({ ...row, attempts: 1, createdAt: now, spentSeconds: 0 })
+            ))
+            return row.id
+          }
+          if (birth !== undefined) yield* birth.giveBack
           const live = yield* jobs.join(job.kind, job.dedupKey)
           // The live row settled between the two statements, so a new row can be inserted.
           return live === undefined ? yield* enqueue(job) : live.id
         }, Effect.provideService(Database, database))
-        return Queue.of({ origin, enqueue, wake, awakened: signals.take, ends: Ends.make() })
+        return Queue.of({ origin, enqueue, wake, awakened: signals.take, ends: Ends.make(), births })
       })
     )
 }

@@ -6,6 +6,7 @@ import { Database } from "../sql/Database.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
+import * as Births from "./Births.ts"
 import { subjectText } from "./Ends.ts"
 import type { Failure } from "./Failure.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
@@ -16,8 +17,8 @@ import * as jobs from "./Jobs.ts"
 import * as jobTimes from "./JobTimes.ts"
 import type { Holding } from "./Leases.ts"
 import * as Leases from "./Leases.ts"
+import * as Others from "./Others.ts"
 import { Queue } from "./Queue.ts"
-import { untilBack } from "./Retries.ts"
 import type { Ending } from "./Settlement.ts"
 import * as Settlement from "./Settlement.ts"
 import * as Slots from "./Slots.ts"
@@ -40,7 +41,6 @@ export interface RunnerOptions extends Tuning {
 
 const drainMillis = 5000
 const giveUpMillis = 5000
-const mergeMillis = 20
 const overdueCheckMillis = 100
 
 interface Attempt extends Holding {
@@ -63,6 +63,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     const { owner } = given
     let [options, handlers]: [Tuning, typeof known] = [given, known]
     const queue = yield* Queue
+    const database = yield* Database
     const attempts = yield* FiberSet.make<void>()
     const fork = yield* FiberSet.runtime(attempts)<R | Database>()
     const forkTimer = yield* FiberSet.makeRuntime<never>()
@@ -74,6 +75,8 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     let tendedAt = Number.NEGATIVE_INFINITY
     const leases = Leases.make({ owner, isGone: given.isGone ?? (() => false), holdings: running })
     const step = yield* Times.makeStep
+    const release = (slot: Pick<Job, "kind" | "share">) =>
+      Effect.suspend(() => slots.release(slot) ? queue.wake : Effect.void)
     const settlement = Settlement.make({
       owner,
       backoff: () => options,
@@ -153,7 +156,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         )
       },
       Effect.catchAll(() => Effect.void), // already logged; when the lease ends, the row is ready again
-      (self, job) => Effect.ensuring(self, Effect.suspend(() => slots.release(job) ? queue.wake : Effect.void))
+      (self, job) => Effect.ensuring(self, release(job))
     )
 
     const attempt = (job: Job, heldAt: number) =>
@@ -208,45 +211,13 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         return attempt.interrupt
       }, { discard: true })
 
-    let [mergedWake, isTold] = [false, false]
-    const heard = (payload: string) => {
-      const [kind, origin] = payload.split(" ")
-      if (mergedWake || origin === queue.origin || !handlers.some((one) => one.kind === kind)) return
-      mergedWake = true
-      forkTimer(Effect.zipRight(
-        Effect.delay(
-          Effect.sync(() => {
-            mergedWake = false
-            isTold = true
-          }),
-          mergeMillis
-        ),
-        queue.wake
-      ))
-    }
+    const others = Others.make({
+      isKnown: (kind) => handlers.some((one) => one.kind === kind),
+      after: (millis, effect) => void forkTimer(Effect.delay(effect, millis))
+    }, queue)
 
     return {
-      /**
-       * Wakes the runner for work that other processes enqueue, if the database sends notifications. Without them, the
-       * poll finds such work.
-       */
-      hearOthers: Effect.map(Database, ({ describe, listen }) => {
-        if (listen === undefined) return Effect.never
-        let isLost = false
-        // Notifications may have been lost meanwhile, so the runner looks for work.
-        const listening = Effect.suspend(() => {
-          if (!isLost) return Effect.void
-          isLost = false
-          return Effect.zipRight(emit("db_listen_restored", {}), queue.wake)
-        })
-        const lost = (error: Parameters<typeof describe>[0]) =>
-          Effect.suspend(() => {
-            if (isLost) return Effect.void
-            isLost = true
-            return emit("db_listen_lost", { error: describe(error).detail })
-          })
-        return Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), untilBack)
-      }),
+      hearOthers: others.hear,
       /**
        * Enqueues every periodic row that is not live, due at once, except those of `but`. Rows that depend on the
        * configuration are made due.
@@ -266,13 +237,24 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         handlers = next
       },
       tendMillis,
+      /** For jobs that are enqueued here: they begin at the commit, if their turn has come. */
+      births: Births.offerOf({
+        owner,
+        reserve: (kind, share) =>
+          handlers.some((one) => one.kind === kind) && slots.reserve(options.max_concurrent, kind, share),
+        release,
+        isDraining: () => draining,
+        // Not at once: whoever enqueued answers first.
+        begin: (job, heldAt) => Effect.sync(() => void fork(attempt(job, heldAt), { immediate: false })),
+        handBack: (job, spentAt) => settlement.handBack(job, { spentAt, ending: undefined }),
+        database
+      }),
       /** Renews leases, takes rows back from dead owners and corrects wrong future times; once a second at most. */
       tend: Effect.ignore(tend),
       /** Starts the due jobs. After a database error, the next pass tries again. */
       pass: Effect.suspend(() => {
         // The clock of the process that enqueued the job may be ahead.
-        const first = isTold ? Effect.zipRight(tend, correctTimes) : tend
-        isTold = false
+        const first = others.haveTold() ? Effect.zipRight(tend, correctTimes) : tend
         return Effect.zipRight(Effect.ignore(first), Effect.ignore(claim))
       }),
       /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */

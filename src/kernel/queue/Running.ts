@@ -7,7 +7,7 @@ import { emit } from "../telemetry/EventLog.ts"
 import type { Failure } from "./Failure.ts"
 import type { AnyHandler } from "./Handler.ts"
 import { kindsOf, roundsOf } from "./Handler.ts"
-import * as jobs from "./Jobs.ts"
+import * as jobRecords from "./JobRecords.ts"
 import { Queue } from "./Queue.ts"
 import { untilBack } from "./Retries.ts"
 import type { RunnerOptions, Tuning } from "./Runner.ts"
@@ -44,7 +44,7 @@ export const start = <R, F extends Failure>(
     yield* emit("job_runner_started", { owner })
     // Unknown kinds are left for a worker that knows them: an older or a newer version may run beside this one
     // (docs/decisions/compatibility.md, "Neighbours").
-    for (const unknown of yield* jobs.unknownKinds(kindsOf(handlers))) {
+    for (const unknown of yield* jobRecords.unknownKinds(kindsOf(handlers))) {
       yield* emit("job_kind_unknown", unknown)
     }
     let known = handlers
@@ -74,6 +74,10 @@ export const start = <R, F extends Failure>(
       runner.awake.repeat(runner.interruptOverdue),
       Effect.forever(makeUp)
     ], Effect.forkScoped)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => queue.births.offer(runner.births)),
+      () => Effect.sync(() => queue.births.offer(undefined))
+    )
     return {
       retune: Effect.fnUntraced(function*(tuning, next) {
         runner.retune(tuning, next)

@@ -126,6 +126,7 @@ export const make = (options: {
     return yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
   })
 
+  /** At shutdown. */
   const handBack = (job: Job, ran: Ran) =>
     Effect.flatMap(uncount(job, ran), (settled) => settled ? options.onHandedBack : Effect.void)
 
@@ -188,5 +189,5 @@ export const make = (options: {
     )
   }
 
-  return { exited, giveUp, uncount }
+  return { exited, giveUp, handBack, uncount }
 }

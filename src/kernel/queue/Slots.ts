@@ -92,6 +92,8 @@ export const choose = (
 /** The slots of one runner. Every kind has its own (`roomOf`), so that no kind waits for another. */
 export const make = () => {
   const held = new Map<JobKind, Held>()
+  /** Whether rows may be waiting that nobody has counted: before the first look, and while one is under way. */
+  let isLooking = true
   const heldOf = (kind: JobKind): Held => {
     const known = held.get(kind) ?? new Held()
     held.set(kind, known)
@@ -169,17 +171,34 @@ export const make = () => {
     ): Effect.Effect<ReadonlyArray<Job>, StorageFailed, Database> =>
       Effect.suspend(() => {
         const all: Array<Job> = []
+        isLooking = true
         return Effect.zipRight(
           oldest(all, most, kinds, source),
           Effect.forEach(kinds, (kind) => fairly(all, most, kind, now, source), { discard: true })
         ).pipe(
-          Effect.as(all),
+          Effect.map(() => {
+            isLooking = false
+            return all
+          }),
           // Rows that were claimed before the error have to be run.
           Effect.catchAll((error) => all.length === 0 ? Effect.fail(error) : Effect.succeed(all))
         )
       }),
+    /**
+     * Takes a slot for a row that is about to be written, if the slots of its kind are given in order of arrival and no
+     * row is known to wait for one. A look counts on the slots that it finds free, so none is taken meanwhile.
+     */
+    reserve: (most: number, kind: JobKind, share: string): boolean => {
+      const room = roomOf(kind, most)
+      if (room === undefined || isLooking) return false
+      const has = heldOf(kind)
+      has.isCrowded ||= has.count >= room.firstCome
+      if (has.isCrowded) return false
+      has.add(share, 1)
+      return true
+    },
     /** Gives a slot back. Answers whether a row may be waiting for it. */
-    release: ({ kind, share }: Job): boolean => {
+    release: ({ kind, share }: Pick<Job, "kind" | "share">): boolean => {
       const has = heldOf(kind)
       has.add(share, -1)
       return has.isCrowded

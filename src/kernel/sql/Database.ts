@@ -22,11 +22,14 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   }
 }
 
-/** Effects to run after a transaction has committed, and effects to run after it has ended either way. */
+/** Effects to run after a commit, after an end either way, and when a run of the body has come to nothing. */
 interface Plans {
   readonly committed: Array<Effect.Effect<void>>
   readonly ended: Array<Effect.Effect<void>>
+  readonly undone: Array<Effect.Effect<void>>
 }
+
+const noPlans = (): Plans => ({ committed: [], ended: [], undone: [] })
 
 /** The rows of a statement, or why there are none. */
 export type Rows = Exit.Exit<ReadonlyArray<unknown>, SqlError>
@@ -240,18 +243,23 @@ const attempt = <A, E, R>(
     body: (connection: Executor) => Effect.Effect<Exit.Exit<A, E>, never, R>
   ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
 ): Effect.Effect<A, E | StorageFailed, R> => {
-  let plans: Plans = { committed: [], ended: [] }
+  let plans = noPlans()
   return Effect.matchEffect(
     within((connection) => {
-      plans = { committed: [], ended: [] } // a body that runs again makes new plans
-      return Effect.exit(Effect.provideService(body, Transaction, { connection, ...plans }))
+      const { undone } = plans
+      plans = noPlans() // a body that runs again makes new plans
+      const run = Effect.exit(Effect.provideService(body, Transaction, { connection, ...plans }))
+      return undone.length === 0 ? run : Effect.zipRight(Effect.all(undone, { discard: true }), run)
     }),
     {
       onFailure: (error) =>
-        Effect.zipRight(Effect.all(plans.ended, { discard: true }), failed(driver, "transaction")(error)),
+        Effect.zipRight(
+          Effect.all(plans.ended.concat(plans.undone), { discard: true }),
+          failed(driver, "transaction")(error)
+        ),
       // The connection has been returned by now, so that these effects can use it.
       onSuccess: (exit): Effect.Effect<A, E> => {
-        const due = Exit.isSuccess(exit) ? plans.ended.concat(plans.committed) : plans.ended
+        const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
         return due.length === 0 ? exit : Effect.zipRight(Effect.all(due, { discard: true }), exit)
       }
     }
@@ -262,7 +270,7 @@ const attempt = <A, E, R>(
 export const rollback = (connection: Connection): Effect.Effect<void> =>
   Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
-const later = (plan: keyof Plans) => (effect: Effect.Effect<void>): Effect.Effect<void> =>
+const later = (plan: "committed" | "ended") => (effect: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
     const transaction: Transaction["Type"] | undefined = fiber.currentContext.unsafeMap.get(Transaction.key)
     if (transaction === undefined) return effect
@@ -278,3 +286,14 @@ export const afterCommit = later("committed")
  * failures in a body. A body may run more than once; the effects of its last run count.
  */
 export const afterTransaction = later("ended")
+
+/**
+ * Runs `effect` when this run of the open transaction's body has come to nothing: after a rollback, and before the body
+ * runs once more. It gives back what was taken in the process. Answers `false` if there is no open transaction.
+ */
+export const ifUndone = (effect: Effect.Effect<void>): Effect.Effect<boolean> =>
+  Effect.withFiberRuntime((fiber) => {
+    const transaction: Transaction["Type"] | undefined = fiber.currentContext.unsafeMap.get(Transaction.key)
+    transaction?.undone.push(effect)
+    return Effect.succeed(transaction !== undefined)
+  })

@@ -1,0 +1,82 @@
+import { Effect } from "effect"
+import type { StorageFailed } from "../sql/Database.ts"
+import { Database, ifUndone } from "../sql/Database.ts"
+import type { Job, JobKind } from "./Job.ts"
+import * as Leases from "./Leases.ts"
+
+/** A slot that is kept for a job whose row is about to be written, claimed (docs/decisions/wake-up.md, "Born running"). */
+export interface Birth {
+  /** Who claims the row. */
+  readonly owner: string
+  /** Begins the job's attempt. To be called after the commit. */
+  readonly begin: (job: Job) => Effect.Effect<void>
+  /** Gives the slot back, once. Without effect after `begin`. */
+  readonly giveBack: Effect.Effect<void>
+}
+
+/** Takes a slot for a job; `undefined` if it has to wait for its turn. */
+export type Offer = (kind: JobKind, share: string) => Birth | undefined
+
+/** What the runner of a process, if there is one, offers to those who enqueue. */
+export interface Births {
+  /** The runner's offer from now on. */
+  readonly offer: (offer: Offer | undefined) => void
+  /**
+   * A slot for a job that the open transaction enqueues. It is given back when that transaction is undone, and before
+   * its body runs once more. `undefined` outside of a transaction.
+   */
+  readonly take: (kind: JobKind, share: string) => Effect.Effect<Birth | undefined>
+}
+
+/** Without an offer at first. */
+export const make = (): Births => {
+  let offered: Offer | undefined
+  return {
+    offer: (offer) => void (offered = offer),
+    take: (kind, share) =>
+      Effect.suspend(() => {
+        const birth = offered?.(kind, share)
+        if (birth === undefined) return Effect.succeed(undefined)
+        return Effect.flatMap(
+          ifUndone(birth.giveBack),
+          (isPlanned) => isPlanned ? Effect.succeed(birth) : Effect.as(birth.giveBack, undefined)
+        )
+      })
+  }
+}
+
+/** The offer of a runner. */
+export const offerOf = (runner: {
+  readonly owner: string
+  /** Takes a slot. */
+  readonly reserve: (kind: JobKind, share: string) => boolean
+  readonly release: (slot: Pick<Job, "kind" | "share">) => Effect.Effect<void>
+  readonly isDraining: () => boolean
+  /** Begins an attempt, which gives the slot back at its end. */
+  readonly begin: (job: Job, heldAt: number) => Effect.Effect<void>
+  /** Makes the row ready again. */
+  readonly handBack: (job: Job, spentAt: number) => Effect.Effect<unknown, StorageFailed, Database>
+  readonly database: Database["Type"]
+}): Offer =>
+(kind, share) => {
+  if (runner.isDraining() || !runner.reserve(kind, share)) return undefined
+  const handBack = (job: Job, life: number) =>
+    Effect.provideService(runner.handBack(job, life), Database, runner.database)
+  let isKept = true
+  const giveBack = Effect.suspend(() => {
+    if (!isKept) return Effect.void
+    isKept = false
+    return runner.release({ kind, share })
+  })
+  return {
+    owner: runner.owner,
+    begin: (job) =>
+      Effect.flatMap(Leases.lifeMillis, (life) => {
+        // Otherwise the row would wait for another process to miss this one.
+        if (runner.isDraining()) return Effect.zipRight(Effect.ignore(handBack(job, life)), giveBack)
+        isKept = false
+        return runner.begin(job, life)
+      }),
+    giveBack
+  }
+}
