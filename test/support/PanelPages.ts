@@ -143,7 +143,7 @@ export const rows: ReadonlyArray<Row> = [
   }),
   page("/ui/nonces", "Each can be used for"),
   page("/ui/audit", "certificate issue failed", "operator created"),
-  page("/ui/audit", "certificate issue failed", "No row matches.", {
+  page("/ui/audit", "certificate issued", "No row matches.", {
     what: "page 2",
     at: "/ui/audit?page=2&profile=corp"
   }),
