@@ -246,6 +246,7 @@ describe.each(databases)("every plan on $name", (backend) => {
           ["account_live_certificates", /./, "orders_account_live"],
           ["audit_of_request", /./, "audit_log_request_id"],
           ["job_page", / WHERE j\.dedup_key IN /, "jobs_dedup_key"],
+          ["job_page", / WHERE 1 = 1 /, backend.dialect === "postgres" ? "jobs_pkey" : "sqlite_autoindex_jobs_1"],
           ["job_count", / WHERE j\.dedup_key IN /, "jobs_dedup_key"]
         ] as const
       ) {

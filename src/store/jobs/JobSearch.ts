@@ -5,6 +5,7 @@ import { record } from "../../kernel/queue/JobRecords.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
+import { keptTotal } from "../../kernel/sql/Kept.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
 /* Searches of the queue for operators. */
@@ -35,6 +36,10 @@ const filterNames = ["kind", "status", "orderId"] as const
 const whereOf = (used: ReadonlyArray<keyof JobFilters>, idText: (column: string) => string): string =>
   used.map((name) => wheres(idText)[name]).join(" AND ") || "1 = 1"
 
+/** No index has the time. An id begins with it, so all jobs are read by their key instead of being sorted for each page. */
+const newestFirst = (used: ReadonlyArray<keyof JobFilters>): string =>
+  used.length === 0 ? "j.id DESC" : "j.created_at DESC, j.id DESC"
+
 const pageStatement = perFilters(filterNames, (used) =>
   statement({
     name: "job_page",
@@ -42,7 +47,7 @@ const pageStatement = perFilters(filterNames, (used) =>
     row: record,
     sql: ({ idText }) =>
       `SELECT ${select(record, "j")} FROM jobs j WHERE ${whereOf(used, idText)}
-       ORDER BY j.created_at DESC, j.id DESC LIMIT :limit OFFSET :offset`
+       ORDER BY ${newestFirst(used)} LIMIT :limit OFFSET :offset`
   }))
 
 const countStatement = perFilters(filterNames, (used) =>
@@ -60,6 +65,10 @@ const valuesOf = ({ kind = "", orderId = nobody, status = "ready" }: JobFilters)
 export const search = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
   all(pageStatement(filters), { ...valuesOf(filters), ...page })
 
-/** How many jobs match. */
+/** How many jobs match, now or a short time ago ({@link keptTotal}). */
 export const countMatches = (filters: JobFilters) =>
-  Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
+  keptTotal(
+    "job_count",
+    filters,
+    Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
+  )
