@@ -4,6 +4,12 @@ import { importSpki } from "../../pki/jose/Jwk.ts"
 
 const capacity = 10_000
 
+/** Octets read from a request lie in a block of Node.js's pool; whoever keeps them for long would keep the whole block. */
+const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
+  ...key,
+  spki: Buffer.from(Uint8Array.from(key.spki).buffer)
+})
+
 /**
  * A cache of imported account keys. Beyond 10 000 it drops the least recently used one. Importing a key costs twice as much
  * as verifying with it (docs/decisions/x509.md). A key never changes, so no entry can be stale.
@@ -31,9 +37,9 @@ export class AccountKeys extends Context.Tag("acme/services/keys/AccountKeys")<A
       get: (spki) =>
         Effect.sync(() => {
           const name = nameOf(spki)
-          return put(name, kept.get(name) ?? importSpki(spki))
+          return put(name, kept.get(name) ?? withOctetsOfItsOwn(importSpki(spki)))
         }),
-      keep: (key) => Effect.sync(() => void put(nameOf(key.spki), key))
+      keep: (key) => Effect.sync(() => void put(nameOf(key.spki), withOctetsOfItsOwn(key)))
     }
   })
 }
