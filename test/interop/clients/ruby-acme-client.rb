@@ -5,9 +5,19 @@ require "fileutils"
 
 home, directory, roots, step, *words = ARGV
 
+# One key in 128 has a coordinate that begins with a zero octet. This version of acme-client leaves that octet out of its JWK
+# and of its thumbprint, and the service refuses such a key (RFC 7518 section 6.2.1.2): the next one is good.
+def account_key
+  loop do
+    key = OpenSSL::PKey::EC.generate("prime256v1")
+    point = key.public_key.to_bn.to_s(2)
+    return key unless point[1] == "\0" || point[33] == "\0"
+  end
+end
+
 key_file = File.join(home, "account.pem")
 is_new = !File.exist?(key_file)
-File.write(key_file, OpenSSL::PKey::EC.generate("prime256v1").to_pem) if is_new
+File.write(key_file, account_key.to_pem) if is_new
 
 client = Acme::Client.new(
   private_key: OpenSSL::PKey.read(File.read(key_file)),
@@ -59,7 +69,7 @@ when "revoke"
   certificate = OpenSSL::X509::Certificate.new(File.read(File.join(home, "#{words[0]}.pem")))
   client.revoke(certificate: certificate, reason: 4)
 when "rollover"
-  key = OpenSSL::PKey::EC.generate("prime256v1")
+  key = account_key
   client.account_key_change(new_private_key: key)
   File.write(key_file, key.to_pem)
 when "deactivate"
