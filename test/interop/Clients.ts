@@ -4,6 +4,7 @@ import { apache } from "./clients/Apache.ts"
 import { caddy } from "./clients/Caddy.ts"
 import { certbot, certbot1 } from "./clients/Certbot.ts"
 import { dehydrated } from "./clients/Dehydrated.ts"
+import { autocert, certmagic } from "./clients/Go.ts"
 import { lego } from "./clients/Lego.ts"
 import { pythonAcme } from "./clients/PythonAcme.ts"
 import { rubyAcmeClient } from "./clients/RubyAcmeClient.ts"
@@ -15,6 +16,8 @@ export const clients: ReadonlyArray<Client> = [
   certbot,
   certbot1,
   apache,
+  certmagic,
+  autocert,
   rubyAcmeClient,
   lego,
   uacme,

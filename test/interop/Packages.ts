@@ -6,6 +6,7 @@ const packages: Readonly<Record<string, string>> = {
   a2enmod: "apache2",
   apache2: "apache2-bin",
   certutil: "libnss3-tools",
+  go: "golang-go",
   ip: "iproute2",
   keytool: "default-jre-headless",
   kubectl: "kubernetes-client",
@@ -22,8 +23,13 @@ const packages: Readonly<Record<string, string>> = {
 /** Debian's Python, whatever else is called python3 here. */
 const importing = (module: string) => ["/usr/bin/python3", "-c", `import ${module}`] as const
 
+/** Where Debian puts the sources of Go's libraries. */
+const sourceOf = (library: string) => ["test", "-d", `/usr/share/gocode/src/${library}`] as const
+
 /** How it is found out whether a library is there, which is no program. */
 const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
+  "golang-github-caddyserver-certmagic-dev": sourceOf("github.com/caddyserver/certmagic"),
+  "golang-golang-x-crypto-dev": sourceOf("golang.org/x/crypto/acme/autocert"),
   "python3-acme": importing("acme"),
   "python3-certbot-dns-rfc2136": importing("certbot_dns_rfc2136"),
   "python3-certbot-nginx": importing("certbot_nginx"),

@@ -6,6 +6,7 @@ import { apache } from "../clients/Apache.ts"
 import { caddy } from "../clients/Caddy.ts"
 import { certbot, certbot1 } from "../clients/Certbot.ts"
 import { dehydrated } from "../clients/Dehydrated.ts"
+import { autocert, certmagic } from "../clients/Go.ts"
 import { lego } from "../clients/Lego.ts"
 import { pythonAcme } from "../clients/PythonAcme.ts"
 import { rubyAcmeClient } from "../clients/RubyAcmeClient.ts"
@@ -153,6 +154,22 @@ export const rows: ReadonlyArray<Row> = [
     set: "`directory`, `external_account_binding`"
   },
   {
+    name: "Go: autocert",
+    tried: { package: "golang-golang-x-crypto-dev", version: "0.4.0", client: autocert },
+    eab: yes,
+    dns01: no,
+    ari: no,
+    set: "`Client.DirectoryURL`, `ExternalAccountBinding`"
+  },
+  {
+    name: "Go: certmagic",
+    tried: { package: "golang-github-caddyserver-certmagic-dev", version: "0.17.2", client: certmagic },
+    eab: yes,
+    dns01: "with a module",
+    ari: "in newer versions",
+    set: "`CA`, `ExternalAccount`; `TrustedRoots`"
+  },
+  {
     name: "acme.sh",
     eab: yes,
     dns01: yes,
@@ -209,13 +226,5 @@ export const rows: ReadonlyArray<Row> = [
     ari: unknown,
     set: "`Set-PAServer`, `-ExtAcctKID`, `-ExtAcctHMACKey`; the machine's store"
   },
-  { name: "Java: acme4j", eab: yes, dns01: yes, ari: unknown, set: "`Session`, `withKeyIdentifier`; `cacerts`" },
-  { name: "Go: autocert", eab: yes, dns01: no, ari: no, set: "`Client.DirectoryURL`, `ExternalAccountBinding`" },
-  {
-    name: "Go: certmagic",
-    eab: yes,
-    dns01: "with a module",
-    ari: "in newer versions",
-    set: "`CA`, `ExternalAccount`; `TrustedRoots`"
-  }
+  { name: "Java: acme4j", eab: yes, dns01: yes, ari: unknown, set: "`Session`, `withKeyIdentifier`; `cacerts`" }
 ]
