@@ -19,6 +19,7 @@ import { gzipSync } from "node:zlib"
 import { copyrightOf } from "./Copyright.ts"
 import { manPage } from "./ManPage.ts"
 import { copyModules, repository, run, runtimeOf, runtimePackages } from "./Modules.ts"
+import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
  * `npm run deb`: Debian packages of what `npm run build` has made, `build/acme-svc_<version>_<arch>.deb`, with the runtime
@@ -135,6 +136,7 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
   }
   // The launcher names the runtime, and there may be no other for a first line to find.
   put("usr/lib/acme-svc/dist/main.js", text("dist/main.js").replace(/^#!.*\n/, ""))
+  put("usr/lib/acme-svc/dist/sbom.cdx.json", withRuntime(text("dist/sbom.cdx.json"), runtimeComponent(cpu), []))
   copyModules(lib, `linux-${cpu}`)
   const runtime = runtimeOf(cpu, temporary)
   run(strip, ["--strip-unneeded", "-o", join(lib, "node"), join(runtime, "bin/node")])

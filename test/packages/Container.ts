@@ -19,6 +19,7 @@ import type { ImageConfig } from "./Image.ts"
 import { buildImage, imageCommands, inspectImage, makeBase, openStore, unpackImage } from "./Image.ts"
 import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
+import { listsLibraries, listsRuntime, readBom } from "./Sbom.ts"
 
 /*
  * The image: built, looked over, and run the way docs/container.md says. No registry is asked. A kernel without the
@@ -105,14 +106,28 @@ const looksRight = (config: ImageConfig, version: string): void => {
 }
 
 /** What an image may hold beside the service itself. */
-const belongs =
-  /^(?:etc\/(?:group|passwd|nsswitch\.conf)|usr\/local\/bin\/(?:node|acme-svc)|(?:usr\/)?lib(?:64)?\/.*\.so\.\d+)$/
+const belongs = new RegExp(
+  `^(?:${
+    [
+      "etc/(?:group|passwd|nsswitch\\.conf|os-release)",
+      "usr/local/bin/(?:node|acme-svc)",
+      "(?:usr/)?lib(?:64)?/.*\\.so\\.\\d+",
+      "var/lib/dpkg/status\\.d/lib[^/]+",
+      "usr/share/doc/lib[^/]+/copyright",
+      "usr/local/share/doc/node/LICENSE"
+    ].join("|")
+  })$`
+)
 
-const holdsNothingElse = (root: string): void => {
-  const service = "opt/acme-svc/"
-  const files = readdirSync(root, { recursive: true, withFileTypes: true })
+const service = "opt/acme-svc/"
+
+const filesOf = (root: string): ReadonlyArray<string> =>
+  readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())
     .map(({ name, parentPath }) => relative(root, join(parentPath, name)))
+
+const holdsNothingElse = (root: string): void => {
+  const files = filesOf(root)
   const strange = files.filter((file) => !file.startsWith(service) && !belongs.test(file))
   check(strange.length === 0, `the image holds ${strange.join(", ")}`)
   const libraries = files.filter((file) => file.includes(".so."))
@@ -122,6 +137,13 @@ const holdsNothingElse = (root: string): void => {
   const above = files.filter((file) => file.startsWith(service)).map((file) => file.slice(service.length).split("/")[0])
   const parts = [...new Set(above)].sort().join(" ")
   check(!/\b(?:src|test|tsconfig\.json|\.npmrc)\b/.test(parts), `the service's folder holds ${parts}`)
+}
+
+/** Its list has all that can be run: the service's own packages, the runtime, and each library. */
+const listsEverything = async (root: string): Promise<void> => {
+  const bom = await readBom(join(root, service, "dist/sbom.cdx.json"))
+  listsRuntime(bom, process.arch)
+  listsLibraries(bom, root, filesOf(root).filter((file) => file.includes(".so.")))
 }
 
 const leavesNoTrace = async (root: string, recorded: string, secret: string): Promise<void> => {
@@ -199,6 +221,7 @@ const play = async (site: Site): Promise<void> => {
   const [size = ""] = (await runCommand("du", ["--summarize", "--block-size=1M", root])).split("\t")
   say(`container image: ${size} MiB`)
   await step("holds the service, its runtime and its libraries", async () => holdsNothingElse(root))
+  await step("lists its runtime and its libraries", () => listsEverything(root))
   await step("tells nothing of the registry", () => leavesNoTrace(root, text, secret))
   const container = containerOf(root, config, directory)
   await step("runs as nobody on a read-only root", () => isConfined(container))

@@ -9,6 +9,7 @@ import { debianLines } from "./Lines.ts"
 import type { Machine } from "./Machine.ts"
 import { bootMachine } from "./Machine.ts"
 import { mebibytes } from "./Measure.ts"
+import { listsRuntime, readBom } from "./Sbom.ts"
 
 /*
  * The Debian package: made, judged by lintian, and installed, upgraded, removed and purged in a bare Debian that systemd has
@@ -53,6 +54,7 @@ const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
     const { commit, folder, lacks } = await buildEarlier()
     for (const part of ["packaging", "deploy"]) cpSync(join(repository, part), join(folder, part), { recursive: true })
     appendFileSync(join(folder, "dist/LICENSES"), "")
+    copyFileSync(join(repository, "dist/sbom.cdx.json"), join(folder, "dist/sbom.cdx.json"))
     say(`deb: upgraded from ${commit.slice(0, 7)}, which lacks ${lacks.join(" and ")}`)
     return await build(out, { ...made, of: folder })
   } catch (error) {
@@ -135,6 +137,7 @@ const play = async (site: Site): Promise<void> => {
     const prebuilds = join(lib, "node_modules/better-sqlite3/prebuilds")
     const binaries = [join(lib, "node"), ...readdirSync(prebuilds).map((name) => join(prebuilds, name))]
     check(binaries.length === 2, binaries.join(" "))
+    listsRuntime(await readBom(join(lib, "dist/sbom.cdx.json")), foreign === "arm64" ? "arm64" : "x64")
     for (const binary of binaries) check(elfMachineOf(binary) === machines[foreign], `${binary} is for another machine`)
     rmSync(at("unpacked"), { recursive: true })
     rmSync(file)

@@ -54,16 +54,13 @@ const baseName = (): string => {
   return name
 }
 
-/** What of Debian the builder uses: a shell and its tools, and the libraries of the runtime. */
-const ofDebian = ["bash", "coreutils", "dash", "findutils", "libc-bin", "libc6", "libstdc++6", "sed"]
-
 /** Makes the image that is built on, under its own name: Debian with Node.js and npm where the published one has them. */
 export const makeBase = async ({ buildah }: Store, directory: string): Promise<void> => {
   const name = baseName()
   const [, suite] = /:\d+-(\w+)-slim$/.exec(name) ?? []
   if (suite === undefined) throw new Error(`${name} does not tell its Debian`)
   const [archive, root] = [join(directory, "debian.tar"), join(directory, "base")]
-  await runCommand("mmdebstrap", ["--variant=extract", `--include=${ofDebian.join(",")}`, suite, archive])
+  await runCommand("mmdebstrap", ["--quiet", "--variant=essential", "--include=libstdc++6", suite, archive])
   const local = join(root, "usr/local")
   mkdirSync(join(local, "bin"), { recursive: true })
   await runCommand("tar", ["--extract", `--file=${archive}`, `--directory=${root}`])

@@ -9,22 +9,81 @@ import { check } from "./Installation.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
-interface Bom {
-  readonly components: ReadonlyArray<{
-    readonly name: string
-    readonly group?: string
-    readonly version: string
-    readonly purl: string
-    readonly licenses: ReadonlyArray<object>
-    readonly properties: ReadonlyArray<{ readonly name: string; readonly value: string }>
-  }>
+/** Something that is shipped. */
+export interface Component {
+  readonly name: string
+  readonly group?: string
+  readonly version: string
+  readonly "bom-ref": string
+  readonly purl: string
+  readonly licenses: ReadonlyArray<object>
+  readonly hashes?: ReadonlyArray<{ readonly alg: string; readonly content: string }>
+  readonly properties: ReadonlyArray<{ readonly name: string; readonly value: string }>
 }
 
-const namesOf = ({ components }: Bom, way: string): ReadonlyArray<string> =>
-  components.filter(({ properties }) =>
-    properties.some(({ name, value }) => name === "acme-svc:shipped" && value === way)
+/** The list of what is shipped. */
+export interface Bom {
+  readonly metadata: { readonly component: { readonly "bom-ref": string } }
+  readonly components: ReadonlyArray<Component>
+  readonly dependencies: ReadonlyArray<{ readonly ref: string; readonly dependsOn?: ReadonlyArray<string> }>
+}
+
+/** Reads a list that fits the schema, has a licence for each, and hangs together from the service on. */
+export const readBom = async (file: string): Promise<Bom> => {
+  const text = readFileSync(file, "utf8")
+  const faults = await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text)
+  check(faults === null, JSON.stringify(faults))
+  const bom: Bom = JSON.parse(text)
+  check(bom.components.every(({ licenses, purl }) => licenses.length > 0 && purl !== ""), "a licence is missing")
+  const reached = new Set([bom.metadata.component["bom-ref"]])
+  const further = new Map(bom.dependencies.map(({ dependsOn = [], ref }) => [ref, dependsOn]))
+  for (const ref of reached) {
+    for (const next of further.get(ref) ?? []) reached.add(next)
+  }
+  const alone = bom.components.map((component) => component["bom-ref"]).filter((ref) => !reached.has(ref))
+  check(alone.length === 0, `nothing depends on ${alone.join(", ")}`)
+  return bom
+}
+
+const propertiesOf = ({ properties }: Component, wanted: string): ReadonlyArray<string> =>
+  properties.flatMap(({ name, value }) => name === wanted ? value : [])
+
+const shippedBy = ({ components }: Bom, way: string): ReadonlyArray<Component> =>
+  components.filter((component) => propertiesOf(component, "acme-svc:shipped").includes(way))
+
+const namesOf = (bom: Bom, way: string): ReadonlyArray<string> =>
+  shippedBy(bom, way).map(({ group, name, version }) => `${group === undefined ? "" : `${group}/`}${name} ${version}`)
+
+/** Holds a list to the runtime that is shipped, which is that of the lock file, for an architecture as npm calls it. */
+export const listsRuntime = (bom: Bom, cpu: string): void => {
+  const { packages }: { readonly packages: Readonly<Record<string, { readonly integrity?: string }>> } = JSON.parse(
+    readFileSync(join(repository, "package-lock.json"), "utf8")
   )
-    .map(({ group, name, version }) => `${group === undefined ? "" : `${group}/`}${name} ${version}`)
+  const [runtime, ...others] = shippedBy(bom, "runtime")
+  const said = `${runtime?.purl} ${Buffer.from(runtime?.hashes?.[0]?.content ?? "", "hex").toString("base64")}`
+  const expected = `pkg:npm/node-linux-${cpu}@${process.versions.node} ${
+    packages[`node_modules/node-linux-${cpu}`]?.integrity?.slice("sha512-".length)
+  }`
+  check(said === expected && others.length === 0, `the runtime is listed as ${said}, and not as ${expected}`)
+}
+
+/** Holds a list to the libraries below a folder: each file is of a package that the folder has the record and licence of. */
+export const listsLibraries = (bom: Bom, root: string, files: ReadonlyArray<string>): void => {
+  const libraries = shippedBy(bom, "library")
+  const listed = libraries.flatMap((component) => propertiesOf(component, "acme-svc:file")).sort().join(" ")
+  check(listed === files.map((file) => `/${file}`).sort().join(" "), `the libraries that are listed are ${listed}`)
+  for (const { name, purl, version } of libraries) {
+    const record = readFileSync(join(root, "var/lib/dpkg/status.d", name), "utf8")
+    const field = (wanted: string) => new RegExp(`^${wanted}: (.*)$`, "m").exec(record)?.[1] ?? ""
+    check(field("Package") === name && field("Version") === version, `${purl} is recorded as\n${record}`)
+    const plain = decodeURIComponent(purl)
+    check(
+      plain.startsWith(`pkg:deb/debian/${name}@${version}?arch=${field("Architecture")}&distro=debian-`),
+      `${name} ${version} is listed as ${purl}`
+    )
+    check(readFileSync(join(root, "usr/share/doc", name, "copyright"), "utf8") !== "", `${name} has no licence`)
+  }
+}
 
 /** What npm reads in the lock file, as far as it is looked at here. */
 interface Tree {
@@ -41,13 +100,7 @@ const flat = ({ dependencies = {} }: Tree): ReadonlyArray<string> =>
 const play = async ({ directory, step, tarball }: Site): Promise<void> => {
   await runCommand("tar", ["--extract", `--file=${tarball}`, `--directory=${directory}`])
   const at = (file: string) => join(directory, "package", file)
-  const text = readFileSync(at("dist/sbom.cdx.json"), "utf8")
-  const bom: Bom = JSON.parse(text)
-  await step("fits the schema", async () => {
-    const faults = await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text)
-    check(faults === null, JSON.stringify(faults))
-    check(bom.components.every(({ licenses, purl }) => licenses.length > 0 && purl !== ""), "a licence is missing")
-  })
+  const bom = await step("fits the schema", () => readBom(at("dist/sbom.cdx.json")))
   await step("has what is bundled", async () => {
     const notices = readFileSync(at("dist/LICENSES"), "utf8").matchAll(/^-{79}\n\n(\S+ \S+) \(/gm)
     const told = [...notices].map(([, notice]) => notice).sort().join("\n")
