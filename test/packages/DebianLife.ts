@@ -128,6 +128,44 @@ const remove = async (machine: Machine): Promise<void> => {
   await shell("test -s /etc/acme-svc/config.toml -a ! -e /usr/lib/acme-svc")
 }
 
+/** A package whose own script fails before its files are laid. */
+const unwilling = `
+dpkg-deb --raw-extract newer.deb unwilling
+printf '#!/bin/sh\nexit 1\n' > unwilling/DEBIAN/preinst
+chmod 0755 unwilling/DEBIAN/preinst
+dpkg-deb -Znone --build unwilling unwilling.deb`
+
+/** dpkg ends with an error, and the package is installed, enabled and running afterwards. */
+const fails = async ({ machine }: Service, line: string): Promise<void> => {
+  const { shell } = machine
+  const said = await shell(`if ${line} 2>&1; then echo 'it did not fail'; fi`)
+  check(said.includes("error processing") && !said.includes("it did not fail"), said)
+  const status = await shell("dpkg-query --show --showformat='${db:Status-Status}' acme-svc")
+  check(status === "installed", `the package is ${status}`)
+  check((await shell(`systemctl is-enabled ${unit}`)) === "enabled\n", "what was enabled is not any more")
+  check(await isActive(machine, unit), "what ran does not any more")
+}
+
+const survive = async (service: Service, step: Site["step"]): Promise<void> => {
+  const { machine } = service
+  const { shell } = machine
+  await step("runs on when its removal fails", async () => {
+    const before = await propertyOf(machine, unit, "MainPID")
+    const script = "/var/lib/dpkg/info/acme-svc.prerm"
+    await shell(`cp --preserve ${script} prerm && sed -i '2i exit 1' ${script}`)
+    await fails(service, "dpkg --remove acme-svc")
+    check(before === await propertyOf(machine, unit, "MainPID"), "it was started anew")
+    await shell(`mv prerm ${script}`)
+  })
+  await step("runs on when an upgrade fails", async () => {
+    await shell(unwilling)
+    await fails(service, "dpkg --install unwilling.deb")
+    // It was started anew, after three times before.
+    await machine.said(unit, isReady, 4)
+    await service.issue("still.corp.example")
+  })
+}
+
 /** `/root/older.deb` and `/root/newer.deb` of a machine, one after the other. */
 export const playLife = async (machine: Machine, { directory, step }: Site): Promise<void> => {
   const { shell } = machine
@@ -160,6 +198,7 @@ export const playLife = async (machine: Machine, { directory, step }: Site): Pro
       await begin(3)
       await kept()
     })
+    await survive(service, step)
     await step("leaves nothing to systemd when it is purged", async () => {
       await shell(`systemctl --quiet disable ${idle} && rm -r /run/systemd/system/acme-svc*`)
       await shell("ACME_SVC_PURGE_DATA=yes dpkg --purge acme-svc")
