@@ -30,6 +30,7 @@ const sourceOf = (library: string) => ["test", "-d", `/usr/share/gocode/src/${li
 const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   "golang-github-caddyserver-certmagic-dev": sourceOf("github.com/caddyserver/certmagic"),
   "golang-golang-x-crypto-dev": sourceOf("golang.org/x/crypto/acme/autocert"),
+  postgresql: ["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
   "python3-acme": importing("acme"),
   "python3-certbot-dns-rfc2136": importing("certbot_dns_rfc2136"),
   "python3-certbot-nginx": importing("certbot_nginx"),

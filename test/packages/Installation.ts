@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Outcome } from "../interop/Table.ts"
@@ -37,6 +37,7 @@ export const install = async (installation: Installation, shared: Shared): Promi
   const { name: client, play } = installation
   const outcomes: Array<Outcome> = []
   const directory = mkdtempSync(join(tmpdir(), "acme-package-"))
+  chmodSync(directory, 0o755)
   const ended = (scenario: string, begun: number, error?: unknown) => {
     const outcome = { database: "SQLite", client, challenge: "", scenario, milliseconds: performance.now() - begun }
     outcomes.push(error === undefined ? outcome : { ...outcome, error: String(error) })

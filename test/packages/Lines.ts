@@ -1,4 +1,7 @@
-/* The commands of docs/install.md, which the cases run as they stand; `test/docs/listed.test.ts` holds the document to them. */
+/*
+ * The commands of docs/install.md and docs/backup.md which the cases run as they stand; `test/docs/listed.test.ts` holds the
+ * documents to them.
+ */
 
 export const npmLines = {
   pack: "npm pack",
@@ -17,5 +20,14 @@ export const debianLines = {
   purge: "apt-get purge acme-svc"
 } as const
 
+export const recoveryLines = {
+  dump: "pg_dump --format=custom --file=acme.dump acme",
+  create: "createdb --owner=acme restored",
+  restore: "pg_restore --no-owner --role=acme --exit-on-error --dbname=restored acme.dump",
+  base: "pg_basebackup --pgdata=/backup/base --checkpoint=fast"
+} as const
+
 /** All of them. */
-export const packageLines: ReadonlyArray<string> = [npmLines, debianLines].flatMap((lines) => Object.values(lines))
+export const packageLines: ReadonlyArray<string> = [npmLines, debianLines, recoveryLines].flatMap((lines) =>
+  Object.values(lines)
+)

@@ -14,6 +14,7 @@ import { install } from "./Installation.ts"
 import { kubernetes } from "./Kubernetes.ts"
 import { nixos } from "./Nix.ts"
 import { npm } from "./Npm.ts"
+import { recovery } from "./Recovery.ts"
 import { sbom } from "./Sbom.ts"
 
 /*
@@ -22,7 +23,7 @@ import { sbom } from "./Sbom.ts"
  */
 
 /** Those that take longest first. */
-const installations: ReadonlyArray<Installation> = [container, debian, npm, kubernetes, compose, nixos, sbom]
+const installations: ReadonlyArray<Installation> = [container, debian, npm, recovery, kubernetes, compose, nixos, sbom]
 
 /** So many are played at a time. */
 const width = 2
