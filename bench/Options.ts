@@ -19,6 +19,7 @@ export const modeNames = [
   "record",
   "relay",
   "sign-in",
+  "start",
   "until-certificate"
 ] as const
 export type Mode = (typeof modeNames)[number]
@@ -35,7 +36,7 @@ export interface Options {
   readonly json: boolean
   readonly listStatements: boolean
   readonly serviceOnly: boolean
-  /** The fraction of the full size of what is built, and of the issuances of `memory`. */
+  /** The fraction of the full size of what is built, of the issuances of `memory`, and of the rounds and times of `start`. */
   readonly part: number
   /** Sign-ins with each kind of name for `sign-in`. */
   readonly attempts: number
@@ -62,6 +63,7 @@ Without one of these everything about issuances is measured, with one of these n
   --until-certificate how long a client waits for its certificate, signed here or relayed
   --attribution       where the CPU of an issuance goes, by a profile
   --handshakes        new connections over TLS, by key and resumption
+  --start             until the first answer, a command, and what is used when idle
   --memory            what is resident after 10 000 issuances and after 100 000
   --check             the gate's short bench: fails when an issuance costs more than was recorded
   --record            measures the ratios of this commit and adds them to bench/history.jsonl
@@ -80,7 +82,8 @@ Without one of these everything about issuances is measured, with one of these n
   --keep DIR          keep the databases of --lists and --pages there, and use those that are there already
   --accounts N, --orders N, --audit-rows N
                       size of the database of --lists and --pages (1000000, 10000000, 1000000)
-  --part N            only this part of what --grown, --lists, --pages and --queue build and --memory issues, such as 0.01
+  --part N            only this part of what --grown, --lists, --pages and --queue build, of
+                      what --memory issues, and of the rounds of --start, such as 0.01
   --service-only      leave out the floor and the statement counts
   --statements        list the statements of one issuance
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler

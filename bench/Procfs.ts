@@ -73,6 +73,10 @@ export const cpuOfFamily = (parent: number): number => {
   return millis
 }
 
+/** CPU of the children of a process that have ended and were waited for, by ticks. */
+export const cpuOfEnded = (parent: number): number =>
+  millisOf(statOf(parent) ?? [], [field.childUserTicks, field.childSystemTicks])
+
 /** CPU of the children of a process that live, as exactly as the kernel has it. */
 export const cpuOfChildren = (parent: number): number => {
   let millis = 0

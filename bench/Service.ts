@@ -133,7 +133,7 @@ export const startProcess = (
             `${command} ${words.join(" ")} did not come up${failure ? `: ${failure.message}` : ""}\n${tail}`
           )
         }
-        await delay(20)
+        await delay(5)
       }
     },
     stop: async (): Promise<void> => {

@@ -17,6 +17,6 @@ describe.runIf(isFull)("programs that take their time", () => {
       return assert.match(stderr, /pebble is not installed/)
     }
     assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
-    assert.match(stdout, /issuances|jobs\/s|sign-ins|connections/)
+    assert.match(stdout, /issuances|jobs\/s|sign-ins|connections|first answer/)
   })
 })

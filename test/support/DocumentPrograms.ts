@@ -72,7 +72,7 @@ export const isOfOperators = (command: string): boolean => /--(?:lists|pages|sig
 
 const shortened = (command: string): string => {
   const kept = wordsOf(command, /--(?:seconds|issuances|concurrency|databases|part|attempts) \S+/g)
-  const part = /--(?:grown|lists|memory|pages|queue)/.test(kept)
+  const part = /--(?:grown|lists|memory|pages|queue|start)/.test(kept)
     ? "--part 0.0001"
     : /--sign-in/.test(kept)
     ? "--attempts 1"
