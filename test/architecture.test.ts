@@ -51,6 +51,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:tls": ["kernel/http", "kernel/net"],
   "node:url": ["kernel/sql/Readers.ts", "main.ts"],
   "node:util": ["app/Cli.ts", "kernel/http/Compressed.ts"],
+  "node:v8": ["app/Program.ts"],
   "node:zlib": ["kernel/http/Compressed.ts"],
   "@effect/cli": ["app/Cli.ts", "app/commands"],
   "@effect/platform": ["surfaces/api"],
