@@ -263,10 +263,10 @@ describe("acme-svc, the command for root", () => {
     const host = new Host()
     const bin = join(host.etc, "bin")
     mkdirSync(bin)
-    const become = `setpriv --reuid=${of("User")} --regid=${of("Group")} --init-groups -- `
+    const become = `become='setpriv --reuid=${of("User")} --regid=${of("Group")} --init-groups --'`
     const script = text("deploy/systemd/acme-svc")
     assert.include(script, become)
-    writeFileSync(join(bin, "acme-svc"), host.here(script.replace(become, "")), { mode: 0o755 })
+    writeFileSync(join(bin, "acme-svc"), host.here(script.replace(become, "become=")), { mode: 0o755 })
     const run = (...words: ReadonlyArray<string>) =>
       spawnSync(join(bin, "acme-svc"), words, { encoding: "utf8", cwd: "/", env: { PATH: process.env["PATH"] } })
 

@@ -106,6 +106,14 @@ const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> 
     const said = await shell("stat --format '%a %U' /var/lib/acme-svc/ca.key")
     check(said === "600 acme-svc\n", said)
   })
+  await step("is a command for its own user too, unless its secrets are root's", async () => {
+    const own = `setpriv --reuid=acme-svc --regid=acme-svc --clear-groups -- ${debianLines.list}`
+    await shell(own)
+    await shell("umask 077 && echo ACME_SVC_LOGGING__LEVEL=debug > /etc/acme-svc/env")
+    const said = await shell(`if ${own} 2>&1; then echo 'it ran'; fi`)
+    check(said === "acme-svc: /etc/acme-svc/env is not readable for this user: run the command as root\n", said)
+    await shell("rm /etc/acme-svc/env")
+  })
   await step("keeps the keys when it is purged, and says so", async () => {
     const said = await shell(`${debianLines.purge} --yes`)
     check(said.includes("/var/lib/acme-svc stays, with the database and the keys of the CA"), said)
