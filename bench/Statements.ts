@@ -114,8 +114,7 @@ const groups: ReadonlyArray<Group> = [
       nonce(4),
       order,
       {
-        sql: `SELECT id FROM orders WHERE revocation_reason = 1 AND cert_pubkey = :certPubkey
-          [[AND sha256(cert_pubkey) = sha256(:certPubkey)]] LIMIT 1`
+        sql: "SELECT burnt_at FROM burnt_keys WHERE pubkey = :certPubkey AND account_id = :account LIMIT 1"
       },
       lockOrder,
       {
@@ -216,7 +215,7 @@ const compileStep = ({ keep, sql }: Step, dialect: Dialect): ReadonlyArray<Compi
     .replaceAll(/(?<!:):([a-z]\w*)/gi, (_, name: string) => {
       if (dialect === "sqlite") {
         order.push(name)
-        return "?"
+        return "+?" // docs/decisions/hot-path.md, "Statements of the embedded engine"
       }
       const known = order.indexOf(name)
       return `$${known >= 0 ? known + 1 : order.push(name)}`

@@ -93,12 +93,18 @@ export interface Statement<P extends Columns, R extends Columns> {
   readonly decoders: ReadonlyArray<readonly [string, Columns[string]]>
 }
 
+/**
+ * A parameter of SQLite whose value the planner cannot look at. Otherwise each binding of a join's parameter would have
+ * the whole statement planned anew (docs/decisions/hot-path.md, "Statements of the embedded engine").
+ */
+const unpeeked = "+?"
+
 const compile = (sql: string, dialect: Dialect): Compiled => {
   const order: Array<string> = []
   const text = sql.replaceAll(/(?<![:\w]):([a-z]\w*)/g, (_, name: string) => {
     if (dialect === "sqlite") {
       order.push(name)
-      return "?"
+      return unpeeked
     }
     const known = order.indexOf(name)
     return `$${known >= 0 ? known + 1 : order.push(name)}`

@@ -106,8 +106,9 @@ const endNamedStatement = statement({
   name: "session_end_named",
   params: { userId: uuid(), from: text(), until: text() },
   row: { tokenHash: text() },
-  sql: () =>
-    `DELETE FROM admin_sessions WHERE user_id = :userId AND token_hash >= :from AND token_hash < :until
+  sql: ({ aside }) =>
+    `DELETE FROM admin_sessions WHERE user_id = :userId AND ${aside("token_hash")} >= :from
+       AND ${aside("token_hash")} < :until
      RETURNING token_hash AS "tokenHash"`
 })
 
