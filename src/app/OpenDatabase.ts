@@ -1,5 +1,6 @@
 import { Effect, Layer, Redacted } from "effect"
 import type { Database } from "../kernel/sql/Database.ts"
+import { readersOf } from "../kernel/sql/Gate.ts"
 import { withRemedy } from "../kernel/sql/Remedies.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -12,9 +13,6 @@ const sqlitePrefix = "sqlite://"
 
 /** Whether a URL names a SQLite file. */
 export const isSqlite = (url: string): boolean => url.startsWith(sqlitePrefix)
-
-// More readers would only read the same pages of one disk, and each is a process.
-const mostReaders = 2
 
 /**
  * The database of a URL, by default `database.url`. The scheme alone selects the engine, and only that engine is
@@ -38,7 +36,7 @@ export const database = (
             path: url === `${sqlitePrefix}:memory:` ? ":memory:" : file,
             synchronous: settings.sqlite.synchronous,
             acquire_timeout_ms: settings.acquire_timeout_ms,
-            readers: serving ? Math.min(settings.pool_max - 1, mostReaders) : 0,
+            readers: serving ? readersOf(settings.pool_max) : 0,
             mustExist
           })
           : (await import("../kernel/sql/Postgres.ts")).layer(settings)

@@ -143,7 +143,7 @@ export const Table = Schema.Struct({
     pool_max: integer(
       10,
       { min: 1, max: 1000 },
-      "Connections of one process. On SQLite one of them writes, and two at most read for listings and metrics."
+      "Connections of one process. Two at most read for listings and metrics; on SQLite only one writes."
     ),
     acquire_timeout_ms: milliseconds(5000, "Time a request waits for a connection before it fails."),
     pooling: word(

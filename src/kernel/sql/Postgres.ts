@@ -9,6 +9,7 @@ import { sha256Octets } from "../../pki/Digest.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Connection, Driver } from "./Database.ts"
 import { Database, rollback } from "./Database.ts"
+import { makeGate, readersOf } from "./Gate.ts"
 import { Late } from "./Late.ts"
 import { withRemedy } from "./Remedies.ts"
 
@@ -225,8 +226,10 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           ))
       )
     const beginReading = `BEGIN READ ONLY; ${readModestly}${keepsSession ? "" : `; ${boundsOfTransaction}`}`
+    // Who has only one connection reads on it too.
+    const readers = makeGate(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
-      exclusive((connection) => {
+      readers.hold(exclusive((connection) => {
         const end = performance.now() + patienceMillis
         const message = `not done within ${patienceMillis} ms`
         const late = new SqlError({ cause: new Late(message), message })
@@ -253,7 +256,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           Effect.zipRight(connection.executeRaw(`${beginReading}; ${bound(patienceMillis)}`, []), body({ execute })),
           rollback(connection) // there is nothing to keep
         )
-      })
+      }))
     return Database.of({
       dialect: "postgres",
       exclusive,

@@ -37,6 +37,8 @@ const settingStatement = statement({
   sql: () => `SELECT current_setting(:name) AS "value"`
 })
 
+const together = { concurrency: "unbounded" } as const
+
 /** How much lower the priority is of each process that reads a file for this one. */
 const readersLower = (): ReadonlyArray<number> =>
   readdirSync("/proc").filter((entry) => /^\d+$/.test(entry)).map(Number).flatMap((pid) => {
@@ -84,6 +86,21 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       const found = yield* aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
       assert.include(found.map(({ value }) => value), "meanwhile, of 500 ms")
       assert.strictEqual((yield* Database).connections().busy, 0)
+    })))
+
+  it.live("leave connections to requests, however many are asked for at once", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const driver = yield* openDriver(database.url(), 3, undefined, 2)
+      yield* longEnough(500, (millis) =>
+        Effect.gen(function*() {
+          const read = Effect.flip(aside(all(endless, {}), millis))
+          const reads = yield* Effect.fork(Effect.all(Array.from({ length: 6 }, () => read), together))
+          yield* Effect.yieldNow()
+          yield* run(insert, { value: `beside six, of ${millis} ms` })
+          const areUnderWay = reads.unsafePoll() === null
+          yield* Fiber.join(reads)
+          return areUnderWay ? true : undefined
+        })).pipe(Effect.provideService(Database, driver))
     })))
 
   it.live("have their time together, and not each", () =>
