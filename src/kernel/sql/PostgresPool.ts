@@ -1,0 +1,235 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { Deferred, Effect, Exit, Redacted } from "effect"
+import type { Scope } from "effect"
+import { Client, Pool, types as pgTypes } from "pg"
+import type { ClientConfig, CustomTypesConfig, PoolClient, PoolConfig, QueryResult } from "pg"
+import { sha256Octets } from "../../pki/Digest.ts"
+import type { Connection, Driver } from "./Database.ts"
+
+/* Connections to PostgreSQL: how they are made, lent, asked and listened to. */
+
+/** `database.*` of the configuration. */
+export interface PostgresOptions {
+  readonly url: Redacted.Redacted
+  readonly pool_max: number
+  readonly acquire_timeout_ms: number
+  /**
+   * `transaction`: a proxy gives each transaction a session of the server, so the service must leave no state in a
+   * session.
+   */
+  readonly pooling?: "session" | "transaction"
+}
+
+// The server itself keeps these bounds, because this process never cancels a statement: a cancel may hit the statement
+// of a neighbour.
+export const statementTimeoutMillis = 30_000
+const lockTimeoutMillis = 10_000
+// This process has a bound too, for a server that is frozen or behind a dead network path.
+const lostAfterMillis = statementTimeoutMillis + 2000
+const idleInTransactionMillis = 30_000
+
+const bounds = {
+  statement_timeout: statementTimeoutMillis,
+  lock_timeout: lockTimeoutMillis,
+  idle_in_transaction_session_timeout: idleInTransactionMillis
+}
+
+/**
+ * The same bounds for each transaction, if a proxy pools transactions: such a proxy accepts no parameters at the start
+ * of a connection.
+ */
+export const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join(
+  "; "
+)
+
+const names = new Map<string, string>()
+const nameOf = (text: string): string => {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = sha256Octets(text).toString("base64url").slice(0, 24)
+    names.set(text, name)
+  }
+  return name
+}
+
+type Callback = (error: Error | undefined, result: QueryResult) => void
+
+/** Gives up a connection if the server has not kept its own bound on statements. */
+class BoundedClient extends Client {
+  /** The query that is sent for a statement with values. */
+  protected prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { text, values }
+  }
+
+  // The overloads of `Client.query` cannot be repeated one by one. Every call without a text, values and a callback
+  // passes through unchanged.
+  override query(...args: Array<unknown>): never {
+    const [text, values, callback] = args
+    const forward = super.query as (...args: Array<unknown>) => never
+    return typeof text === "string" && Array.isArray(values) && typeof callback === "function"
+      ? forward.call(
+        this,
+        values.length > 0 ? this.prepare(text, values) : text,
+        this.#endingWhenLost(callback as Callback)
+      )
+      : forward.apply(this, args)
+  }
+
+  #endingWhenLost(callback: Callback): Callback {
+    return (error, result) => {
+      // To end a client with a statement under way destroys its socket. The pool then replaces the client.
+      if (error?.message === "Query read timeout") this.end().catch(() => {})
+      callback(error, result)
+    }
+  }
+}
+
+/** Sends every parameterised statement under a name, so that the server plans it once per connection. */
+class PreparingClient extends BoundedClient {
+  protected override prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { name: nameOf(text), text, values }
+  }
+}
+
+const int8 = 20
+const types: CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
+    oid === int8 ? Number : pgTypes.getTypeParser(oid, format as "text")
+}
+
+/**
+ * Reads the URL and the files that it names, once, so that a later connection does not fail because a file was moved.
+ */
+export const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError> =>
+  Effect.try({
+    try: () => {
+      const connectionString = Redacted.value(options.url)
+      const { database, host, password, port, ssl, user } = new Client({ connectionString })
+      return {
+        user,
+        password,
+        host,
+        port,
+        database,
+        ssl,
+        application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
+        connectionTimeoutMillis: options.acquire_timeout_ms,
+        keepAlive: true
+      }
+    },
+    catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
+  })
+
+/** A pool, and the option of its clients that the types of the driver do not know. */
+interface PoolSettings extends PoolConfig {
+  readonly pipeline: boolean
+}
+
+/** A pool of at most `max` connections. */
+export const makePool = (server: ClientConfig, max: number, keepsSession: boolean): Pool => {
+  const settings: PoolSettings = {
+    ...server,
+    max,
+    pipeline: true, // for BEGIN, which goes out together with the first statement
+    query_timeout: lostAfterMillis,
+    ...(keepsSession ? bounds : {}),
+    types,
+    Client: keepsSession ? PreparingClient : BoundedClient
+  }
+  const pool = new Pool(settings)
+  pool.on("error", () => {}) // an idle connection that dies is replaced at its next use
+  return pool
+}
+
+const lost = (cause: unknown) => new SqlError({ cause, message: "the listening connection was lost" })
+
+const connectListener = (server: ClientConfig) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: async () => {
+        const client = new Client(server)
+        client.on("error", () => {})
+        await client.connect()
+        return client
+      },
+      catch: lost
+    }),
+    // The wait is bounded, because a dead server does not answer the end of a connection.
+    (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
+  )
+
+/** Hears notifications on a connection of its own; `counted` counts it while it lasts. */
+export const listen = (
+  server: ClientConfig,
+  counted: Effect.Effect<unknown, never, Scope.Scope>
+): NonNullable<Driver["listen"]> =>
+(channel, { heard, listening }) =>
+  Effect.scoped(Effect.gen(function*() {
+    const client = yield* Effect.zipLeft(connectListener(server), counted)
+    const over = yield* Deferred.make<never, SqlError>()
+    const fail = (cause: unknown) => Deferred.unsafeDone(over, Effect.fail(lost(cause)))
+    client.on("notification", ({ payload }) => heard(payload ?? ""))
+    client.on("error", fail).on("end", () => fail("ended"))
+    yield* Effect.tryPromise({ try: () => client.query(`LISTEN ${channel}`), catch: lost })
+    yield* listening
+    return yield* Deferred.await(over)
+  }))
+
+const statementFailed = (cause: unknown) => new SqlError({ cause, message: "the statement failed" })
+
+/** Sends a statement, and hears its answer or failure; a defect if the driver cannot send it. */
+export const send = (
+  client: PoolClient,
+  text: string,
+  params: ReadonlyArray<unknown>,
+  heard: (result: Exit.Exit<QueryResult, SqlError>) => void
+): void => {
+  let isHeard = false
+  // The driver calls back twice if it cannot write a parameter.
+  const once = (result: Exit.Exit<QueryResult, SqlError>) => {
+    if (isHeard) return
+    isHeard = true
+    heard(result)
+  }
+  try {
+    client.query(
+      text,
+      [...params],
+      (error: Error | null | undefined, result) =>
+        once(error == null ? Exit.succeed(result) : Exit.fail(statementFailed(error)))
+    )
+  } catch (cause) {
+    once(Exit.die(cause))
+  }
+}
+
+/** The rows of an answer; a text of several statements has several answers, and no rows. */
+export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<unknown> =>
+  "rows" in result ? result.rows : []
+
+/** A connection that waits for each of its statements. */
+export const connectionOf = (client: PoolClient): Connection => {
+  const executeRaw = (text: string, params: ReadonlyArray<unknown>) =>
+    Effect.async<QueryResult, SqlError>((resume) => send(client, text, params, resume))
+  return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
+}
+
+/** A client of the pool, and how it is given back. */
+export interface Lent {
+  readonly client: PoolClient
+  readonly giveBack: () => void
+}
+
+/** Lends a client of the pool as soon as one is free. Its failure says that none was in time. */
+export const lend = (pool: Pool, heard: (result: Exit.Exit<Lent, SqlError>) => void): void =>
+  pool.connect((error, client, release) => {
+    if (client === undefined) return heard(Exit.fail(new SqlError({ cause: error, message: "no connection" })))
+    let broken: Error | undefined
+    const onError = (cause: Error) => void (broken = cause)
+    client.on("error", onError)
+    const giveBack = () => {
+      client.off("error", onError)
+      release(broken)
+    }
+    heard(Exit.succeed({ client, giveBack }))
+  })

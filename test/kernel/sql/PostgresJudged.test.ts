@@ -1,0 +1,66 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Context, Effect, Exit, Layer, Redacted } from "effect"
+import type { Connection } from "../../../src/kernel/sql/Database.ts"
+import { postgres, useDatabase } from "../../support/Databases.ts"
+import { openDriver } from "../../support/Graph.ts"
+
+const statements: ReadonlyArray<readonly [text: string, params?: ReadonlyArray<unknown>]> = [
+  ["CREATE TEMPORARY TABLE things (id bytea PRIMARY KEY, name text UNIQUE, size integer CHECK (size > 0), share real)"],
+  ["INSERT INTO things VALUES ($1, $2, $3, $4)", [Buffer.from([1]), "ä", 1, 0.5]],
+  ["INSERT INTO things VALUES ($1, $2, $3, $4) RETURNING id, name", [Buffer.from([2]), null, 2 ** 31 - 1, null]],
+  ["SELECT id, name, size, share FROM things ORDER BY id"],
+  ["SELECT name FROM things WHERE name = $1", ["nobody"]],
+  ["UPDATE things SET size = size - $1 RETURNING size", [0]],
+  ["INSERT INTO things VALUES ($1, $2, $3, $4)", [Buffer.from([1]), "twice", 1, 1]],
+  ["INSERT INTO things VALUES ($1, $2, $3, $4)", [Buffer.from([4]), "small", 0, 1]],
+  ["SELECT name FROM things WHERE name = $1", ["a", "b"]],
+  ["SELECT name FROM things WHERE name = $1", ["a\u0000b"]],
+  ["SELECT FROM FROM"],
+  ["SELECT * FROM nothing"],
+  ["BEGIN"],
+  ["DELETE FROM things WHERE size = $1", [1]],
+  ["SELECT * FROM nothing"],
+  ["SELECT 1"],
+  ["ROLLBACK"],
+  ["SELECT true AS one, '{1,2}'::integer[] AS some, '{\"a\":1}'::json AS form, now() IS NULL AS other"]
+]
+
+/** The rows of every statement, or the code and text of the server's error. */
+const answers = (connection: Pick<Connection, "execute">) =>
+  Effect.forEach(
+    statements,
+    ([text, params = []]) =>
+      Effect.map(Effect.exit(connection.execute(text, params, undefined)), (exit) => {
+        if (Exit.isSuccess(exit)) return exit.value
+        const { cause } = Cause.squash(exit.cause) as { readonly cause: Error & { readonly code?: string } }
+        return [cause.name, cause.code, cause.message.replace(/(?<=prepared statement )"\w*"/, "of some name")]
+      })
+  )
+
+describe("a connection to PostgreSQL", () => {
+  const database = useDatabase(postgres)
+
+  it.scoped("answers every statement as the client of @effect/sql-pg does", () =>
+    Effect.gen(function*() {
+      const judge = yield* Layer.build(PgClient.layer({ url: Redacted.make(database.url()) }))
+      const reserved = yield* Context.get(judge, SqlClient.SqlClient).reserve
+      const own = yield* openDriver(database.url())
+      assert.deepStrictEqual(yield* own.exclusive(answers), yield* answers(reserved))
+      assert.strictEqual(own.connections().busy, 0)
+    }))
+
+  it.scoped("gives back what was lent to a statement that failed or could not be sent", () =>
+    Effect.gen(function*() {
+      const own = yield* openDriver(database.url(), 1)
+      const single = (text: string, params: ReadonlyArray<unknown> = []) =>
+        own.single({ text, order: [], reads: false }, params)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(single("SELECT * FROM nothing"))))
+      const circular: { [name: string]: unknown } = {}
+      circular["self"] = circular
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(single("SELECT $1::json", [circular]))))
+      assert.deepStrictEqual(yield* single("SELECT 1 AS one"), [{ one: 1 }])
+      assert.deepStrictEqual(own.connections(), { idle: 1, busy: 0 })
+    }))
+})
