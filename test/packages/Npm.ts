@@ -9,6 +9,7 @@ import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 import { npmLines } from "./Lines.ts"
 import { mebibytes, sizeOf } from "./Measure.ts"
+import { playElsewhere } from "./NpmElsewhere.ts"
 
 /* The published package, installed into an empty folder by npm. */
 
@@ -34,7 +35,8 @@ const most = 60 * 2 ** 20
 /** The SQLite driver asks for these headers, to be compiled; its package brings it compiled. */
 const unimported = ["node-addon-api"]
 
-const play = async ({ directory, say, step, tarball }: Site): Promise<void> => {
+const play = async (site: Site): Promise<void> => {
+  const { directory, say, step, tarball } = site
   const home = join(directory, "empty")
   const modules = join(home, "node_modules")
   mkdirSync(home)
@@ -49,7 +51,7 @@ const play = async ({ directory, say, step, tarball }: Site): Promise<void> => {
 
   await step("installs into an empty folder, without a compiler", async () => {
     copyFileSync(tarball, join(home, basename(tarball)))
-    await shell("npm init --yes")
+    await shell(npmLines.begin)
     await shell(npmLines.install)
   })
   await step("installs no more than 60 MiB", async () => {
@@ -100,6 +102,7 @@ const play = async ({ directory, say, step, tarball }: Site): Promise<void> => {
   } finally {
     await world.stop()
   }
+  await playElsewhere(site, env)
 }
 
 /** `npm install` of the published package. */
