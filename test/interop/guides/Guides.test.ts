@@ -30,12 +30,14 @@ describe("docs/clients.md", () => {
     const run = "**run**"
     assert.deepStrictEqual(table.get("Apache mod_md")?.slice(1), [run, run, run])
     assert.deepStrictEqual(table.get("Caddy")?.slice(1), [run, "with a module", "in newer versions"])
-    assert.deepStrictEqual(table.get("Ruby: acme-client")?.slice(1), ["yes", run, "not known"])
+    assert.deepStrictEqual(table.get("Ruby: acme-client")?.slice(1), ["yes", run, "from 2.0.27"])
     assert.deepStrictEqual(table.get("acme-tiny")?.slice(1), ["no", "no", "no"])
     assert.deepStrictEqual(table.get("Node.js: acme-client")?.slice(1), [run, "yes", "no"])
-    for (const { name, tried } of rows) {
+    for (const { byHand, name, tried } of rows) {
       if (tried === undefined) assert.notInclude(table.get(name) ?? [run], run, name)
-      if (tried === undefined) assert.strictEqual(table.get(name)?.[0], "not run here")
+      if (tried === undefined) {
+        assert.strictEqual(table.get(name)?.[0], byHand === undefined ? "not run here" : `${byHand}, by hand`)
+      } else assert.isUndefined(byHand, name)
     }
   })
 

@@ -31,6 +31,8 @@ export interface Tried {
 export interface Row {
   readonly name: string
   readonly tried?: Tried
+  /** The version that was tried once by a person, with a credential and http-01, and is no part of the run. */
+  readonly byHand?: string
   readonly eab: Documented
   readonly dns01: Documented
   readonly ari: Documented
@@ -150,7 +152,7 @@ export const rows: ReadonlyArray<Row> = [
     tried: { package: "ruby-acme-client", version: "2.0.9", client: rubyAcmeClient },
     eab: yes,
     dns01: yes,
-    ari: unknown,
+    ari: "from 2.0.27",
     set: "`directory`, `external_account_binding`"
   },
   {
@@ -171,9 +173,10 @@ export const rows: ReadonlyArray<Row> = [
   },
   {
     name: "acme.sh",
+    byHand: "3.1.4",
     eab: yes,
     dns01: yes,
-    ari: unknown,
+    ari: "from 3.1.4",
     set: "`--server`, `--eab-kid`, `--eab-hmac-key`; `--ca-bundle`"
   },
   {
@@ -185,23 +188,24 @@ export const rows: ReadonlyArray<Row> = [
   },
   {
     name: "HAProxy from 3.2 by itself",
-    eab: "not in 3.2",
-    dns01: yes,
-    ari: unknown,
-    set: "section `acme`, experimental"
+    byHand: "3.5-dev5",
+    eab: "from 3.4",
+    dns01: "from 3.3",
+    ari: no,
+    set: "section `acme`, experimental; `eab-key-id`, `eab-mac-key`; `httpclient.ssl.ca-file`"
   },
   {
     name: "Traefik",
     eab: yes,
     dns01: yes,
-    ari: unknown,
+    ari: no,
     set: "`caServer`, `eab.kid`, `eab.hmacEncoded`; `caCertificates`"
   },
   {
     name: "cert-manager",
     eab: yes,
     dns01: yes,
-    ari: unknown,
+    ari: "from 1.21, `ACMEUseARI`",
     set: "`server`, `externalAccountBinding`; `caBundle`"
   },
   {
@@ -211,20 +215,20 @@ export const rows: ReadonlyArray<Row> = [
     ari: unknown,
     set: "`pvenode acme account register --directory --eab-kid --eab-hmac-key`"
   },
-  { name: "Synology DSM", eab: no, dns01: no, ari: unknown, set: "acme.sh with its hook `synology_dsm`" },
+  { name: "Synology DSM", eab: no, dns01: no, ari: no, set: "acme.sh with its hook `synology_dsm`" },
   {
-    name: "Windows: win-acme",
+    name: "Windows: win-acme, simple-acme",
     eab: yes,
     dns01: yes,
-    ari: unknown,
+    ari: yes,
     set: "`--baseuri`, `--eab-key-identifier`, `--eab-key`; the machine's store"
   },
   {
     name: "Windows: Posh-ACME",
     eab: yes,
     dns01: yes,
-    ari: unknown,
+    ari: "from 4.24",
     set: "`Set-PAServer`, `-ExtAcctKID`, `-ExtAcctHMACKey`; the machine's store"
   },
-  { name: "Java: acme4j", eab: yes, dns01: yes, ari: unknown, set: "`Session`, `withKeyIdentifier`; `cacerts`" }
+  { name: "Java: acme4j", eab: yes, dns01: yes, ari: "from 3.2", set: "`Session`, `withKeyIdentifier`; `cacerts`" }
 ]

@@ -18,8 +18,10 @@ const plays = ({ client }: Tried, name: string, challenge?: Challenge): boolean 
 const says = ({ recipes = [] }: Tried, word: string): boolean =>
   recipes.some((recipe) => guideOf("docs/clients.md").get(recipe)?.some(({ body }) => body.includes(word)) === true)
 
-const cellsOf = ({ ari, dns01, eab, name, set, tried }: Row): ReadonlyArray<string> => {
-  if (tried === undefined) return [name, "not run here", eab, dns01, ari, set]
+const cellsOf = ({ ari, byHand, dns01, eab, name, set, tried }: Row): ReadonlyArray<string> => {
+  if (tried === undefined) {
+    return [name, byHand === undefined ? "not run here" : `${byHand}, by hand`, eab, dns01, ari, set]
+  }
   return [
     name,
     tried.version,
