@@ -147,7 +147,7 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
 
   put("usr/bin/acme-svc", here(text("deploy/systemd/acme-svc")), 0o755)
   for (const unit of ["acme-svc.service", "acme-svc@.service", "acme-svc-acme@.service"]) {
-    put(`lib/systemd/system/${unit}`, here(text(`deploy/systemd/${unit}`)))
+    put(`usr/lib/systemd/system/${unit}`, here(text(`deploy/systemd/${unit}`)))
   }
   put("etc/acme-svc/config.toml", readFileSync(debian("config.toml")), 0o640)
   put("usr/share/man/man1/acme-svc.1.gz", gzipped(await manPage(upstream, date.toISOString().slice(0, 10))))
