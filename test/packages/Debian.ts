@@ -3,6 +3,7 @@ import { join, resolve } from "node:path"
 import { runCommand } from "../interop/Command.ts"
 import { buildEarlier, NoEarlierBuild } from "../support/EarlierBuild.ts"
 import { playLife } from "./DebianLife.ts"
+import { playRoles } from "./DebianRoles.ts"
 import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 import { debianLines } from "./Lines.ts"
@@ -119,8 +120,26 @@ const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> 
     check(said.includes("/var/lib/acme-svc stays, with the database and the keys of the CA"), said)
     await shell("test -s /var/lib/acme-svc/ca.key -a -s /var/lib/acme-svc/sqlite.db -a ! -e /etc/acme-svc")
   })
+  await step("goes on with these keys when it is installed again", async () => {
+    const kept = "sha256sum /var/lib/acme-svc/ca.key /var/lib/acme-svc/ca.pem"
+    const before = await shell(kept)
+    await shell(debianLines.install.replace("amd64", native))
+    check(await shell(debianLines.init) === "Nothing to do: everything exists.\n", "something was made anew")
+    await shell("acme-svc migrate --check && acme-svc crl list")
+    check(await shell(kept) === before, "the keys are others")
+    const owner = await shell("stat --format '%U %a' /var/lib/acme-svc /var/lib/acme-svc/ca.key")
+    check(owner === "acme-svc 750\nacme-svc 600\n", owner)
+  })
+  await step("is installed where its configuration was taken away, and gives it back when asked", async () => {
+    const again = "dpkg --force-confmiss --install acme-svc_*.deb"
+    await shell(`dpkg --remove acme-svc && rm -r /etc/acme-svc && ${again.replace("--force-confmiss ", "")}`)
+    await shell(`test ! -e /etc/acme-svc/config.toml && acme-svc --version && ${again}`)
+    const said = await shell("stat --format '%a %U %G' /etc/acme-svc/config.toml")
+    check(said === "640 root acme-svc\n", said)
+    await shell(debianLines.check)
+  })
   await step("takes the keys along when it is told to", async () => {
-    await shell(`${debianLines.install.replace("amd64", native)} && ACME_SVC_PURGE_DATA=yes dpkg --purge acme-svc`)
+    await shell("ACME_SVC_PURGE_DATA=yes dpkg --purge acme-svc")
     await shell("test ! -e /var/lib/acme-svc -a ! -e /usr/lib/acme-svc")
   })
 }
@@ -159,6 +178,7 @@ const play = async (site: Site): Promise<void> => {
     await playFirst(machine, step)
     copyFileSync(older, machine.at("/root/older.deb"))
     copyFileSync(first, machine.at("/root/newer.deb"))
+    await playRoles(machine, site)
     await playLife(machine, site)
   } finally {
     await machine.stop()

@@ -1,0 +1,95 @@
+import { appendFileSync, copyFileSync, writeFileSync } from "node:fs"
+import { startWorld } from "../support/Ground.ts"
+import { freePort } from "../support/Ports.ts"
+import { certify } from "./Certified.ts"
+import type { Site } from "./Installation.ts"
+import { check } from "./Installation.ts"
+import type { Machine } from "./Machine.ts"
+
+/*
+ * The units of single roles under systemd: over a schema that is not there yet, up to a certificate, and with a
+ * configuration that is wrong.
+ */
+
+const worker = "acme-svc@worker.service"
+const fronts = ["acme-svc-acme@1.service", "acme-svc-acme@2.service"] as const
+const admin = "acme-svc@admin.service"
+
+/** How systemd sees a unit: `active running`, or why not. */
+const stateOf = async ({ shell }: Machine, unit: string): Promise<string> => {
+  const said = await shell(`systemctl show --property=ActiveState,SubState ${unit}`)
+  const of = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(said)?.[1] ?? ""
+  return `${of("ActiveState")} ${of("SubState")}`
+}
+
+const isRunning = async (machine: Machine, unit: string): Promise<void> => {
+  const state = await stateOf(machine, unit)
+  check(state === "active running", `${unit} is ${state}`)
+}
+
+const waitsForWorker = async (machine: Machine): Promise<void> => {
+  const others = [...fronts, admin]
+  await machine.shell(`systemctl start ${others.join(" ")}`)
+  for (const unit of others) {
+    await machine.said(unit, "run acme-svc migrate")
+    // The second one was started again.
+    await machine.said(unit, "code=exited, status=1", 2)
+  }
+  await machine.shell(`systemctl start ${worker}`)
+  for (const unit of fronts) await machine.said(unit, "server_listening")
+  await machine.said(admin, "worker_registered")
+}
+
+const holdsToConfiguration = async (machine: Machine): Promise<void> => {
+  const { shell } = machine
+  const [unit] = fronts
+  appendFileSync(machine.at("/etc/acme-svc/config.toml"), "[server.tls]\nenabled = 7\n")
+  await shell(`systemctl restart ${unit}`)
+  await machine.said(unit, "code=exited, status=3")
+  const state = await stateOf(machine, unit)
+  check(state === "failed failed", `${unit} is ${state}`)
+}
+
+/** docs/decisions/process.md, "Start": a check before the start would end with 3 too, and systemd asks the service alone. */
+const checkedBefore = async (machine: Machine): Promise<void> => {
+  const { shell } = machine
+  const [, unit] = fronts
+  const folder = `/run/systemd/system/${unit}.d`
+  const before = "[Service]\nExecStartPre=/usr/lib/acme-svc/node /usr/lib/acme-svc/dist/main.js migrate --check\n"
+  await shell(`mkdir ${folder} && printf '%s' '${before}' > ${folder}/check.conf && systemctl daemon-reload`)
+  await shell(`systemctl stop ${unit} && if systemctl start ${unit}; then exit 1; fi`)
+  const state = await stateOf(machine, unit)
+  // It waits to be started again, or is.
+  check(state.startsWith("activating "), `${unit} is ${state}`)
+  await shell(`systemctl stop ${unit} && rm -r ${folder} && systemctl daemon-reload`)
+}
+
+/** `/root/newer.deb` of a machine that has no service, for as long as this takes. */
+export const playRoles = async (machine: Machine, { directory, step }: Site): Promise<void> => {
+  const { shell } = machine
+  const world = await startWorld()
+  try {
+    const port = await freePort()
+    const baseUrl = `http://127.0.0.1:${port}`
+    await shell("dpkg --install newer.deb")
+    copyFileSync(machine.at("/etc/acme-svc/config.toml"), machine.at("/root/config.toml"))
+    const variables = {
+      ...world.env,
+      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+      ACME_SVC_SERVER__BASE_URL: baseUrl,
+      ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true"
+    }
+    const lines = Object.entries(variables).map(([key, value]) => `${key}=${value}\n`)
+    writeFileSync(machine.at("/etc/acme-svc/env"), lines.join(""), { mode: 0o600 })
+    await step("has units for each role that wait for the worker's schema", () => waitsForWorker(machine))
+    await step("issues a certificate with the roles apart", async () => {
+      await certify(baseUrl, world, directory, "apart.corp.example")
+      for (const unit of [worker, ...fronts, admin]) await isRunning(machine, unit)
+    })
+    await step("stays down when the configuration is wrong", () => holdsToConfiguration(machine))
+    await step("would not with a check before the start", () => checkedBefore(machine))
+    await shell("ACME_SVC_PURGE_DATA=yes dpkg --purge acme-svc && systemctl reset-failed")
+  } finally {
+    await world.stop()
+  }
+}
