@@ -18,6 +18,7 @@ const examples = { "compose.yaml": "config.toml", "compose.postgres.yaml": "conf
 /** What the examples say of a service, as far as it is looked at here. */
 interface Service {
   readonly image: string
+  readonly init?: boolean
   readonly read_only?: boolean
   readonly cap_drop?: ReadonlyArray<string>
   readonly cap_add?: ReadonlyArray<string>
@@ -55,6 +56,7 @@ const looksOver = (file: keyof typeof examples): void => {
     const { cap_add = [], cap_drop = [], healthcheck, read_only, restart, secrets = [], security_opt = [] } = service
     const says = (holds: boolean, what: string) => check(holds, `${file}: ${name} ${what}`)
     says(read_only === true, "may change its image")
+    says(name === "postgres" || service.init === true, "has nobody to reap what programs leave behind")
     says(cap_drop.join() === "ALL" && cap_add.length === 0, "has capabilities")
     says(security_opt.includes("no-new-privileges:true"), "may gain privileges")
     says(healthcheck !== undefined, "is not asked for its health")

@@ -31,9 +31,14 @@ const repository = resolve(import.meta.dirname, "../..")
 /** The number the service runs as. */
 const nobody = 65_532
 
-/** As engines do for a container that is read-only, without capabilities and with `no-new-privileges`. */
+/**
+ * As engines do for a container that is read-only, without capabilities and with `no-new-privileges`. The number that this
+ * machine has for the process is written down, for signals.
+ */
 const confine = `
 root=$1 volume=$2 data=$3 settings=$4; shift 4
+read -r pid _ < /proc/self/stat
+echo "$pid" > "$settings.pid"
 mount --bind "$root" "$root"
 mount --bind "$data" "$root$volume"
 mount --bind "$settings" "$root/etc/acme-svc"
@@ -55,11 +60,12 @@ interface Container {
 const confined = (
   { config, data, root, settings }: Container,
   words: ReadonlyArray<string>,
-  variables: Readonly<Record<string, string>> = {}
+  variables: Readonly<Record<string, string>> = {},
+  first: ReadonlyArray<string> = []
 ) => {
   const own = Object.fromEntries(config.Env.map((line) => [line.split("=", 1)[0], line.slice(line.indexOf("=") + 1)]))
   return {
-    words: ["--mount", "sh", "-euc", confine, "sh", root, config.WorkingDir, data, settings, ...words],
+    words: [...first, "--mount", "sh", "-euc", confine, "sh", root, config.WorkingDir, data, settings, ...words],
     env: { ...own, ...variables }
   }
 }
@@ -157,6 +163,9 @@ const leavesNoTrace = async (root: string, recorded: string, secret: string): Pr
   check(found === "", `what npm was told in secret stands in ${found}`)
 }
 
+/** Has what is started be the first process of a container. */
+const asFirst = ["--pid", "--fork", "--kill-child"]
+
 /** What a process of the container may do, told by the container's own runtime. */
 const probe = `
 const { readFileSync, writeFileSync } = require("node:fs")
@@ -174,7 +183,7 @@ const isConfined = async (container: Container): Promise<void> => {
 }
 
 const serves = async (container: Container, { directory, step }: Site): Promise<void> => {
-  const { config, data } = container
+  const { config, data, settings } = container
   const world = await startWorld()
   try {
     const port = await freePort()
@@ -185,16 +194,22 @@ const serves = async (container: Container, { directory, step }: Site): Promise<
       ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true"
     }
     const [, ...health] = config.Healthcheck.Test
-    const { env, words } = confined(container, [...config.Entrypoint, ...config.Cmd], variables)
+    const { env, words } = confined(container, [...config.Entrypoint, ...config.Cmd], variables, asFirst)
     const serving = await step("serves", () => startForeground("unshare", words, { env, ready: /acme-svc is ready/ }))
+    // The commands of later steps write down their own.
+    const pid = Number(readFileSync(`${settings}.pid`, "utf8"))
     try {
+      await step("is the first process of its container", async () => {
+        const status = readFileSync(`/proc/${pid}/status`, "utf8")
+        check(/^NSpid:\t\d+\t1$/m.test(status) && /^Uid:\t65532\t/m.test(status), status)
+      })
       await step(
         "issues a certificate",
         () => certify(`http://127.0.0.1:${port}`, world, directory, "www.corp.example")
       )
       await step("is healthy by its own check", () => run(container, health, variables))
       await step("drains on SIGTERM", async () => {
-        serving.signal(config.StopSignal === "SIGTERM" ? "SIGTERM" : "SIGKILL")
+        process.kill(pid, config.StopSignal === "SIGTERM" ? "SIGTERM" : "SIGKILL")
         const end = await serving.ended()
         check(end === "ended with 0", end)
         check(serving.count(/server_shutdown_completed/) === 1, "it did not say that it has shut down")
