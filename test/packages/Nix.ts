@@ -5,8 +5,9 @@ import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
 /*
- * What can be asked of the files for Nix without nixpkgs, which only the network has: whether they are Nix, and whether
- * the unit that the module makes is that of deploy/systemd, for any roles. Nothing is built.
+ * What can be asked of the files for Nix without nixpkgs, which only the network has: whether they are Nix, whether the flake
+ * evaluates as a whole over a nixpkgs of a few functions, and whether the unit that the module makes is that of
+ * deploy/systemd, for any roles. Nothing is built.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
@@ -21,15 +22,49 @@ interface Made {
   readonly ports: unknown
 }
 
+// Building is not asked for; without a group of builders it would warn of it.
+const env = { NIX_CONFIG: "build-users-group =\nexperimental-features = nix-command flakes" }
+
 const nix = (...words: ReadonlyArray<string>): Promise<string> =>
-  // Building is not asked for; without a group of builders it would warn of it.
-  runCommand("nix-instantiate", words, { cwd: repository, env: { NIX_CONFIG: "build-users-group =" } })
+  runCommand("nix-instantiate", words, { cwd: repository, env })
 
 const madeFor = async (roles: ReadonlyArray<string>, address: string): Promise<Made> => {
   const list = `[${roles.map((role) => JSON.stringify(role)).join(" ")}]`
   const options = ["--arg", "roles", list, "--argstr", "address", address]
   return JSON.parse(await nix("--eval", "--strict", "--json", "test/packages/module.nix", ...options))
 }
+
+/** What the flake has for each system, and the modules; `nix flake show` tells of each thing its type. */
+const outputs = {
+  apps: ["default"],
+  checks: ["module", "package"],
+  devShells: ["default"],
+  packages: ["default"]
+}
+
+/** Every output of the flake, for both systems, with a nixpkgs that has what the flake takes and makes nothing of it. */
+const evaluatesWhole = async (directory: string): Promise<void> => {
+  const place = ["--override-input", "nixpkgs", `path:${join(repository, "test/packages/nixpkgs")}`]
+  const options = ["--offline", "--no-write-lock-file", "--store", join(directory, "store"), ...place, repository]
+  const flake = (...words: ReadonlyArray<string>) =>
+    runCommand("nix", ["flake", ...words, ...options], { cwd: repository, env })
+  await flake("check", "--no-build")
+  const [shown = ""] = /^\{.*\}$/m.exec(await flake("show", "--json")) ?? []
+  const { nixosModules, ...rest }: Readonly<Record<string, Readonly<Record<string, object>>>> = JSON.parse(shown)
+  check(Object.keys(nixosModules ?? {}).join() === "default", `the modules are ${JSON.stringify(nixosModules)}`)
+  const names = Object.entries(rest).flatMap(([kind, systems]) =>
+    Object.entries(systems).map(([system, named]) => `${kind} ${system} ${Object.keys(named).join(" ")}`)
+  )
+  const expected = Object.entries(outputs).flatMap(([kind, named]) =>
+    ["aarch64-linux", "x86_64-linux"].map((system) => `${kind} ${system} ${named.join(" ")}`)
+  )
+  check(names.join("\n") === expected.join("\n"), `the flake has\n${names.join("\n")}`)
+}
+
+const everyRole = ["acme", "admin", "worker"] as const
+
+/** The seven sets of roles there are. */
+const subsets = [1, 2, 3, 4, 5, 6, 7].map((bits) => everyRole.filter((_, index) => (bits & 1 << index) !== 0))
 
 const wordOf = (value: unknown): string => typeof value === "boolean" ? value ? "yes" : "no" : `${value}`
 
@@ -101,10 +136,11 @@ const pinsWhatIsNamed = async (): Promise<void> => {
   check(/^[\da-f]{40}$/.test(locked.rev) && /^sha256-[\w+/]{43}=$/.test(locked.narHash), JSON.stringify(locked))
 }
 
-const play = async ({ step }: Site): Promise<void> => {
+const play = async ({ directory, step }: Site): Promise<void> => {
   await step("is Nix", async () => {
     await nix("--parse", "flake.nix", "nix/lock.nix", "nix/module.nix", "nix/package.nix", "nix/test.nix")
   })
+  await step("evaluates as a whole, over a nixpkgs of a few functions", () => evaluatesWhole(directory))
   await step("fetches what package-lock.json names", fetchesWhatIsLocked)
   await step("pins the nixpkgs that the flake names", pinsWhatIsNamed)
   await step("makes the unit of systemd for all roles", async () => {
@@ -113,13 +149,14 @@ const play = async ({ step }: Site): Promise<void> => {
     serves(made, "serve")
     check(JSON.stringify(made.ports) === "[3000]", "the firewall stays closed")
   })
-  await step("makes it for some", async () => {
-    const made = await madeFor(["worker"], "[::]:80")
-    equals(made, "acme-svc@.service")
-    serves(made, "serve --role worker")
-    check(JSON.stringify(made.ports) === "{}", "the firewall is opened for a worker")
-    serves(await madeFor(["admin", "worker"], "[::]:3000"), "serve --role admin,worker")
-    serves(await madeFor(["acme", "admin"], "[::]:3000"), "serve --role acme,admin")
+  await step("makes it for every set of roles", async () => {
+    for (const roles of subsets) {
+      const made = await madeFor(roles, "[::]:3000")
+      equals(made, "acme-svc@.service")
+      serves(made, roles.length === everyRole.length ? "serve" : `serve --role ${roles.join(",")}`)
+      const open = roles.includes("acme") ? "[3000]" : "{}"
+      check(JSON.stringify(made.ports) === open, `for ${roles.join(" ")} the firewall is ${JSON.stringify(made.ports)}`)
+    }
   })
   await step("lets a port under 1024 be listened on", async () => {
     const made = settingsOf(await madeFor(["acme"], "[::]:443"))

@@ -2,30 +2,10 @@
 { roles, address }:
 
 let
-  lib = rec {
-    inherit (builtins) concatStringsSep elem filter;
-    intersectLists = wanted: filter (one: elem one wanted);
-    last = list: builtins.elemAt list (builtins.length list - 1);
-    literalExpression = text: text;
-    mkEnableOption = text: { };
-    mkIf = condition: content: if condition then content else { };
-    mkOption = option: option;
-    optional = condition: one: optionals condition [ one ];
-    optionals = condition: list: if condition then list else [ ];
-    splitString = separator: text: filter builtins.isString (builtins.split separator text);
-    toInt = builtins.fromJSON;
-    getExe = package: "${package}/bin/acme-svc";
-    getExe' = package: name: "${package}/bin/${name}";
-    types = {
-      bool = "bool";
-      package = "package";
-      path = "path";
-      str = "str";
-      enum = words: "enum";
-      nonEmptyListOf = type: "nonEmptyListOf";
-      nullOr = type: "nullOr";
-      submodule = module: "submodule";
-    };
+  lib = import ./nixpkgs/lib.nix;
+  service = {
+    outPath = "/acme-svc";
+    meta.mainProgram = "acme-svc";
   };
   pkgs = {
     coreutils = "/coreutils";
@@ -35,10 +15,10 @@ let
       generate = name: value: "/${name}";
     };
   };
-  self.packages.x86_64-linux.default = "/acme-svc";
+  self.packages.x86_64-linux.default = service;
   config.services.acme-svc = {
     enable = true;
-    package = "/acme-svc";
+    package = service;
     settings.server.bind_address = address;
     environmentFile = null;
     openFirewall = true;
