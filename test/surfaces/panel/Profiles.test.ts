@@ -89,7 +89,7 @@ describe("the page of a policy", () => {
       assert.include(page.text, "<a href=\"#check-host\">")
       assert.include(page.text, "id=\"check-host\"")
       assert.include(page.text, "<a href=\"#rule-office\">")
-      assert.include(words, "( net and (not host )) allow")
+      assert.include(words, "( net and (not host )) allow connection 0 ", "nothing was refused by it")
       assert.match(page.text, /<td class="roomy">\(<a href="#check-net">.*?<\/a> and \(not <a/)
       assert.include(words, "office ( net and")
       assert.include(words, "otherwise deny 0")

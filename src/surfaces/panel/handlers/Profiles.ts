@@ -48,11 +48,11 @@ export const profileRoutes = (config: Config) => [
       return page("filter", `Policy of ${name}`, {
         profile: name,
         isActive: view.active,
-        otherwise: view.default ?? "",
+        otherwise: view.default,
         warnings: view.warnings,
         checks: view.checks.map((check) => ({
           ...check,
-          asks: check.type === "" ? "" : checkTypes[check.type as keyof typeof checkTypes].asks ?? "",
+          asks: checkTypes[check.type as keyof typeof checkTypes].asks,
           settings: settingsOf(profile.filter.check[check.name]),
           rules: view.rules.filter(({ when }) => wordsOf(when).some(({ text }) => text === check.name)).map((rule) =>
             rule.name
@@ -61,10 +61,10 @@ export const profileRoutes = (config: Config) => [
         rules: view.rules.map((rule) => ({
           ...rule,
           words: wordsOf(rule.when),
-          refusals: counts.get(rule.name) ?? 0,
-          message: profile.filter.rule[rule.name]?.message ?? ""
+          refusals: counts.get(rule.name),
+          message: profile.filter.rule[rule.name]?.message
         })),
-        byDefault: counts.get("") ?? 0,
+        byDefault: counts.get(""),
         byOthers: [...counts].filter(([rule]) => rule !== "" && !inForce.has(rule)).map(([rule, count]) => ({
           rule,
           count
