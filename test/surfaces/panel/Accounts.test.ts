@@ -131,6 +131,8 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask(to, { method: "POST", cookie: held.cookie, body: form({}) })).status, 403)
       const viewer = yield* entered({ ask }, "vera", "viewer")
       assert.strictEqual((yield* ask(to, { method: "POST", ...viewer, body: form({}) })).status, 403)
+      yield* send("MAILTO:c@example.org")
+      assert.deepStrictEqual((yield* accounts.detail(accountId)).account.contact, ["MAILTO:c@example.org"])
       yield* send("")
       assert.deepStrictEqual((yield* accounts.detail(accountId)).account.contact, [])
     }))

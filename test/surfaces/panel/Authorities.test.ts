@@ -95,6 +95,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)
       const pem = yield* withCa(issuer)(panel.ask(`/ui/authorities/${id}/ca.pem`, held))
+      assert.strictEqual(pem.status, 200)
       assert.strictEqual(pem.headers["content-type"], "application/x-pem-file")
       assert.include(pem.headers["content-disposition"], `filename="ca-${id.slice(0, 16)}.pem"`)
       assert.include(pem.text, Buffer.from("certificate").toString("base64"))

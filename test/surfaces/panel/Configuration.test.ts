@@ -39,7 +39,9 @@ authorization = "Bearer SECRETHEADER"
       assert.notInclude(words, " undefined ")
       assert.include(page.text, "<tr><td>template_dir<td><td>", "a text that is blank, and no secret")
       assert.include(page.text, "<h1>Configuration</h1>")
+      assert.match(page.text, /<title>Configuration\b(?! of)/)
       assert.include(words, " service default other ")
+      assert.include(page.text, "aria-current=\"true\"><bdi>service</bdi>")
       assert.include(words, "Search this page")
       // A cell that is empty is told what it stands for by the stylesheet.
       assert.include(page.text, "<tr><td>ttl_seconds<td>300<td></tbody>")
@@ -52,6 +54,7 @@ authorization = "Bearer SECRETHEADER"
       const page = yield* panel.ask("/ui/configuration?profile=other", held)
       const words = wordsOf(page)
       assert.match(page.text, /<title>Configuration of other\b/)
+      assert.include(page.text, "aria-current=\"true\"><bdi>other</bdi>")
       assert.include(words, "[profiles.other.challenge] enabled http-01 bypass false ")
       assert.notInclude(words, "[nonce]")
       assert.include(words, "[profiles.other] enabled true ")

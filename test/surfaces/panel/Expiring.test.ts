@@ -31,6 +31,8 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
       const [, offered] = /<select name="superseded">(.*?)<\/select>/s.exec(told.text) ?? []
       assert.deepStrictEqual(offered?.replaceAll(/<[^>]*>/g, " ").trim().split(/\s+/), ["shown", "hide"])
       assert.include(plain(told.text), "href=\"/ui/expiring?days=90\">Look at 90 days")
+      const [, periods = ""] = /<p class="tabs periods">(.*?)<\/p>/s.exec(plain(told.text)) ?? []
+      assert.deepStrictEqual([...periods.matchAll(/days=(\d+)"/g)].map(([, days]) => days), ["7", "30", "90", "365"])
     }))
 
   test("lists certificates soonest first, links what replaced them, and hides those on request", ({ ask }) =>

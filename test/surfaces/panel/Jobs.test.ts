@@ -62,6 +62,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       for (
         const [status, runAt, isLive, due] of [
           ["ready", startsAt - 100, true, rfc3339(startsAt - 100)],
+          ["ready", startsAt - 1, true, rfc3339(startsAt - 1)],
           ["ready", startsAt, true, undefined],
           ["ready", startsAt + 100, true, undefined],
           ["running", startsAt - 100, true, undefined]
@@ -85,7 +86,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       const held = yield* entered({ ask }, "otto", "operator")
       const { id } = yield* finalized
       const told = yield* ask("/ui/jobs?kind=signer_issue", held)
-      assert.include(told.text, "1 ready, 0 running, 0 failed")
+      assert.include(told.text, "Queue: 1 ready, 0 running, 0 failed")
       assert.include(plain(told.text), `href="/ui/jobs/${id}"`)
       const [, poll = ""] = /id="list"[^>]* data-poll="([^"]*)"/.exec(plain(told.text)) ?? []
       assert.match(poll, /^\/ui\/jobs\?kind=signer_issue&poll=1&tag=[0-9a-f]{16}$/)

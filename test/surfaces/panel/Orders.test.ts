@@ -70,7 +70,7 @@ describe("the pages of orders", () => {
       const { chain, path } = yield* issued(1000)
       assert.include((yield* ask(path, held)).text, "chain.pem")
       const file = yield* ask(`${path}/chain.pem`, held)
-      assert.strictEqual(file.text, chain)
+      assert.deepStrictEqual([file.status, file.text], [200, chain])
       assert.match(file.headers["content-disposition"] ?? "", /^attachment; filename="[\w-]+\.pem"$/)
       const { id } = yield* orderOf(yield* caller, "b.example")
       assert.notInclude((yield* ask(`/ui/orders/${id}`, held)).text, "chain.pem")
@@ -101,6 +101,20 @@ describe("the pages of orders", () => {
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const { chain, path } = yield* issued(1000)
+      const [, offered = ""] = /<select name="reason">(.*?)<\/select>/s.exec((yield* ask(path, held)).text) ?? []
+      const codes = [...offered.matchAll(/value="(\d+)">(\w+)/g)].map(([, code, name]) => `${code} ${name}`)
+      assert.deepStrictEqual(codes, [
+        "0 unspecified",
+        "1 keyCompromise",
+        "2 cACompromise",
+        "3 affiliationChanged",
+        "4 superseded",
+        "5 cessationOfOperation",
+        "6 certificateHold",
+        "8 removeFromCRL",
+        "9 privilegeWithdrawn",
+        "10 aACompromise"
+      ])
       for (const reason of ["7", "11", "x", "-1"]) {
         assert.isTrue(isBeside(yield* send({ ask }, held, `${path}/revoke`, { reason }), 400, "bad_request"), reason)
       }

@@ -96,6 +96,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       yield* job(2, "slow", "ready", 61)
       yield* job(3, "fine", "ready", 60)
       yield* job(4, "late", "failed", 5)
+      yield* job(7, "fine", "failed", 5)
       yield* job(5, "slower", "ready", 600)
       yield* job(6, "stopped", "ready", 601)
       yield* workers.present({ owner: "gone", roles: "worker", version: "1", startedAt: 1, now: startsAt - day })
@@ -113,12 +114,13 @@ describe.each(databases)("the overview on $name", (backend) => {
         ["bad", "/ui/authorities"],
         ["good", "/ui/profiles"]
       ])
+      assert.strictEqual(tiles[0]?.words, "2 failed jobs")
       assert.include(tiles[1]?.words, "No worker has taken late for 11 minutes.")
       assert.include(tiles[2]?.words, "no worker is present")
       const words = wordsOf(page)
       assert.include(words, "late 1 0 1 11 minutes no worker has taken this kind for 11 minutes")
       assert.include(words, "slow 1 0 0 1 minute no worker has taken this kind for 1 minute")
-      assert.include(words, "fine 1 0 0 1 minute late ")
+      assert.include(words, "fine 1 0 1 1 minute late ")
       const states = [...page.text.matchAll(/<b class="(\w+)">[^<]*<\/b> no worker has taken/g)]
       assert.deepStrictEqual(states.map(([, state]) => state), ["bad", "wait", "wait", "bad"])
     }))
@@ -137,6 +139,15 @@ describe.each(databases)("the overview on $name", (backend) => {
         "bad 89 days until a CA certificate ends",
         "good 90 days until a CA certificate ends"
       ])
+      const two = Effect.provideService(Issuers, {
+        bySection: new Map(),
+        of: (profile: string) =>
+          profile === "other"
+            ? { ...issuer(startsAt + 5 * day), id: "cd".repeat(32) }
+            : issuer(startsAt + 100 * day)
+      })
+      const { text } = yield* two(panel.ask("/ui/", held))
+      assert.strictEqual(tilesOf(text)[6]?.words, "5 days until a CA certificate ends", "of two, the first to end")
     }))
 
   test("is shown without the numbers that take too long to count", (panel) =>
@@ -198,6 +209,11 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.strictEqual(all.text.match(/<title>[^<]* UTC/g)?.length, 24)
       const one = yield* panel.ask("/ui/?profile=other&range=30d", held)
       assert.include(wordsOf(one), "15 Jan, so far 1 0 0")
+      const current = ({ text }: typeof one) => {
+        const tabs = text.slice(text.indexOf("id=\"trends\"")).matchAll(/aria-current="true">(?:<bdi>)?(\w+)/g)
+        return [...tabs].map(([, word]) => word)
+      }
+      assert.deepStrictEqual([current(all), current(one)], [["all", "24h"], ["other", "30d"]])
       assert.include(one.text.replaceAll("&#x2f;", "/"), "href=\"/ui/?range=7d&amp;profile=other\"")
       assert.strictEqual(one.text.match(/<title>[^<]* UTC/g)?.length, 30)
       // What is neither a range nor a profile is taken for the first of them.

@@ -87,7 +87,11 @@ describe.each(databases)("the search box on $name", (backend) => {
   test("says when nothing is found, when contacts are asked for, and when a text is too long", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
-      assert.include((yield* ask("/ui/search?q=nowhere.example", held)).text, "Nothing was found.")
+      for (const query of ["nowhere.example", "01890a5d-ac96-774b-bcce-b302099a8057", "0badcafe"]) {
+        const { status, text } = yield* ask(`/ui/search?q=${query}`, held)
+        assert.strictEqual(status, 200, query)
+        assert.include(text, "Nothing was found.", query)
+      }
       assert.include((yield* ask("/ui/search?q=a@example.org", held)).text, "Contacts are not searched")
       assert.strictEqual((yield* ask(`/ui/search?q=${"a".repeat(254)}`, held)).status, 400)
       assert.strictEqual((yield* ask("/ui/search?q=a%00b", held)).status, 400)

@@ -102,6 +102,11 @@ describe("the panel", () => {
       const out = yield* ask("/ui/logout", { method: "POST", ...held })
       assert.strictEqual(out.headers["location"], "/ui/login?why=out")
       assert.match(out.headers["set-cookie"] ?? "", /Max-Age=0/)
+      const notices = ["Your session has ended.", "You are signed out."]
+      for (const [why, notice] of [["", undefined], ["?why=ended", notices[0]], ["?why=out", notices[1]]] as const) {
+        const { text } = yield* ask(`/ui/login${why}`)
+        assert.deepStrictEqual(notices.filter((one) => text.includes(one)), [notice].flatMap((one) => one ?? []), why)
+      }
       assert.strictEqual((yield* ask("/ui/", { cookie: held.cookie })).status, 303)
     }))
 
