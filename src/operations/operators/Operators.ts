@@ -97,7 +97,8 @@ export const setRole = Effect.fnUntraced(function*(operator: Operator, username:
       // An absent role means admin, and stays absent. An unknown role is read as viewer, but to store viewer is a
       // change.
       if (target.role === role || (target.role === undefined && role === "admin")) return undefined
-      if (role !== "admin") yield* keepAnAdmin(target, admins)
+      // Who is to become an admin is none yet, and never the last.
+      yield* keepAnAdmin(target, admins)
       yield* users.setRole(target.id, role, now)
       const ended = yield* sessions.endAllOf(target.id)
       const detail = { target: target.username, before: target.role ?? "admin", after: role }

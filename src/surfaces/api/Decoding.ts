@@ -115,7 +115,7 @@ export const checkQuery = (
     if (value === "") continue
     const before = values.get(name)
     values.set(name, before === undefined ? value : [before, value].flat())
-    if (before === undefined) kept.append(name, value)
+    kept.append(name, value)
   }
   const [first] = kept.keys()
   return Either.flatMap(storable(Object.fromEntries(values), "parameter"), (fit) => {

@@ -75,11 +75,9 @@ export const answering = <A, E extends Failure, R>(
       const problem = operatorProblemOf(error)
       const headers = refusalHeaders(problem, error)
       return Effect.zipRight(
-        Object.keys(headers).length === 0
-          ? Effect.void
-          : HttpApp.appendPreResponseHandler((_, response) =>
-            Effect.succeed(HttpServerResponse.setHeaders(response, headers))
-          ),
+        HttpApp.appendPreResponseHandler((_, response) =>
+          Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+        ),
         Effect.fail(refusalOf(problem))
       )
     }))

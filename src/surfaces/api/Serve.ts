@@ -11,13 +11,11 @@ import { remember } from "./CurrentCaller.ts"
 
 const host = "http://api.invalid"
 
-const asked = ({ method, path }: Request, { body, query }: Brought): globalThis.Request => {
-  const search = query.size === 0 ? "" : `?${query}`
-  return new globalThis.Request(`${host}${path}${search}`, {
+const asked = ({ method, path }: Request, { body, query }: Brought): globalThis.Request =>
+  new globalThis.Request(`${host}${path}?${query}`, {
     method,
     ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
   })
-}
 
 const answerOf = (response: HttpServerResponse.HttpServerResponse): Answer => {
   const { body, headers, status } = response
