@@ -70,6 +70,7 @@ describe("a request of the API brings", () => {
     ["createCredential", sent("POST", "", json, { body: new BodyTooLarge() }), 413, undefined],
     ["createCredential", sent("POST", "", json, { body: new BodyTooSlow() }), 400, "The body did not arrive in time."],
     ["revokeCredential", sent("POST", "{}", json), 400, "This route takes no body."],
+    ["revokeCredential", sent("POST", "0", json), 400, "This route takes no body."],
     ["revokeCredential", sent("POST", "", {}, { body: new BodyTooLarge() }), 413, undefined],
     ["revokeCredential", sent("POST", "", {}, { target: "/?a=1" }), 400, "The parameter a is unknown."],
     ["listOrders", sent("GET", "", {}, { target: "/?limit=x" }), 400, "The parameter limit must be an integer."]

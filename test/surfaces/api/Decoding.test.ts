@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import { Either, Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import type { OperatorError } from "../../../src/domain/OperatorError.ts"
 import { operatorProblemOf } from "../../../src/domain/OperatorProblem.ts"
@@ -105,6 +105,12 @@ describe("a query of the API fits its route", () => {
     ["readHealth", "deep=1", "The parameter deep is unknown."]
   ])("or is refused: %s ?%s", (name, query, sentence) => {
     assert.deepStrictEqual(queryOf(name, query), Either.left(sentence))
+  })
+
+  it("or is told the one word that there is", () => {
+    const schema = Schema.Struct({ all: Schema.optional(Schema.Literal("true")) })
+    const refused = Either.mapLeft(checkQuery(schema as unknown as Schema.Schema<unknown>, "all=1"), said)
+    assert.deepStrictEqual(refused, Either.left("all takes one of true, not \"1\"."))
   })
 
   it("with 64 parameters at most", () => {

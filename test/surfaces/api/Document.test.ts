@@ -39,6 +39,29 @@ describe("the OpenAPI document", () => {
     assert.notProperty(named("readHealth")?.responses, "401")
   })
 
+  it("asks of each route for what lets somebody in: a session, or a token where programs may use it", () => {
+    for (const { access, isStepUp, name } of routes) {
+      const isForSessions = access === "half" || access === "own" || isStepUp
+      const needed = access === "public" ? [] : isForSessions ? ["session"] : ["session", "token"]
+      const { security = [] } = (named(name) ?? {}) as { readonly security?: ReadonlyArray<object> }
+      assert.deepStrictEqual(security.flatMap((one) => Object.keys(one)), needed, name)
+    }
+    const [signIn, profiles] = ["signIn", "listProfiles"].map((name) => routes.find((one) => one.name === name)?.access)
+    assert.deepStrictEqual([signIn, profiles], ["public", "viewer"])
+  })
+
+  it("has the CSRF token among the headers of what changes something, but not where a session begins", () => {
+    const having = operations.filter(({ operation }) =>
+      (operation as { readonly parameters?: ReadonlyArray<{ readonly name: string }> }).parameters
+        ?.some(({ name }) => name === "X-CSRF-Token")
+    )
+    assert.sameMembers(
+      having.map(({ operation }) => operation.operationId),
+      routes.filter(({ isWithoutCsrf, method }) => method !== "GET" && !isWithoutCsrf).map(({ name }) => name)
+    )
+    assert.notInclude(having.map(({ operation }) => operation.operationId), "signIn")
+  })
+
   it("tells which bodies may be left out", () => {
     assert.nestedPropertyVal(named("disableSecondFactor"), "requestBody.required", false)
     assert.nestedPropertyVal(named("createCredential"), "requestBody.required", true)

@@ -3,14 +3,15 @@ import { assert, describe } from "vitest"
 import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import { mostOverApi } from "../../../src/operations/Exports.ts"
+import * as tokens from "../../../src/operations/operators/Tokens.ts"
 import { readStoredChain } from "../../../src/pki/x509/Chain.ts"
 import * as upstreamOrders from "../../../src/store/upstream/UpstreamOrders.ts"
 import type { Asking } from "../../support/Api.ts"
 import { signedIn, useApi } from "../../support/Api.ts"
 import { asleep, wakened } from "../../support/Asleep.ts"
 import { sqlite } from "../../support/Databases.ts"
-import { callerAt, count, idLiteral, orderOf, orderWith, profileOf, sql } from "../../support/Graph.ts"
-import { startsAt } from "../../support/Operators.ts"
+import { callerAt, count, fieldsOf, idLiteral, orderOf, orderWith, profileOf, sql } from "../../support/Graph.ts"
+import { keyboard, startsAt } from "../../support/Operators.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
 /* What handlers of the API decide themselves: windows, filters, who is shown what, and how a revocation is answered. */
@@ -20,7 +21,7 @@ const custom =
 const off = "[profiles.off]\nenabled = false\n"
 
 describe("a handler of the API", () => {
-  const { config, test } = useApi(sqlite, `${custom}${off}`)
+  const { config, records, test } = useApi(sqlite, `${custom}${off}`)
   const admin = (api: Asking) => signedIn(api, "anna", "admin")
 
   const jobOf = (number: number, kind: string, key: string) =>
@@ -67,7 +68,10 @@ describe("a handler of the API", () => {
       for (const list of ["accounts", "orders", "eab", "audit", "expiring"]) {
         const told = (total: number) =>
           Effect.provideService(api.ask(`/api/${list}/export`, held), Database, saying(total))
-        assert.strictEqual((yield* told(mostOverApi)).status, 200, list)
+        const file = yield* told(mostOverApi)
+        assert.strictEqual(file.status, 200, list)
+        const logged = fieldsOf(records, "admin_export_completed").at(-1)
+        assert.deepInclude(logged, { list, body_bytes: Buffer.byteLength(file.text) })
         const refused = yield* told(mostOverApi + 1)
         assert.deepStrictEqual([list, refused.status, refused.json?.error], [list, 400, "export_too_large"])
       }
@@ -78,6 +82,17 @@ describe("a handler of the API", () => {
       const held = yield* admin(api)
       const other = yield* signedIn(api, "olga", "operator")
       const name = (username: string) => `/api/tokens?user=${username}`
+      for (const allowedAddresses of [[], ["192.0.2.0/24"]]) {
+        const asked = {
+          username: "olga",
+          name: `for ${allowedAddresses.length}`,
+          role: "viewer",
+          expiresInDays: 1
+        } as const
+        yield* tokens.create(keyboard, { ...asked, allowedAddresses })
+      }
+      const listed: ReadonlyArray<object> = (yield* api.ask(name("olga"), held)).json.items
+      assert.deepStrictEqual(listed.map((one) => "allowedAddresses" in one).toSorted(), [false, true])
       assert.strictEqual((yield* api.ask(name("olga"), held)).status, 200)
       assert.strictEqual((yield* api.ask(name("OLGA"), other)).status, 200)
       assert.deepInclude((yield* api.ask(name("anna"), other)).json, { error: "insufficient_role" })
@@ -90,6 +105,8 @@ describe("a handler of the API", () => {
   test("knows the profiles that are mounted, and no others", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
+      const { items, ...window } = (yield* api.ask("/api/profiles", held)).json
+      assert.deepStrictEqual([items.length, window], [2, { total: 2, limit: 2, offset: 0 }])
       const statusOf = (path: string) => Effect.map(api.ask(`/api/${path}`, held), ({ status }) => status)
       assert.deepStrictEqual(
         yield* Effect.forEach(["default", "off", "none"], (name) => statusOf(`profiles/${name}/filter`)),
@@ -132,6 +149,9 @@ describe("a handler of the API", () => {
         yield* Effect.forEach(["", `?orderId=${id}`, "?orderId=nobody", "?status=ready"], totalOf),
         [2, 1, 0, 0]
       )
+      yield* jobOf(2, "crl_generate", "default")
+      const { kinds, ...sums } = (yield* api.ask("/api/queue", held)).json
+      assert.deepStrictEqual([kinds.length, sums], [2, { ready: 0, running: 0, failed: 3 }])
     }))
 
   test("says that a search for names, and a count of what was not replaced, ended early", (api) =>

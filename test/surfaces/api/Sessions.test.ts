@@ -44,6 +44,7 @@ describe("a session over the API", () => {
       assert.strictEqual(wrong.status, 401)
       assert.deepStrictEqual(wrong.json, unknown.json)
       assert.strictEqual(wrong.json.error, "invalid_credentials")
+      assert.notProperty(wrong.headers, "retry-after", "nothing is to be waited for")
     }))
 
   test("is limited by address, and says when to try again", ({ ask }) =>
@@ -87,6 +88,14 @@ describe("a session over the API", () => {
       assert.strictEqual(gone.status, 204)
       assert.match(gone.headers["set-cookie"] ?? "", /Max-Age=0/)
       assert.strictEqual((yield* ask("/api/session", held)).json.error, "session_invalid")
+      const begun = yield* Effect.replicateEffect(ask("/api/session", signIn("vera")), 3)
+      const [one, other] = begun
+      for (const [query, told, left] of [["", one, [401, 200, 200]], ["?all=true", other, [401, 401, 401]]] as const) {
+        if (told === undefined) return assert.fail("nobody is signed in")
+        yield* ask(`/api/session${query}`, { method: "DELETE", cookie: cookieOf(told), csrf: told.json.csrfToken })
+        const statuses = yield* Effect.forEach(begun, (each) => ask("/api/session", { cookie: cookieOf(each) }))
+        assert.deepStrictEqual(statuses.map(({ status }) => status), [...left], query)
+      }
       const idle = yield* ask("/api/session", signIn("vera"))
       yield* TestClock.adjust(`${config.admin.session_idle_timeout_seconds + 1} seconds`)
       assert.strictEqual((yield* ask("/api/session", { cookie: cookieOf(idle) })).json.error, "session_idle")
