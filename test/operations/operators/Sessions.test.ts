@@ -10,6 +10,7 @@ import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { sweepSessions } from "../../../src/operations/operators/Sweeps.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import { meanwhileAt } from "../../support/Meanwhile.ts"
 import {
   all,
   config,
@@ -282,6 +283,21 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
     }))
 
+  test("keep the stamp that another process has set meanwhile", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { token } = yield* enter("olga")
+      yield* TestClock.adjust("10 minutes")
+      const stamp = (at: number) => `UPDATE admin_sessions SET last_seen_at = ${startsAt + at}`
+      yield* meanwhileAt(
+        "before",
+        "UPDATE admin_sessions",
+        stamp(599),
+        sessions.authenticate(admin, token, { touch: true })
+      )
+      assert.deepStrictEqual(yield* column("SELECT last_seen_at FROM admin_sessions"), [`${startsAt + 599}`])
+    }))
+
   test("that have ended are swept, and windows of sign-ins that are over", () =>
     Effect.gen(function*() {
       yield* made("olga")
@@ -296,6 +312,18 @@ describe.each(databases)("sessions on $name", (backend) => {
       yield* sweepSessions(admin)
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 1)
       assert.strictEqual(yield* count("SELECT count(*) FROM login_attempts"), 0)
-      assert.deepStrictEqual(fieldsOf("admin_session_reaper_swept"), [{ rows_removed: 0 }, { rows_removed: 2 }])
+      const ahead = startsAt + 300 + admin.login_window_seconds
+      yield* sql(
+        `INSERT INTO login_attempts (key, window_started_at, attempts) VALUES ('a', ${ahead}, 1), ('b', ${
+          ahead + 1
+        }, 1)`
+      )
+      yield* sweepSessions(admin)
+      assert.deepStrictEqual(yield* column("SELECT key FROM login_attempts"), ["a"])
+      assert.deepStrictEqual(fieldsOf("admin_session_reaper_swept"), [
+        { rows_removed: 0 },
+        { rows_removed: 2 },
+        { rows_removed: 1 }
+      ])
     }))
 })

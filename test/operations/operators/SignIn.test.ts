@@ -1,5 +1,6 @@
 import { Clock, Deferred, Effect, Fiber, Layer, Redacted, TestClock } from "effect"
 import { assert, describe } from "vitest"
+import { RateLimited } from "../../../src/domain/OperatorError.ts"
 import { turn } from "../../../src/kernel/sql/Database.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
@@ -209,6 +210,9 @@ describe.each(databases)("signing in on $name", (backend) => {
       const hash = yield* Effect.provide(Effect.flatMap(Passwords, (passwords) => passwords.hash(password)), weaker)
       yield* sql(`UPDATE admin_users SET password_hash = '${hash}'`)
       assert.strictEqual(yield* hashesOf(attempt("olga", wrong)), 1)
+      const full = { ...yield* Passwords, hash: () => new RateLimited({ retryAfter: 1 }) }
+      assert.strictEqual((yield* Effect.provideService(attempt("olga", password), Passwords, full))._tag, "Active")
+      assert.deepStrictEqual(yield* column("SELECT password_hash FROM admin_users"), [hash], "another time, then")
       yield* enter("olga")
       const [renewed = ""] = yield* column("SELECT password_hash FROM admin_users")
       assert.match(renewed, /^\$pbkdf2-sha256\$i=4\$/)

@@ -137,6 +137,8 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isFalse(is(yield* factors.pend(begin)))
       yield* users.setStatus(ann, "active", 4)
       yield* factors.pend(begin)
+      assert.isTrue(is(yield* factors.clear(ann, 4)), "an enrolment that was not confirmed")
+      yield* factors.pend(begin)
       yield* users.setStatus(ann, "disabled", 5)
       assert.isFalse(is(yield* factors.confirm(confirm)))
     }))
