@@ -63,7 +63,7 @@ export const makeErrorResponses = () => {
       const codes = [...new Set(codesIn(schema))].sort()
       const own = codes.filter((code) => !usual.includes(code))
       const name = [titles[status] ?? `Status${status}`, ...own.map(camel)].join("")
-      if (!known.has(name)) known.set(name, responseOf(status, codes))
+      known.set(name, responseOf(status, codes))
       return { $ref: `#/components/responses/${name}` }
     },
     all: () => Object.fromEntries([...known].sort(([one], [other]) => one < other ? -1 : 1))

@@ -7,6 +7,14 @@ import { makeDocumented, operationsOf, schemasOf } from "../../support/Documente
 
 /* The OpenAPI document as a reader has it. `npm run interop -- openapi` has other people's tools read it. */
 
+const json = "application/json"
+
+/** A response of errors, as the document has it. */
+interface Media {
+  readonly example: { readonly error: string }
+  readonly schema: { readonly properties: { readonly error: { readonly enum: ReadonlyArray<string> } } }
+}
+
 const document: OpenApiDocument = JSON.parse(JSON.stringify(documentOf("1.2.3", "https://panel.example")))
 const routes = routesOf(Api)
 const operations = operationsOf(document)
@@ -60,6 +68,17 @@ describe("the OpenAPI document", () => {
       routes.filter(({ isWithoutCsrf, method }) => method !== "GET" && !isWithoutCsrf).map(({ name }) => name)
     )
     assert.notInclude(having.map(({ operation }) => operation.operationId), "signIn")
+  })
+
+  it("promises Retry-After where one is to wait, and nowhere else", () => {
+    const responses = Object.entries(document.components["responses"] ?? {})
+    const waiting = responses.filter(([, one]) => "headers" in (one as object)).map(([name]) => name)
+    assert.deepStrictEqual(waiting, ["Busy", "RateLimited"])
+    assert.include(responses.map(([name]) => name), "ConflictNameTaken", "a response is named after its codes")
+    for (const [name, one] of responses) {
+      const { example, schema } = (one as { readonly content: { readonly [type: string]: Media } }).content[json] ?? {}
+      assert.include(schema?.properties.error.enum ?? [], example?.error ?? "none", name)
+    }
   })
 
   it("tells which bodies may be left out", () => {
