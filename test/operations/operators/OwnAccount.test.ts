@@ -136,6 +136,18 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* sessions.authenticate(admin, token, { touch: false })
       }))
 
+    test("is not confirmed while attempts cannot be counted", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const confirmed = secondFactor.confirmEnrolment(admin, identity, yield* codeOf(secretOf(secret)), here)
+        yield* sql("ALTER TABLE login_attempts RENAME TO gone")
+        const refused = Effect.ensuring(tagOf(confirmed), sql("ALTER TABLE gone RENAME TO login_attempts"))
+        assert.strictEqual(yield* refused, "Busy")
+        yield* confirmed
+      }))
+
     test("comes into force with its first code, which ends other sessions", () =>
       Effect.gen(function*() {
         yield* made("olga")

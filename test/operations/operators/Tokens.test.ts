@@ -299,6 +299,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(yield* names("OLGA", { limit: 1, offset: 1 }), [["one"], 2])
       assert.strictEqual(yield* tagOf(tokens.list("nobody", all)), "NoSuch")
       assert.strictEqual(yield* tagOf(tokens.find("nothing")), "NoSuch")
+      assert.strictEqual(yield* tagOf(tokens.revoke(keyboard, "nothing")), "NoSuch")
       const { identity: olga } = yield* enter("olga")
       const { identity: root } = yield* enter("root")
       const owner = (identity: Identity, user?: string) => tokens.ownerListed(identity, user)
