@@ -1,6 +1,13 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import { AccessDenied, SessionIdle } from "../../../src/domain/OperatorError.ts"
+import {
+  AccessDenied,
+  Busy,
+  MfaPending,
+  SessionExpired,
+  SessionIdle,
+  SessionInvalid
+} from "../../../src/domain/OperatorError.ts"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import type { Access } from "../../../src/surfaces/admin/Access.ts"
 import type { Sender } from "../../../src/surfaces/admin/Checks.ts"
@@ -90,5 +97,15 @@ describe("the entrance of operators", () => {
         "session_state",
         "session_state"
       ])
+    }))
+
+  test("tells of whoever it does not know by their session, and of nothing that is not theirs", () =>
+    Effect.gen(function*() {
+      const session = [new SessionInvalid(), new SessionExpired(), new SessionIdle(), new MfaPending()]
+      for (const error of session) yield* told("GET", "/things", { identify: () => error })
+      const reasons = () => fieldsOf(records, "admin_request_refused").map(({ reason }) => reason)
+      assert.deepStrictEqual(reasons(), session.map(() => "session_state"))
+      yield* told("GET", "/things", { identify: () => new Busy({ retryAfter: 5 }) })
+      assert.lengthOf(reasons(), session.length)
     }))
 })

@@ -38,6 +38,24 @@ describe("the panel", () => {
       assert.strictEqual((yield* ask("/ui/orders?status=valid", { cookie: cookieOf(told) })).status, 200)
     }))
 
+  test("bounces alike whose session was idle or is over", ({ ask }) =>
+    Effect.gen(function*() {
+      const { session_idle_timeout_seconds: idle, session_ttl_seconds: life } = config.admin
+      const told = (cookie: string) =>
+        Effect.map(ask("/ui/orders", { cookie }), ({ headers, status }) => [status, headers["location"] ?? ""] as const)
+      const first = yield* entered({ ask }, "ann", "viewer")
+      yield* TestClock.adjust(`${idle} seconds`)
+      const gone = yield* told(first.cookie)
+      assert.deepStrictEqual(gone, [303, "/ui/login?next=%2Fui%2Forders&why=ended"])
+      const second = yield* entered({ ask }, "ben", "viewer")
+      for (let at = idle; at < life; at += idle - 1) {
+        yield* TestClock.adjust(`${idle - 1} seconds`)
+        yield* told(second.cookie)
+      }
+      yield* TestClock.adjust(`${idle - 1} seconds`)
+      assert.deepStrictEqual(yield* told(second.cookie), gone)
+    }))
+
   test("goes back to pages of its own only", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
