@@ -12,6 +12,7 @@ export interface Gate {
   readonly isFree: () => boolean
 }
 
+// More would only read the same pages of one disk; on SQLite each is a process.
 const mostReaders = 2
 
 /**

@@ -88,14 +88,17 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       lent((client) =>
         Effect.suspend(() => {
           const connection = connectionOf(client)
-          // Nobody waits for this answer alone. BEGIN fails only where what is sent behind it fails too: with the
-          // connection, or because a bound that is set with it has aborted the transaction.
-          send(client, beginText, [], () => {})
-          return Effect.flatMap(body(connection), (exit) =>
+          // Nobody waits for this answer alone: BEGIN fails only with the connection, and then all behind it does. A proxy
+          // that pools transactions may not know of statements that are sent ahead.
+          const opened = keepsSession
+            ? Effect.sync(() =>
+              send(client, beginText, [], () => {})
+            )
+            : begin(connection)
+          return Effect.flatMap(Effect.zipRight(opened, body(connection)), (exit) =>
             Effect.as(
               exit._tag === "Success"
-                ? Effect.tapError(commit(connection), () =>
-                  rollback(connection))
+                ? Effect.tapError(commit(connection), () => rollback(connection))
                 : rollback(connection),
               exit
             ))
@@ -149,8 +152,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
             Effect.sync(() =>
               listening++
             ),
-            () =>
-              Effect.sync(() => listening--)
+            () => Effect.sync(() => listening--)
           )
         )
         : undefined,
