@@ -1,20 +1,21 @@
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import * as SqlClient from "@effect/sql/SqlClient"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, Layer } from "effect"
+import { Context, Effect, Exit, Layer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Connection } from "../../../src/kernel/sql/Database.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import * as Sqlite from "../../../src/kernel/sql/Sqlite.ts"
+import type { Sent } from "../../support/EngineAnswers.ts"
+import { answersTo } from "../../support/EngineAnswers.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "acme-embedded-"))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-const statements: ReadonlyArray<readonly [text: string, params?: ReadonlyArray<unknown>]> = [
+const statements: ReadonlyArray<Sent> = [
   ["CREATE TABLE things (id BLOB PRIMARY KEY, name TEXT UNIQUE, size INTEGER CHECK (size > 0), share REAL) STRICT"],
   ["INSERT INTO things VALUES (?, ?, ?, ?)", [Buffer.from([1]), "ä\u0000b", 1, 0.5]],
   ["INSERT INTO things VALUES (?, ?, ?, ?) RETURNING id, name", [Buffer.from([2]), null, 2 ** 53 - 1, null]],
@@ -41,17 +42,7 @@ const statements: ReadonlyArray<readonly [text: string, params?: ReadonlyArray<u
   ["SELECT count(*) AS total FROM things"]
 ]
 
-/** The rows of every statement, or the code and text of the engine's error. */
-const answers = (connection: Pick<Connection, "execute">) =>
-  Effect.forEach(
-    statements,
-    ([text, params = []]) =>
-      Effect.map(Effect.exit(connection.execute(text, params, undefined)), (exit) => {
-        if (Exit.isSuccess(exit)) return exit.value
-        const { cause } = Cause.squash(exit.cause) as { readonly cause: Error & { readonly code?: string } }
-        return [cause.name, cause.code, cause.message]
-      })
-  )
+const answers = answersTo(statements)
 
 describe("the connection to the embedded engine", () => {
   it.scoped("answers every statement as the client of @effect/sql-sqlite-node does", () =>

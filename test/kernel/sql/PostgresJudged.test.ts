@@ -1,12 +1,13 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as SqlClient from "@effect/sql/SqlClient"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, Layer, Redacted } from "effect"
-import type { Connection } from "../../../src/kernel/sql/Database.ts"
+import { Context, Effect, Exit, Layer, Redacted } from "effect"
 import { postgres, useDatabase } from "../../support/Databases.ts"
+import type { Sent } from "../../support/EngineAnswers.ts"
+import { answersTo } from "../../support/EngineAnswers.ts"
 import { openDriver } from "../../support/Graph.ts"
 
-const statements: ReadonlyArray<readonly [text: string, params?: ReadonlyArray<unknown>]> = [
+const statements: ReadonlyArray<Sent> = [
   ["CREATE TEMPORARY TABLE things (id bytea PRIMARY KEY, name text UNIQUE, size integer CHECK (size > 0), share real)"],
   ["INSERT INTO things VALUES ($1, $2, $3, $4)", [Buffer.from([1]), "ä", 1, 0.5]],
   ["INSERT INTO things VALUES ($1, $2, $3, $4) RETURNING id, name", [Buffer.from([2]), null, 2 ** 31 - 1, null]],
@@ -27,17 +28,7 @@ const statements: ReadonlyArray<readonly [text: string, params?: ReadonlyArray<u
   ["SELECT true AS one, '{1,2}'::integer[] AS some, '{\"a\":1}'::json AS form, now() IS NULL AS other"]
 ]
 
-/** The rows of every statement, or the code and text of the server's error. */
-const answers = (connection: Pick<Connection, "execute">) =>
-  Effect.forEach(
-    statements,
-    ([text, params = []]) =>
-      Effect.map(Effect.exit(connection.execute(text, params, undefined)), (exit) => {
-        if (Exit.isSuccess(exit)) return exit.value
-        const { cause } = Cause.squash(exit.cause) as { readonly cause: Error & { readonly code?: string } }
-        return [cause.name, cause.code, cause.message.replace(/(?<=prepared statement )"\w*"/, "of some name")]
-      })
-  )
+const answers = answersTo(statements)
 
 describe("a connection to PostgreSQL", () => {
   const database = useDatabase(postgres)
