@@ -48,7 +48,8 @@ interface Service {
   readonly issue: (name: string) => Promise<Certified>
 }
 
-const prepare = async (machine: Machine, world: World, directory: string): Promise<Service> => {
+/** Has the service of a machine listen at a free port and believe the names of a world; answers its URL. */
+export const configure = async (machine: Machine, world: World): Promise<string> => {
   const port = await freePort()
   const baseUrl = `http://127.0.0.1:${port}`
   const variables = {
@@ -59,6 +60,11 @@ const prepare = async (machine: Machine, world: World, directory: string): Promi
   }
   const lines = Object.entries(variables).map(([key, value]) => `${key}=${value}\n`)
   writeFileSync(machine.at("/etc/acme-svc/env"), lines.join(""), { mode: 0o600 })
+  return baseUrl
+}
+
+const prepare = async (machine: Machine, world: World, directory: string): Promise<Service> => {
+  const baseUrl = await configure(machine, world)
   return { machine, directory, baseUrl, world, issue: (wanted) => certify(baseUrl, world, directory, wanted) }
 }
 

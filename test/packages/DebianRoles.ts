@@ -1,7 +1,7 @@
-import { appendFileSync, copyFileSync, writeFileSync } from "node:fs"
+import { appendFileSync, copyFileSync } from "node:fs"
 import { startWorld } from "../support/Ground.ts"
-import { freePort } from "../support/Ports.ts"
 import { certify } from "./Certified.ts"
+import { configure } from "./DebianLife.ts"
 import type { Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 import type { Machine } from "./Machine.ts"
@@ -69,18 +69,9 @@ export const playRoles = async (machine: Machine, { directory, step }: Site): Pr
   const { shell } = machine
   const world = await startWorld()
   try {
-    const port = await freePort()
-    const baseUrl = `http://127.0.0.1:${port}`
     await shell("dpkg --install newer.deb")
     copyFileSync(machine.at("/etc/acme-svc/config.toml"), machine.at("/root/config.toml"))
-    const variables = {
-      ...world.env,
-      ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
-      ACME_SVC_SERVER__BASE_URL: baseUrl,
-      ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true"
-    }
-    const lines = Object.entries(variables).map(([key, value]) => `${key}=${value}\n`)
-    writeFileSync(machine.at("/etc/acme-svc/env"), lines.join(""), { mode: 0o600 })
+    const baseUrl = await configure(machine, world)
     await step("has units for each role that wait for the worker's schema", () => waitsForWorker(machine))
     await step("issues a certificate with the roles apart", async () => {
       await certify(baseUrl, world, directory, "apart.corp.example")
