@@ -266,7 +266,7 @@ const everyOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, of
   return { page, hidden: 0, total: yield* expiring.countEnding(window), truncated: false }
 })
 
-const usualCountMillis = 1000
+const usualCountMillis = 400
 
 /**
  * Certificates that expire within this many days and are neither revoked nor expired, soonest first

@@ -54,11 +54,10 @@ const coverings = ({ aside }: Fragments): string =>
      AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
        (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
 
-// Newest first, where the index has that order: if a certificate is renewed often, the first order found then decides.
+// Newest first: if a certificate is renewed often, the first order found then decides. PostgreSQL would leave the order out of
+// an EXISTS.
 const isCovered = (f: Fragments): string =>
-  `CASE WHEN EXISTS (SELECT 1 FROM ${coverings(f)}${
-    f.dialect === "sqlite" ? " ORDER BY n.order_id DESC LIMIT 1" : ""
-  }) THEN 1 ELSE 0 END`
+  `COALESCE((SELECT 1 FROM ${coverings(f)} ORDER BY n.order_id DESC LIMIT 1), 0)`
 
 const place = {
   id: uuid<OrderId>(),
