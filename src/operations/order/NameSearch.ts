@@ -16,14 +16,17 @@ const longestStretch = 200_000
 
 const zeroId = OrderId("00000000-0000-0000-0000-000000000000")
 const lastId = OrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
-const aheadSeconds = 86_400
+const daySeconds = 86_400
 
 interface Page {
   readonly limit: number
   readonly offset: number
 }
 
-/** The ways of a walk, one after the other: rows converted from another service may have ids that do not begin with a time. */
+/**
+ * The ways of a walk, one after the other: rows converted from another service may have ids that do not begin with a time. All
+ * walks over names begin at the same place for a day, so that the ends of their stretches are the same.
+ */
 const waysOf = Effect.fnUntraced(function*(sought: Sought) {
   const whole: Stretch = {
     from: zeroId,
@@ -32,16 +35,38 @@ const waysOf = Effect.fnUntraced(function*(sought: Sought) {
     beforeTime: sought.until ?? Number.MAX_SAFE_INTEGER
   }
   if (nameWalk.sourceOf(sought) !== "names") return [whole]
-  const newest = OrderId(firstIdAt((yield* currentSeconds) + aheadSeconds))
+  const now = yield* currentSeconds
+  const newest = OrderId(firstIdAt(now - now % daySeconds + 2 * daySeconds))
   return [{ ...whole, before: newest }, { ...whole, from: newest }]
 })
+
+/**
+ * To look for the end of a stretch of names takes as long as to compare them. It stays nearly the same, and is kept for as long as
+ * anything is.
+ */
+const endOf = (sought: Sought, rest: Stretch, size: number) => {
+  const found = nameWalk.stretchBefore(sought, rest, size)
+  return nameWalk.sourceOf(sought) === "names"
+    ? kept(`order_walk_end ${rest.before} ${size}`, (end) => end === undefined ? 0 : Number.POSITIVE_INFINITY, found)
+    : found
+}
 
 /** The next stretch of a way; the whole rest where that is shorter. */
 const next = (sought: Sought, rest: Stretch, size: number) =>
   Effect.map(
-    nameWalk.stretchBefore(sought, rest, size),
+    endOf(sought, rest, size),
     (found): Stretch => found === undefined || found.from < rest.from || found.fromTime < rest.fromTime ? rest : found
   )
+
+/** So many orders of a stretch, and how many it has: those need no counting where fewer are found than were asked for. */
+const lookedAt = Effect.fnUntraced(function*(sought: Sought, stretch: Stretch, page: Page) {
+  const isFromStart = page.offset === 0 && page.limit > 0
+  const ids = isFromStart ? yield* nameWalk.matches(sought, stretch, page) : []
+  if (isFromStart && ids.length < page.limit) return { ids, count: ids.length }
+  const count = yield* nameWalk.countMatches(sought, stretch)
+  const isBehind = page.limit > 0 && !isFromStart && count > page.offset
+  return { ids: isBehind ? yield* nameWalk.matches(sought, stretch, page) : ids, count }
+})
 
 /**
  * A page of the orders that match, newest first, and how many were met among so many names. A walk for no more than a page
@@ -54,12 +79,10 @@ const walk = Effect.fnUntraced(function*(sought: Sought, { limit, offset }: Page
   for (const way of yield* waysOf(sought)) {
     for (let rest: Stretch | undefined = way; rest !== undefined && !truncated;) {
       const stretch: Stretch = yield* next(sought, rest, size)
-      const count = yield* nameWalk.countMatches(sought, stretch)
-      if (total + count > offset && ids.length < limit) {
-        const page = { limit: limit - ids.length, offset: Math.max(0, offset - total) }
-        ids.push(...yield* nameWalk.matches(sought, stretch, page))
-      }
-      total += count
+      const page = { limit: limit - ids.length, offset: Math.max(0, offset - total) }
+      const found = yield* lookedAt(sought, stretch, page)
+      ids.push(...found.ids)
+      total += found.count
       names += size
       rest = stretch === rest ? undefined : { ...rest, before: stretch.from, beforeTime: stretch.fromTime }
       size = Math.min(size * 2, longestStretch)

@@ -2,6 +2,8 @@ import { it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import { AccountId } from "../../../src/domain/Id.ts"
+import type { Driver } from "../../../src/kernel/sql/Database.ts"
+import { Database } from "../../../src/kernel/sql/Database.ts"
 import { ordersFile } from "../../../src/operations/Exports.ts"
 import * as orders from "../../../src/operations/order/OrderRecords.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
@@ -124,6 +126,36 @@ describe.each(databases)("names that are walked on $name", (backend) => {
         ordersFile(configOf(), { identifierSuffix: "many.example" }, { format: "csv", most: 100 })
       )
       assert.deepInclude(refused, { _tag: "ExportTooLarge", rows: many })
+    })))
+
+  it.effect("are walked by stretches whose ends are looked for once, and counted only where the page does not tell", () =>
+    database.use(Effect.gen(function*() {
+      yield* filled
+      const driver = database.driver()
+      const asked: Array<string> = []
+      const listening: Driver = {
+        ...driver,
+        aside: undefined,
+        atOnce: undefined,
+        single: (statement, params) =>
+          Effect.suspend(() => (asked.push(statement.text), driver.single(statement, params)))
+      }
+      const found = (identifierContains: string, offset: number) =>
+        Effect.gen(function*() {
+          asked.length = 0
+          yield* Effect.provideService(
+            orders.list({ identifierContains }, { limit: 5, offset }, true),
+            Database,
+            listening
+          )
+          const met = (shape: RegExp) => asked.filter((text) => shape.test(text)).length
+          return { ends: met(/LIMIT 1 OFFSET/), counts: met(/AS met$/) }
+        })
+      // The second stretch and the ids that do not begin with a time have no end before their last name.
+      assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 3, counts: 0 })
+      assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 2, counts: 0 })
+      assert.deepStrictEqual(yield* found("h2499", 0), { ends: 2, counts: 4 }, "the page is full in the first stretch")
+      assert.deepStrictEqual(yield* found("h2499", 8), { ends: 2, counts: 1 }, "a page further back")
     })))
 
   it.effect("are found in converted rows too, whose ids do not begin with a time", () =>
