@@ -100,8 +100,25 @@ export interface Comparable {
   readonly short: number
 }
 
-/** Reads an address of a peer. Drops the zone, and turns an IPv4-mapped address into IPv4. */
+const mostKnown = 1000
+const longestKnown = 45 // of an IPv6 address that ends in dotted quads
+const known = new Map<string, Comparable | undefined>()
+
+/**
+ * Reads an address of a peer. Drops the zone, and turns an IPv4-mapped address into IPv4. A request asks for the address of
+ * its client several times, so a few are remembered.
+ */
 export const comparable = (text: string): Comparable | undefined => {
+  const before = known.get(text)
+  if (before !== undefined || known.has(text)) return before
+  const read = readComparable(text)
+  if (text.length > longestKnown) return read
+  if (known.size >= mostKnown) known.clear()
+  known.set(text, read)
+  return read
+}
+
+const readComparable = (text: string): Comparable | undefined => {
   const bits = bitsOf(text.replace(/%.*$/, ""))
   if (bits === undefined) return undefined
   const isMapped = bits.width === 128 && bits.value >> 32n === 0xffffn
