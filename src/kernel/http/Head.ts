@@ -42,11 +42,12 @@ const single: ReadonlySet<string> = new Set([
 /** The headers of a message. A header that has one value and was sent more than once reads as a list of its lines. */
 const headersOf = (message: IncomingMessage): Request["headers"] => {
   const { headers, rawHeaders } = message
-  const names = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase())
-  const repeated = names.filter((name, at) => single.has(name) && names.indexOf(name) < at)
-  return repeated.length === 0
-    ? headers
-    : { ...headers, ...Object.fromEntries(repeated.map((name) => [name, message.headersDistinct[name]])) }
+  let surplus = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) if (single.has(rawHeaders[at]?.toLowerCase() ?? "")) surplus++
+  for (const name of single) if (headers[name] !== undefined) surplus--
+  if (surplus === 0) return headers
+  const repeated = [...single].filter((name) => (message.headersDistinct[name]?.length ?? 0) > 1)
+  return { ...headers, ...Object.fromEntries(repeated.map((name) => [name, message.headersDistinct[name]])) }
 }
 
 /** The facts of a request head. */
