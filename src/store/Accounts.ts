@@ -1,4 +1,3 @@
-import { Schema } from "effect"
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { bool, bytes, int, json, kid, nullable, text, uuid } from "../kernel/sql/Column.ts"
@@ -12,7 +11,7 @@ export const accountColumns = {
   profile: text(),
   pubkey: bytes,
   status: text<AccountStatus>(),
-  contact: json(Schema.Array(Schema.String)),
+  contact: json<ReadonlyArray<string>>(),
   termsOfServiceAgreed: nullable(bool),
   lastSeenAt: nullable(int)
 }

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { ActorKind, AuditEvent, AuditOutcome } from "../domain/Audit.ts"
 import { int, json, nullable, text } from "../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
@@ -20,13 +20,13 @@ const record = {
   accountId: nullable(text()),
   orderId: nullable(text()),
   certSerial: nullable(text()),
-  identifiers: json(Schema.Array(Schema.String)),
+  identifiers: json<ReadonlyArray<string>>(),
   clientIp: nullable(text()),
   clientPtr: nullable(text()),
   userAgent: nullable(text()),
   requestId: nullable(text()),
   reason: nullable(text()),
-  detail: nullable(json(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
+  detail: nullable(json<{ readonly [name: string]: unknown }>())
 }
 
 /** A row of the trail. `event` may be one that another version has written. Times are epoch seconds. */

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { AuthorizationStatus } from "../domain/Authorization.ts"
 import { authorizationMoves } from "../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../domain/Challenge.ts"
@@ -6,16 +6,10 @@ import { challengeMoves } from "../domain/Challenge.ts"
 import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
-import type { Column } from "../kernel/sql/Column.ts"
 import { bytes, int, json, nullable, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
 import { all, first, run } from "../kernel/sql/Database.ts"
 import { leaving, reached } from "../kernel/sql/Guard.ts"
 import { statement } from "../kernel/sql/Statement.ts"
-import { storedProblem } from "./orders/Orders.ts"
-
-const identifier = json(
-  Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String })
-) satisfies Column<OrderIdentifier>
 
 /** A challenge with its authorization and order, in one row. */
 const joined = {
@@ -24,10 +18,10 @@ const joined = {
   token: text(),
   status: text<ChallengeStatus>(),
   validatedAt: nullable(int),
-  error: nullable(storedProblem),
+  error: nullable(json<ProblemDocument>()),
   authzId: uuid<AuthorizationId>(),
   authzStatus: text<AuthorizationStatus>(),
-  identifier,
+  identifier: json<OrderIdentifier>(),
   createdAt: int,
   orderId: uuid<OrderId>(),
   orderStatus: text<OrderStatus>()
@@ -125,7 +119,7 @@ const acceptChallenge = statement({
 
 const refuseChallenge = statement({
   name: "challenge_refuse",
-  params: { id: joined.id, error: storedProblem },
+  params: { id: joined.id, error: json<ProblemDocument>() },
   row: { id: joined.id },
   sql: () =>
     `UPDATE challenges SET status = ${reached(challengeMoves.refuse)}, error = :error

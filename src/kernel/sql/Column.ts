@@ -1,5 +1,3 @@
-import { Schema } from "effect"
-
 /** The two storage engines. */
 export type Dialect = "sqlite" | "postgres"
 
@@ -61,8 +59,21 @@ export const bytes: Column<Uint8Array> = {
 const hyphenate = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 
+const hyphen = 0x2d
+const digits = Int8Array.from({ length: 0x80 }, (_, code) => Number.parseInt(String.fromCharCode(code), 16) || 0)
+
+/** The octets of a uuid. Every statement has some, so they are read by hand: `replaceAll` and `Buffer` took five times as long. */
+const octetsOf = (id: string): Buffer => {
+  const octets = Buffer.allocUnsafe(id.length === 36 ? 16 : undecodable("a uuid", id))
+  for (let at = 0, from = 0; from < 36; from += 2) {
+    if (id.charCodeAt(from) === hyphen) from++
+    octets[at++] = (digits[id.charCodeAt(from)] ?? 0) << 4 | (digits[id.charCodeAt(from + 1)] ?? 0)
+  }
+  return octets
+}
+
 const plainUuid: Column<string> = {
-  encode: (value, dialect) => dialect === "postgres" ? value : Buffer.from(value.replaceAll("-", ""), "hex"),
+  encode: (value, dialect) => dialect === "postgres" ? value : octetsOf(value),
   decode: (raw) =>
     typeof raw === "string" ? raw : Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a uuid", raw)
 }
@@ -76,12 +87,16 @@ export const kid: Column<string> = {
   decode: (raw) => Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a kid", raw)
 }
 
-/** Canonical JSON text (member order as built, no white space), decoded through a schema. */
-export const json = <A, I>(schema: Schema.Schema<A, I>): Column<A> => {
-  const parse = Schema.decodeUnknownSync(Schema.parseJson(schema))
-  const print = Schema.encodeSync(schema)
-  return { encode: (value) => plainText.encode(JSON.stringify(print(value))), decode: (raw) => parse(raw) }
+const plainJson = {
+  encode: (value: object): string => JSON.stringify(value),
+  decode: (raw: unknown): any => { // oxlint-disable-line typescript/no-explicit-any
+    const value: unknown = typeof raw === "string" ? JSON.parse(raw) : undecodable("JSON", raw)
+    return typeof value === "object" && value !== null ? value : undecodable("an object or a list", value)
+  }
 }
+
+/** Canonical JSON text (member order as built, no white space). Its type is trusted, because only this code writes such columns. */
+export const json = <A extends object>(): Column<A> => plainJson
 
 /** NULL is `undefined`. */
 export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({

@@ -142,7 +142,7 @@ const query = <P extends Columns, R extends Columns, A>(
     const started = performance.now()
     const answered = (raw: ReadonlyArray<unknown>): Effect.Effect<A> => {
       const result = answer(
-        raw.map((row) => decode(statement, row as { readonly [column: string]: unknown }, driver.dialect))
+        raw.map((row) => decode(statement, row as { [column: string]: unknown }, driver.dialect))
       )
       const elapsed = performance.now() - started
       return elapsed < slowAfterMillis

@@ -157,13 +157,16 @@ export const encode = <P extends Columns, R extends Columns>(
     return column.encode(values[name], dialect)
   })
 
-/** Decodes one driver row. */
+/** Decodes one row of the driver. The row is nobody else's, and most of its values stay as they are. */
 export const decode = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,
-  raw: { readonly [column: string]: unknown },
+  row: { [column: string]: unknown },
   dialect: Dialect
 ): ValuesOf<R> => {
-  const row: { [name: string]: unknown } = {}
-  for (const [name, column] of self.decoders) row[name] = column.decode(raw[name], dialect)
+  for (const [name, column] of self.decoders) {
+    const raw = row[name]
+    const value: unknown = column.decode(raw, dialect)
+    if (value !== raw) row[name] = value
+  }
   return row as ValuesOf<R>
 }

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first, run } from "../../kernel/sql/Database.ts"
@@ -12,7 +12,7 @@ const token = {
   userId: uuid(),
   name: text(),
   role: text<OperatorRole>(),
-  allowedAddresses: json(Schema.Array(Schema.String)),
+  allowedAddresses: json<ReadonlyArray<string>>(),
   createdAt: int,
   expiresAt: int,
   lastUsedAt: nullable(int),

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { bytes, int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first, run } from "../../kernel/sql/Database.ts"
@@ -7,7 +7,7 @@ import { select, statement } from "../../kernel/sql/Statement.ts"
 /** `disabled` operators cannot sign in, and their tokens are refused. */
 export type UserStatus = "active" | "disabled"
 
-const addresses = json(Schema.Array(Schema.String))
+const addresses = json<ReadonlyArray<string>>()
 
 /** The columns of an operator that are shown. */
 const shown = {

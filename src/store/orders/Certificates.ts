@@ -1,5 +1,5 @@
-import { Schema } from "effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
+import type { OrderIdentifier } from "../../domain/Order.ts"
 import { bytes, int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
@@ -7,7 +7,7 @@ import { statement } from "../../kernel/sql/Statement.ts"
 const issued = {
   orderId: uuid<OrderId>(),
   accountId: uuid<AccountId>(),
-  identifiers: json(Schema.Array(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String }))),
+  identifiers: json<ReadonlyArray<OrderIdentifier>>(),
   certificate: text(),
   certPubkey: nullable(bytes),
   revokedAt: nullable(int)

@@ -1,24 +1,25 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../../domain/Challenge.ts"
 import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
+import type { OrderIdentifier } from "../../domain/Order.ts"
+import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
-import { storedProblem } from "./Orders.ts"
 
 /* The details of one order, for operators who want to know why it has its status. */
 
 const challenge = {
   authzId: uuid<AuthorizationId>(),
-  identifier: json(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String })),
+  identifier: json<OrderIdentifier>(),
   authzStatus: text<AuthorizationStatus>(),
   createdAt: int,
   id: uuid<ChallengeId>(),
   type: text<ChallengeType>(),
   status: text<ChallengeStatus>(),
   validatedAt: nullable(int),
-  error: nullable(storedProblem)
+  error: nullable(json<ProblemDocument>())
 }
 
 const challengesStatement = statement({
@@ -36,7 +37,7 @@ const failureStatement = statement({
   name: "order_detail_failure",
   params: { orderId: text() },
   row: {
-    detail: json(Schema.Struct({ cause: Schema.optional(Schema.String) })),
+    detail: json<{ readonly cause?: string }>(),
     requestId: nullable(text())
   },
   sql: () =>

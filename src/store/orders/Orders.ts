@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { AccountStatus } from "../../domain/Account.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
@@ -13,28 +13,18 @@ import { lockRow } from "../../kernel/sql/Lock.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
 
-/** This service writes the stored problem documents and sends them unchanged. */
-export const storedProblem: Column<ProblemDocument> = {
-  encode: (value) => JSON.stringify(value),
-  decode: (raw) => JSON.parse(String(raw)) // oxlint-disable-line typescript/no-unsafe-return
-}
-
-/** `[{"type":"dns","value":…},…]`, in the order asked for. */
-const identifierList = json(
-  Schema.Array(Schema.Struct({ type: Schema.Literal("dns"), value: Schema.String }))
-) satisfies Column<ReadonlyArray<OrderIdentifier>>
-
 /** The columns that every query of orders reads. */
 export const orderColumns = {
   id: uuid<OrderId>(),
   profile: text(),
   accountId: uuid<AccountId>(),
   status: text<OrderStatus>(),
-  identifiers: identifierList,
+  /** `[{"type":"dns","value":…},…]`, in the order asked for. */
+  identifiers: json<ReadonlyArray<OrderIdentifier>>(),
   notBefore: nullable(int),
   notAfter: nullable(int),
   replaces: nullable(text()),
-  error: nullable(storedProblem),
+  error: nullable(json<ProblemDocument>()),
   createdAt: int
 }
 
@@ -70,7 +60,8 @@ const insertStatement = statement({
     id: orderColumns.id,
     profile: text(),
     accountId: orderColumns.accountId,
-    identifiers: identifierList,
+    /** `[{"type":"dns","value":…},…]`, in the order asked for. */
+    identifiers: json<ReadonlyArray<OrderIdentifier>>(),
     notBefore: orderColumns.notBefore,
     notAfter: orderColumns.notAfter,
     replaces: orderColumns.replaces,
@@ -142,7 +133,7 @@ const claimStatement = statement({
 
 const failStatement = statement({
   name: "order_fail",
-  params: { id: orderColumns.id, error: nullable(storedProblem) },
+  params: { id: orderColumns.id, error: nullable(json<ProblemDocument>()) },
   row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
@@ -151,7 +142,7 @@ const failStatement = statement({
 
 const failProcessing = statement({
   name: "order_fail_processing",
-  params: { id: orderColumns.id, error: nullable(storedProblem) },
+  params: { id: orderColumns.id, error: nullable(json<ProblemDocument>()) },
   row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
