@@ -1,7 +1,7 @@
 import { Data, Effect } from "effect"
 import * as workers from "../kernel/queue/Workers.ts"
-import type { Driver } from "../kernel/sql/Database.ts"
 import { Database } from "../kernel/sql/Database.ts"
+import type { Driver } from "../kernel/sql/Driver.ts"
 import * as Migrations from "../kernel/sql/Migrations.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"

@@ -1,7 +1,7 @@
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { OrderId } from "../../src/domain/Id.ts"
-import type { Driver } from "../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../src/kernel/sql/Driver.ts"
 import * as accounts from "../../src/operations/AccountRecords.ts"
 import { accountDetailObject, accountObject } from "../../src/operations/objects/Accounts.ts"
 import { sha256 } from "../../src/pki/Digest.ts"

@@ -1,6 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Deferred, Effect } from "effect"
-import type { Connection, Database, Driver } from "../../src/kernel/sql/Database.ts"
+import type { Database } from "../../src/kernel/sql/Database.ts"
+import type { Connection, Driver } from "../../src/kernel/sql/Driver.ts"
 import { sql } from "./Graph.ts"
 
 /* Faults of a database and its users: writes that fail, processes that die between two statements. */

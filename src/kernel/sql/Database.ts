@@ -1,11 +1,11 @@
-import type { Connection as AnyConnection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Context, Data, Effect, Exit } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
 import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
-import type { Columns, Dialect, ValuesOf } from "./Column.ts"
+import type { Columns, ValuesOf } from "./Column.ts"
+import type { Connection, Driver, Executor } from "./Driver.ts"
 import { Late } from "./Late.ts"
-import type { Compiled, Statement } from "./Statement.ts"
+import type { Statement } from "./Statement.ts"
 import { decode, encode } from "./Statement.ts"
 
 /** A statement failed. `detail` has the engine's own message, without the values of the row. */
@@ -31,85 +31,11 @@ interface Plans {
 
 const noPlans = (): Plans => ({ committed: [], ended: [], undone: [] })
 
-/** The rows of a statement, or why there are none. */
-export type Rows = Exit.Exit<ReadonlyArray<unknown>, SqlError>
-
-/** Executes statements. */
-export interface Executor extends Pick<AnyConnection, "execute"> {
-  /** The rows at once, from an engine in this process: no effect stands between such a statement and its rows. */
-  readonly atOnce?: (text: string, params: ReadonlyArray<unknown>) => Rows
-}
-
-/** A connection: `executeRaw` is for statements without rows, and answers what the engine says. */
-export interface Connection extends Executor, Pick<AnyConnection, "executeRaw"> {}
-
 /** The open transaction of a fiber, or the separate connection of its reads ({@link aside}). */
 class Transaction extends Context.Tag("acme/kernel/sql/Transaction")<
   Transaction,
   { readonly connection: Executor } & Plans
 >() {}
-
-/** The receiver of notifications. `heard` gets each of them; `listening` runs once they can be received. */
-export interface Ear {
-  readonly heard: (payload: string) => void
-  readonly listening: Effect.Effect<void>
-}
-
-/** How many connections a process has to its database. */
-export interface Connections {
-  readonly idle: number
-  readonly busy: number
-}
-
-/** What an engine provides: its connections, its transactions and the description of its errors. */
-export interface Driver {
-  readonly dialect: Dialect
-  /** Runs `use` with a connection for it alone. Neither the wait nor `use` is interrupted. */
-  readonly exclusive: <A, E, R>(
-    use: (connection: Connection) => Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E | SqlError, R>
-  /** One statement outside a transaction. */
-  readonly single: (
-    statement: Compiled,
-    params: ReadonlyArray<unknown>
-  ) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
-  /** The same for an engine in this process, at once; undefined if the statement writes or has to wait. */
-  readonly atOnce: ((statement: Compiled, params: ReadonlyArray<unknown>) => Rows | undefined) | undefined
-  /**
-   * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit is a success.
-   * Answers after the commit.
-   */
-  readonly transact: <A, E, R>(
-    body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
-  ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
-  /**
-   * Runs reads on a connection of their own, off the event loop of this process. All of them together have
-   * `patienceMillis`; after that the engine gives up the read under way. Undefined if there is only one connection.
-   */
-  readonly aside:
-    | (<A, E, R>(
-      patienceMillis: number,
-      body: (connection: Executor) => Effect.Effect<Exit.Exit<A, E>, never, R>
-    ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>)
-    | undefined
-  readonly begin: (connection: Connection) => Effect.Effect<void, SqlError>
-  readonly commit: (connection: Connection) => Effect.Effect<void, SqlError>
-  /**
-   * Holds a connection of its own that receives the notifications of other processes on a channel. Fails if that
-   * connection is lost. Undefined if the engine has no notifications.
-   */
-  readonly listen: ((channel: string, ear: Ear) => Effect.Effect<never, SqlError>) | undefined
-  /**
-   * Completes with a sentence if the opened database has been removed or replaced; undefined if a server holds the
-   * database.
-   */
-  readonly lost: Effect.Effect<string> | undefined
-  /** Whether a connection keeps the same session of the server from one transaction to the next. */
-  readonly keepsSession: boolean
-  readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
-  /** The current connections of this process. */
-  readonly connections: () => Connections
-}
 
 /**
  * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's

@@ -1,8 +1,8 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Exit, FiberRef, FiberRefs, FiberSet } from "effect"
 import type { Scope } from "effect"
-import type { Connection, Driver } from "./Database.ts"
 import { rollback } from "./Database.ts"
+import type { Connection, Driver } from "./Driver.ts"
 
 type BodyExit = Exit.Exit<unknown, unknown>
 

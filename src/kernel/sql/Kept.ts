@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import { currentMillis } from "../Time.ts"
-import type { Driver, StorageFailed } from "./Database.ts"
+import type { StorageFailed } from "./Database.ts"
 import { Database } from "./Database.ts"
+import type { Driver } from "./Driver.ts"
 
 /*
  * Numbers that are expensive to count are kept for a while (docs/decisions/readers.md, "Totals that are kept"). A list

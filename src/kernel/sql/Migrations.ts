@@ -7,8 +7,9 @@ import { emit } from "../telemetry/EventLog.ts"
 import { currentMillis } from "../Time.ts"
 import type { Dialect } from "./Column.ts"
 import { int, text } from "./Column.ts"
-import type { Connection, Driver, StorageFailed } from "./Database.ts"
+import type { StorageFailed } from "./Database.ts"
 import { all, Database } from "./Database.ts"
+import type { Connection, Driver } from "./Driver.ts"
 import { statement } from "./Statement.ts"
 
 /** One file of `migrations/<dialect>`: `0001_name.sql`, its statements separated by an empty line. */

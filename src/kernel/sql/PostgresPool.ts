@@ -4,7 +4,7 @@ import type { Scope } from "effect"
 import { Client, Pool, types as pgTypes } from "pg"
 import type { ClientConfig, CustomTypesConfig, PoolClient, PoolConfig, QueryResult } from "pg"
 import { sha256Octets } from "../../pki/Digest.ts"
-import type { Connection, Driver } from "./Database.ts"
+import type { Connection, Driver } from "./Driver.ts"
 
 /* Connections to PostgreSQL: how they are made, lent, asked and listened to. */
 

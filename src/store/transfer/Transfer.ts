@@ -1,7 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Data, Effect, Exit, Random, Stream } from "effect"
-import type { Connection, Driver } from "../../kernel/sql/Database.ts"
 import { rollback, StorageFailed } from "../../kernel/sql/Database.ts"
+import type { Connection, Driver } from "../../kernel/sql/Driver.ts"
 import { pages } from "../../kernel/sql/Pages.ts"
 import { runningSha256 } from "../../pki/Digest.ts"
 import type { Canonical, Table } from "./Tables.ts"

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import { mostOverApi } from "../../../src/operations/Exports.ts"
 import * as tokens from "../../../src/operations/operators/Tokens.ts"
 import { readStoredChain } from "../../../src/pki/x509/Chain.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Driver } from "../../../src/kernel/sql/Database.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import { tables } from "../../../src/store/transfer/Tables.ts"
 import type { Guarded } from "../../../src/surfaces/admin/Routes.ts"
 import { routesOf } from "../../../src/surfaces/panel/Routes.ts"
