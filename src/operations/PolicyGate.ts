@@ -3,7 +3,7 @@ import type { AcmeError } from "../domain/AcmeError.ts"
 import { ClientRefused, Compound, OrderRefused, RejectedIdentifier, ServerInternal } from "../domain/AcmeError.ts"
 import { AccessDenied, Internal } from "../domain/OperatorError.ts"
 import { comparable } from "../kernel/net/Address.ts"
-import { Database } from "../kernel/sql/Database.ts"
+import { Database, open } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { NamedIdentifier } from "../services/policy/Check.ts"
 import { Policies } from "../services/policy/Policies.ts"
@@ -96,6 +96,7 @@ export const judgeNames = Effect.fnUntraced(function*(
   const policies = yield* Policies
   const policy = policies.of(caller.profile.name)
   if (policy?.identifiers === undefined) return undefined
+  yield* open // a rule may run a script
   const database = yield* Database
   const decision = yield* policy.identifiers({
     stage: "identifiers",

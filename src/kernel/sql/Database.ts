@@ -1,5 +1,5 @@
 import type { SqlError } from "@effect/sql/SqlError"
-import { Context, Data, Effect, Exit } from "effect"
+import { Context, Data, Effect, Exit, Option } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
 import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
 import type { Columns, ValuesOf } from "./Column.ts"
@@ -38,6 +38,16 @@ class Transaction extends Context.Tag("acme/kernel/sql/Transaction")<
 >() {}
 
 /**
+ * What a fiber has to write before anything else, in the same transaction. Where `write` answers `false`, the fiber may not go
+ * on: what it has written is kept, and whatever it writes or has written next is a defect, which whoever provided this awaits.
+ */
+export class Opening extends Context.Tag("acme/kernel/sql/Opening")<Opening, {
+  readonly write: Effect.Effect<boolean, StorageFailed, Database>
+  /** Whether `write` is committed, and what it has answered. */
+  state: "pending" | "written" | "refused"
+}>() {}
+
+/**
  * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's
  * open transaction if there is one. See `docs/architecture.md` for why transactions are not `sql.withTransaction`.
  */
@@ -62,8 +72,11 @@ const query = <P extends Columns, R extends Columns, A>(
   Effect.withFiberRuntime((fiber) => {
     const services = fiber.currentContext.unsafeMap
     const driver: Driver = services.get(Database.key)
-    const transaction: Transaction["Type"] | undefined = services.get(Transaction.key)
+    const within: Transaction["Type"] | undefined = services.get(Transaction.key)
     const compiled = statement.compiled[driver.dialect]
+    if (within === undefined && !compiled.reads && openingOf(services) !== undefined) {
+      return transaction(query(statement, params, answer))
+    }
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
     const answered = (raw: ReadonlyArray<unknown>): Effect.Effect<A> => {
@@ -77,18 +90,18 @@ const query = <P extends Columns, R extends Columns, A>(
     }
     const atHand = isTracedWithin(fiber)
       ? undefined
-      : transaction === undefined
+      : within === undefined
       ? driver.atOnce?.(compiled, values)
-      : transaction.connection.atOnce?.(compiled.text, values)
+      : within.connection.atOnce?.(compiled.text, values)
     if (atHand !== undefined && Exit.isSuccess(atHand)) return answered(atHand.value)
     return tracedWithin(
       statement.name,
       () => ({ "db.system": driver.dialect }),
       Effect.matchEffect(
         atHand ??
-          (transaction === undefined
+          (within === undefined
             ? driver.single(compiled, values)
-            : transaction.connection.execute(compiled.text, values, undefined)),
+            : within.connection.execute(compiled.text, values, undefined)),
         { onFailure: failed(driver, statement.name), onSuccess: answered }
       )
     )
@@ -125,8 +138,40 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
     const services = fiber.currentContext.unsafeMap
     if (services.has(Transaction.key)) return body
     const driver: Driver = services.get(Database.key)
-    return Effect.uninterruptible(tracedWithin("transaction", () => ({}), attempts(driver, body, transactionAttempts)))
+    const opening = openingOf(services)
+    const whole = opening === undefined
+      ? attempts(driver, body, transactionAttempts)
+      : Effect.flatMap(
+        attempts(driver, opened(opening, body), transactionAttempts),
+        Option.match({
+          onNone: () => Effect.die("what had to be written first was refused"),
+          onSome: Effect.succeed
+        })
+      )
+    return Effect.uninterruptible(tracedWithin("transaction", () => ({}), whole))
   })
+
+/** What the fiber still has to write first. */
+const openingOf = (services: ReadonlyMap<string, unknown>): Opening["Type"] | undefined => {
+  const opening = services.get(Opening.key) as Opening["Type"] | undefined
+  return opening === undefined || opening.state === "written" ? undefined : opening
+}
+
+/** Nothing where it was refused. That is no failure, which would undo what others write in the same commit. */
+const opened = <A, E, R>(
+  opening: Opening["Type"],
+  body: Effect.Effect<A, E, R>
+): Effect.Effect<Option.Option<A>, E | StorageFailed, R | Database> =>
+  Effect.flatMap(opening.state === "refused" ? Effect.succeed(false) : opening.write, (mayGoOn) =>
+    Effect.zipRight(
+      afterCommit(Effect.sync(() => void (opening.state = mayGoOn ? "written" : "refused"))),
+      mayGoOn ? Effect.asSome(body) : Effect.succeedNone
+    ))
+
+/** Writes what the fiber has to write first, where nothing was written yet. To be called before an act of another kind. */
+export const open: Effect.Effect<void, StorageFailed, Database> = Effect.withFiberRuntime((fiber) =>
+  openingOf(fiber.currentContext.unsafeMap) === undefined ? Effect.void : transaction(Effect.void)
+)
 
 const isTransient = (error: unknown) => error instanceof StorageFailed && error.transient
 

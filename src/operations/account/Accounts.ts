@@ -4,6 +4,7 @@ import { checkContacts } from "../../domain/Account.ts"
 import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
 import { AccountId } from "../../domain/Id.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
+import { open } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
@@ -68,7 +69,10 @@ const foundBound = (registration: Registration, account: Account, kid: string | 
 export const register = Effect.fnUntraced(function*(registration: Registration) {
   const { contact, key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
   const existing = yield* accounts.findByKey(profile.name, key.spki)
-  if (existing !== undefined) yield* refuseUnlessValid(existing)
+  if (existing !== undefined) {
+    yield* open // what was found is told without a write
+    yield* refuseUnlessValid(existing)
+  }
   if (onlyReturnExisting) {
     if (existing === undefined) return yield* new AccountDoesNotExist()
     return { account: yield* found(registration, existing), created: false }

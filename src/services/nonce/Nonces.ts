@@ -1,5 +1,6 @@
 import { Context, Deferred, Effect, Exit, FiberId, FiberSet, Layer, Option } from "effect"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import type { Opening } from "../../kernel/sql/Database.ts"
 import { Database, transaction } from "../../kernel/sql/Database.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
@@ -7,6 +8,12 @@ import * as nonces from "../../store/Nonces.ts"
 
 /** The outcome for a nonce that a client presented. */
 export type Spent = "fresh" | "unknown" | "expired"
+
+/** A nonce that is spent together with what a request writes. The verdict is there once that has committed. */
+export interface SpentWith extends Context.Tag.Service<typeof Opening> {
+  readonly nonce: string
+  verdict: Spent | undefined
+}
 
 /**
  * Replay protection (RFC 8555 section 6.5). Every nonce is a row. Spending a nonce is a conditional delete, whose result
@@ -17,6 +24,11 @@ export class Nonces extends Context.Tag("acme/services/nonce/Nonces")<Nonces, {
   /** A stored nonce that stays fresh for at least nine tenths of its life; `undefined` when none could be stored. */
   readonly issue: Effect.Effect<string | undefined>
   readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
+  /**
+   * Spends a nonce with the first thing that a request writes, in one commit (docs/decisions/nonces.md). Undefined where it had
+   * better be spent now, together with others.
+   */
+  readonly opening: (nonce: string) => SpentWith | undefined
 }>() {
   /** `ttlSeconds` is the `nonce.ttl_seconds` in force when a nonce is handed out or spent. */
   static readonly layer = (options: {
@@ -144,5 +156,20 @@ const make = (ttlSeconds: () => number) =>
         return Deferred.await(verdict)
       })
 
-    return Nonces.of({ issue, spend })
+    const opening = (nonce: string): SpentWith | undefined => {
+      // On PostgreSQL one statement that spends the nonces of all who wait costs less than one within each transaction.
+      if (database.dialect === "postgres") return undefined
+      const spent: SpentWith = {
+        nonce,
+        state: "pending",
+        verdict: undefined,
+        write: Effect.zipWith(nonces.consume([nonce]), currentMillis, ([found], now) => {
+          spent.verdict = verdictOn(found, now)
+          return spent.verdict === "fresh"
+        })
+      }
+      return spent
+    }
+
+    return Nonces.of({ issue, spend, opening })
   })

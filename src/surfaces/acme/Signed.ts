@@ -1,10 +1,11 @@
-import { Effect, Either } from "effect"
+import { Cause, Effect, Either, Exit, Option } from "effect"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
 import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
+import { Opening, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { refuseUnlessValid } from "../../operations/account/Accounts.ts"
@@ -13,6 +14,7 @@ import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import type { Jws } from "../../pki/jose/Jws.ts"
 import { fingerprint, verifyJws } from "../../pki/jose/Jws.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
+import type { SpentWith } from "../../services/nonce/Nonces.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
 import * as accounts from "../../store/Accounts.ts"
 import type { Checked, KeyMember, Payload } from "./Checks.ts"
@@ -28,22 +30,27 @@ export interface Posted {
   readonly id: string
 }
 
+/** A request whose nonce is spent with what it writes, if `opening` is there; see {@link spending}. */
+interface Spending {
+  readonly opening: SpentWith | undefined
+}
+
 /** The input of a handler for requests signed by an account. */
-export interface BySomeAccount<P> extends Posted {
+export interface BySomeAccount<P> extends Posted, Spending {
   readonly caller: Caller
   readonly account: Account
   readonly payload: P
 }
 
 /** The input of newAccount. */
-export interface BySomeKey<P> extends Posted {
+export interface BySomeKey<P> extends Posted, Spending {
   readonly key: AccountKey
   readonly client: ClientFacts
   readonly payload: P
 }
 
 /** The input of revokeCert. */
-export interface BySomeone<P> extends Posted {
+export interface BySomeone<P> extends Posted, Spending {
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   readonly client: ClientFacts
   readonly payload: P
@@ -87,14 +94,46 @@ const verified = (jws: Jws, key: AccountKey, account: Account | undefined): Effe
 }
 
 /** 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
-const nonceIsFresh = ({ header: { nonce } }: Jws) =>
+const nonceIsFresh = (nonce: string | undefined) =>
   nonce === undefined
-    ? staleNonce("missing", undefined)
+    ? staleNonce("missing", nonce)
     : Effect.flatMap(Nonces, ({ spend }) =>
       Effect.flatMap(spend(nonce), (verdict) =>
         verdict === "fresh" ? Effect.void : staleNonce(verdict, nonce)))
 
-const staleNonce = (reason: "missing" | "unknown" | "expired", nonce: string | undefined) => {
+/** 8: the nonce is spent now, or with the first write of the request, which {@link spending} handles. */
+const presented = ({ header: { nonce } }: Jws, mayWrite: boolean) =>
+  Effect.flatMap(Nonces, ({ opening }) => {
+    const later = mayWrite && nonce !== undefined ? opening(nonce) : undefined
+    return later === undefined ? Effect.as(nonceIsFresh(nonce), undefined) : Effect.succeed(later)
+  })
+
+const isStorageFailed = (exit: Exit.Exit<unknown, unknown>): boolean =>
+  Exit.isFailure(exit) && Option.exists(Cause.failureOption(exit.cause), (error) => error instanceof StorageFailed)
+
+/**
+ * Handles a request whose nonce is spent with its first write. Where nothing was written, it is spent before the answer; if it is
+ * not fresh, that is the answer, whatever else there was to say.
+ */
+export const spending = <A, E, R>(
+  opening: SpentWith | undefined,
+  handled: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | BadNonce | StorageFailed, Exclude<R, Opening> | Nonces> => {
+  if (opening === undefined) return handled as Effect.Effect<A, E, Exclude<R, Opening>>
+  return Effect.flatMap(Effect.exit(Effect.provideService(handled, Opening, opening)), (exit) => {
+    const { nonce, state, verdict } = opening
+    if (state === "refused" && verdict !== undefined && verdict !== "fresh") return staleNonce(verdict, nonce)
+    if (state === "written") return exit
+    // It may have been spent by a commit whose answer was lost. The same request is not to be taken once more.
+    const isSpent = nonceIsFresh(nonce)
+    return Effect.zipRight(isStorageFailed(exit) ? Effect.ignore(isSpent) : isSpent, exit)
+  })
+}
+
+const staleNonce = (
+  reason: "missing" | "unknown" | "expired",
+  nonce: string | undefined
+): Effect.Effect<never, BadNonce> => {
   const nonce_fp = nonce === undefined ? undefined : fingerprint(nonce)
   // An unknown value of our own form was used before, or swept.
   const record = nonce_fp !== undefined && nonce?.length === ourNonceLength && reason === "unknown"
@@ -122,38 +161,48 @@ const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFac
 const seenEverySeconds = 60
 
 /** The facts of the client. The account's last authenticated request is recorded at most once a minute. */
-const seen = (posted: Posted, jws: Jws, account: Account) =>
-  Effect.flatMap(currentSeconds, (now) => {
-    const isDue = account.lastSeenAt === undefined || now - account.lastSeenAt >= seenEverySeconds
-    const client = clientOf(posted, isDue || jws.payload.length > 0)
-    return isDue ? Effect.tap(client, (facts) => accounts.recordSeen(account.id, now, facts)) : client
-  })
+const seen = (posted: Posted, jws: Jws, account: Account, now: number) => {
+  const isDue = isSeenDue(account, now)
+  const client = clientOf(posted, isDue || jws.payload.length > 0)
+  return isDue ? Effect.tap(client, (facts) => accounts.recordSeen(account.id, now, facts)) : client
+}
 
-/** Checks 6b to 8: the account of the kid, whatever its status, and its key. */
+const isSeenDue = ({ lastSeenAt }: Account, now: number): boolean =>
+  lastSeenAt === undefined || now - lastSeenAt >= seenEverySeconds
+
+/** Checks 6b to 7: the account of the kid, whatever its status, and its key. */
 const accountSigned = Effect.fnUntraced(function*(jws: Jws, posted: Posted) {
   const account = yield* accountOfKid(jws, posted)
   yield* accepted(algorithmKnown(jws))
   const keys = yield* AccountKeys
   const key = yield* keys.get(account.pubkey)
   yield* verified(jws, key, account)
-  yield* nonceIsFresh(jws)
   return { account, key }
 })
 
-/** Checks 6a to 8: the key of the jwk. */
+/** Checks 6a to 7: the key of the jwk. */
 const keySigned = Effect.fnUntraced(function*(jws: Jws) {
   const key = yield* accepted(keyOfJwk(jws))
   yield* verified(jws, key, undefined)
-  yield* nonceIsFresh(jws)
   return key
 })
 
-/** A request signed by an account of this profile. */
-export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
+/**
+ * A request signed by an account of this profile. With `mayWrite`, its nonce may be spent with what it writes, unless checks 9 and
+ * 10 are to refuse it.
+ */
+export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>, mayWrite: boolean) {
   const jws = yield* opened(posted, "kid")
   const { account, key } = yield* accountSigned(jws, posted)
+  const now = yield* currentSeconds
+  const payload = read(jws.payload)
+  const isTaken = account.status === "valid" && Either.isRight(payload)
+  const opening = yield* presented(
+    jws,
+    mayWrite && isTaken && jws.payload.length > 0 && !isSeenDue(account, now)
+  )
   yield* refuseUnlessValid(account)
-  const client = yield* seen(posted, jws, account)
+  const client = yield* seen(posted, jws, account, now)
   const caller: Caller = {
     profile: posted.endpoint.profile,
     accountId: account.id,
@@ -161,16 +210,18 @@ export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
     pubkey: key.spki,
     client
   }
-  const signed: BySomeAccount<P> = { ...posted, caller, account, payload: yield* accepted(read(jws.payload)) }
+  const signed: BySomeAccount<P> = { ...posted, opening, caller, account, payload: yield* accepted(payload) }
   return signed
 })
 
-/** A request signed by the key it carries. */
+/** A request signed by the key it carries. Its nonce may be spent with what it writes, unless check 10 is to refuse it. */
 export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
   const jws = yield* opened(posted, "jwk")
   const key = yield* keySigned(jws)
+  const payload = read(jws.payload)
+  const opening = yield* presented(jws, Either.isRight(payload))
   const client = yield* clientOf(posted, true)
-  const signed: BySomeKey<P> = { ...posted, key, client, payload: yield* accepted(read(jws.payload)) }
+  const signed: BySomeKey<P> = { ...posted, opening, key, client, payload: yield* accepted(payload) }
   return signed
 })
 
@@ -178,7 +229,16 @@ export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
 export const byEither = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
   const jws = yield* opened(posted, "either")
   const signer = jws.header.jwk === undefined ? yield* accountSigned(jws, posted) : { key: yield* keySigned(jws) }
-  const client = "account" in signer ? yield* seen(posted, jws, signer.account) : yield* clientOf(posted, true)
-  const signed: BySomeone<P> = { ...posted, signer, client, payload: yield* accepted(read(jws.payload)) }
+  yield* nonceIsFresh(jws.header.nonce)
+  const client = "account" in signer
+    ? yield* seen(posted, jws, signer.account, yield* currentSeconds)
+    : yield* clientOf(posted, true)
+  const signed: BySomeone<P> = {
+    ...posted,
+    opening: undefined,
+    signer,
+    client,
+    payload: yield* accepted(read(jws.payload))
+  }
   return signed
 })
