@@ -124,9 +124,9 @@ export const spending = <A, E, R>(
     const { nonce, state, verdict } = opening
     if (state === "refused" && verdict !== undefined && verdict !== "fresh") return staleNonce(verdict, nonce)
     if (state === "written") return exit
-    // It may have been spent by a commit whose answer was lost. The same request is not to be taken once more.
-    const isSpent = nonceIsFresh(nonce)
-    return Effect.zipRight(isStorageFailed(exit) ? Effect.ignore(isSpent) : isSpent, exit)
+    if (!isStorageFailed(exit)) return Effect.zipRight(nonceIsFresh(nonce), exit)
+    // A commit whose answer was lost may have spent it. In any case the same request is not to be taken once more.
+    return Effect.zipRight(Effect.flatMap(Nonces, ({ spend }) => Effect.ignore(spend(nonce))), exit)
   })
 }
 
