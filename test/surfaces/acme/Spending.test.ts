@@ -80,6 +80,18 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       assert.strictEqual((yield* twice(given, finalize, { csr: csrFor("a.example") })).status, 200)
     }))
 
+  test("is spent first where the account may not ask, and where its last request is to be recorded", (given) =>
+    Effect.gen(function*() {
+      const { key, kid } = given.client
+      const used = yield* byAccount(key, kid, at("/newOrder"), { identifiers })
+      assert.strictEqual((yield* given.app.handle(used)).status, 201)
+      yield* sql("UPDATE accounts SET last_seen_at = 1")
+      assert.strictEqual(bodyOf(yield* given.app.handle(used)).type, "urn:ietf:params:acme:error:badNonce")
+      assert.deepStrictEqual(yield* column("SELECT last_seen_at FROM accounts"), ["1"], "a replay was not seen")
+      yield* sql("UPDATE accounts SET status = 'deactivated', last_seen_at = 4102444800")
+      assert.strictEqual((yield* twice(given, at("/newOrder"), { identifiers })).status, 401)
+    }))
+
   test("is spent before a script judges what is asked for", (given) =>
     Effect.gen(function*() {
       assert.strictEqual((yield* twice(given, at("/newOrder"), { identifiers })).status, 201)
