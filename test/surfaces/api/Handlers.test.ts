@@ -170,12 +170,12 @@ describe("a handler of the API", () => {
       const driver = yield* Database
       const clock = yield* Effect.clock
       let late = 0
-      /** The database, as if each statement took a second. */
+      /** The database, as if each statement took two seconds. */
       const slow: Driver = {
         ...driver,
         atOnce: undefined,
         aside: undefined,
-        single: (statement, params) => Effect.tap(driver.single(statement, params), () => void (late += 1000))
+        single: (statement, params) => Effect.tap(driver.single(statement, params), () => void (late += 2000))
       }
       const later = Object.assign(Object.create(clock) as Clock.Clock, {
         unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + late
