@@ -60,16 +60,29 @@ const hyphenate = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 
 const hyphen = 0x2d
-const digits = Int8Array.from({ length: 0x80 }, (_, code) => Number.parseInt(String.fromCharCode(code), 16) || 0)
+const digits = Int8Array.from({ length: 0x80 }, (_, code) => {
+  const digit = Number.parseInt(String.fromCharCode(code), 16)
+  return Number.isNaN(digit) ? -1 : digit
+})
 
-/** The octets of a uuid. Every statement has some, so they are read by hand: `replaceAll` and `Buffer` took five times as long. */
+const octetsOfHex = (id: string): Buffer => Buffer.from(id.replaceAll("-", ""), "hex")
+
+/**
+ * The octets of a uuid. Every statement has some, so they are read by hand, which takes a fifth of the time. Any other text is
+ * read by the library: a row with such an id is not found.
+ */
 const octetsOf = (id: string): Buffer => {
-  const octets = Buffer.allocUnsafe(id.length === 36 ? 16 : undecodable("a uuid", id))
-  for (let at = 0, from = 0; from < 36; from += 2) {
+  if (id.length !== 36) return octetsOfHex(id)
+  const octets = Buffer.allocUnsafe(16)
+  let at = 0
+  for (let from = 0; from < 36; from += 2) {
     if (id.charCodeAt(from) === hyphen) from++
-    octets[at++] = (digits[id.charCodeAt(from)] ?? 0) << 4 | (digits[id.charCodeAt(from + 1)] ?? 0)
+    const high = digits[id.charCodeAt(from)] ?? -1
+    const low = digits[id.charCodeAt(from + 1)] ?? -1
+    if (high < 0 || low < 0 || at === 16) return octetsOfHex(id)
+    octets[at++] = high << 4 | low
   }
-  return octets
+  return at === 16 ? octets : octetsOfHex(id)
 }
 
 const plainUuid: Column<string> = {

@@ -116,6 +116,25 @@ describe.each(databases)("columns on $name", (backend) => {
   it.live("uuids, lower case with hyphens in memory", () =>
     comesBack(C.uuid(), { sqlite: "BLOB", postgres: "UUID" }, fc.uuid()))
 
+  it.live("a text that is no uuid is read as it always was, and is nobody's id", () =>
+    Effect.sync(() => {
+      const octets = (id: string) => (C.uuid().encode(id, "sqlite") as Buffer).toString("hex")
+      const id = "00112233-4455-6677-8899-aabbccddeeff"
+      for (const same of [id, id.toUpperCase(), id.replaceAll("-", "")]) {
+        assert.strictEqual(octets(same), "00112233445566778899aabbccddeeff")
+      }
+      for (const other of ["", "00", "x".repeat(36), `${id.slice(0, 35)}x`, `${id.slice(0, 8)}${id.slice(9)}-`]) {
+        const known = Buffer.from(other.replaceAll("-", ""), "hex").toString("hex")
+        assert.strictEqual(octets(other), known, other)
+      }
+      fc.assert(
+        fc.property(fc.string({ minLength: 36, maxLength: 36, unit: fc.constantFrom(..."0aF-x") }), (text) => {
+          assert.strictEqual(octets(text), Buffer.from(text.replaceAll("-", ""), "hex").toString("hex"))
+        }),
+        { ...seed, numRuns: 2000 }
+      )
+    }))
+
   it.live("JSON, canonical: members as built, no white space", () =>
     Effect.gen(function*() {
       const column = C.json<Pair>()
