@@ -63,8 +63,9 @@ describe("payloads", () => {
     const payload = Arbitrary.make(schema)
 
     it.prop(`of ${kind} are read as they were written`, [payload], ([value]) => {
-      // No event has a member of this name, and assigning to it makes none.
-      fc.pre(!JSON.stringify(value).includes("\"__proto__\":"))
+      // No event has a member of this name, and assigning to it makes none. Nor has one a name with an escape: V8 13.6 may
+      // read it as another one it has seen in that place (`{"\"":1}` after `{"\\":1}` has the member `\`).
+      fc.pre(!/"__proto__":|"[^"\\]*\\(?:[^"\\]|\\.)*":/.test(JSON.stringify(value)))
       assert.deepStrictEqual(Either.getOrThrow(read(print(value))), JSON.parse(JSON.stringify(value)))
     })
 
