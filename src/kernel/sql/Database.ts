@@ -1,5 +1,6 @@
 import type { SqlError } from "@effect/sql/SqlError"
-import { Context, Data, Effect, Exit, Option } from "effect"
+import type { Fiber } from "effect"
+import { Context, Data, Effect, Exit, FiberRef, Option } from "effect"
 import { emit } from "../telemetry/EventLog.ts"
 import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
 import type { Columns, ValuesOf } from "./Column.ts"
@@ -32,20 +33,29 @@ interface Plans {
 const noPlans = (): Plans => ({ committed: [], ended: [], undone: [] })
 
 /** The open transaction of a fiber, or the separate connection of its reads ({@link aside}). */
-class Transaction extends Context.Tag("acme/kernel/sql/Transaction")<
-  Transaction,
-  { readonly connection: Executor } & Plans
->() {}
+interface Transaction extends Plans {
+  readonly connection: Executor
+}
+
+// References of the fiber, and not services: to provide a service takes seventeen operations, and every write has a transaction.
+const openTransaction = FiberRef.unsafeMake<Transaction | undefined>(undefined)
 
 /**
  * What a fiber has to write before anything else, in the same transaction. Where `write` answers `false`, the fiber may not go
- * on: what it has written is kept, and whatever it writes or has written next is a defect, which whoever provided this awaits.
+ * on: what it has written is kept, and whatever it writes or has written next is a defect, which whoever set this awaits.
  */
-export class Opening extends Context.Tag("acme/kernel/sql/Opening")<Opening, {
+export interface Opening {
   readonly write: Effect.Effect<boolean, StorageFailed, Database>
   /** Whether `write` is committed, and what it has answered. */
   state: "pending" | "written" | "refused"
-}>() {}
+}
+
+/** The {@link Opening} of a fiber. Whoever sets it takes it away. */
+export const currentOpening: FiberRef.FiberRef<Opening | undefined> = FiberRef.unsafeMake<Opening | undefined>(
+  undefined
+)
+
+type RunningFiber = Fiber.RuntimeFiber<unknown, unknown>
 
 /**
  * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's
@@ -72,9 +82,9 @@ const query = <P extends Columns, R extends Columns, A>(
   Effect.withFiberRuntime((fiber) => {
     const services = fiber.currentContext.unsafeMap
     const driver: Driver = services.get(Database.key)
-    const within: Transaction["Type"] | undefined = services.get(Transaction.key)
+    const within = fiber.getFiberRef(openTransaction)
     const compiled = statement.compiled[driver.dialect]
-    if (within === undefined && !compiled.reads && openingOf(services) !== undefined) {
+    if (within === undefined && !compiled.reads && openingOf(fiber) !== undefined) {
       return transaction(query(statement, params, answer))
     }
     const values = encode(statement, params, driver.dialect)
@@ -135,10 +145,9 @@ const transactionAttempts = 4
  */
 export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
   Effect.withFiberRuntime((fiber) => {
-    const services = fiber.currentContext.unsafeMap
-    if (services.has(Transaction.key)) return body
-    const driver: Driver = services.get(Database.key)
-    const opening = openingOf(services)
+    if (fiber.getFiberRef(openTransaction) !== undefined) return body
+    const driver: Driver = fiber.currentContext.unsafeMap.get(Database.key)
+    const opening = openingOf(fiber)
     const whole = opening === undefined
       ? attempts(driver, body, transactionAttempts)
       : Effect.flatMap(
@@ -152,14 +161,14 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
   })
 
 /** What the fiber still has to write first. */
-const openingOf = (services: ReadonlyMap<string, unknown>): Opening["Type"] | undefined => {
-  const opening = services.get(Opening.key) as Opening["Type"] | undefined
+const openingOf = (fiber: RunningFiber): Opening | undefined => {
+  const opening = fiber.getFiberRef(currentOpening)
   return opening === undefined || opening.state === "written" ? undefined : opening
 }
 
 /** Nothing where it was refused. That is no failure, which would undo what others write in the same commit. */
 const opened = <A, E, R>(
-  opening: Opening["Type"],
+  opening: Opening,
   body: Effect.Effect<A, E, R>
 ): Effect.Effect<Option.Option<A>, E | StorageFailed, R | Database> =>
   Effect.flatMap(opening.state === "refused" ? Effect.succeed(false) : opening.write, (mayGoOn) =>
@@ -170,7 +179,7 @@ const opened = <A, E, R>(
 
 /** Writes what the fiber has to write first, where nothing was written yet. To be called before an act of another kind. */
 export const open: Effect.Effect<void, StorageFailed, Database> = Effect.withFiberRuntime((fiber) =>
-  openingOf(fiber.currentContext.unsafeMap) === undefined ? Effect.void : transaction(Effect.void)
+  openingOf(fiber) === undefined ? Effect.void : transaction(Effect.void)
 )
 
 const isTransient = (error: unknown) => error instanceof StorageFailed && error.transient
@@ -187,10 +196,9 @@ export const aside = <A, E, R>(
   patienceMillis: number = asideMillis
 ): Effect.Effect<A, E | StorageFailed, R | Database> =>
   Effect.withFiberRuntime((fiber) => {
-    const services = fiber.currentContext.unsafeMap
-    const driver: Driver = services.get(Database.key)
+    const driver: Driver = fiber.currentContext.unsafeMap.get(Database.key)
     const reading = driver.aside
-    if (reading === undefined || services.has(Transaction.key)) return body
+    if (reading === undefined || fiber.getFiberRef(openTransaction) !== undefined) return body
     return Effect.uninterruptible(attempt(driver, body, (run) => reading(patienceMillis, run)))
   })
 
@@ -219,7 +227,10 @@ const attempt = <A, E, R>(
     within((connection) => {
       const { undone } = plans
       plans = noPlans() // a body that runs again makes new plans
-      const run = Effect.exit(Effect.provideService(body, Transaction, { connection, ...plans }))
+      const run = Effect.flatMap(
+        Effect.zipRight(FiberRef.set(openTransaction, { connection, ...plans }), Effect.exit(body)),
+        (exit) => Effect.as(FiberRef.set(openTransaction, undefined), exit)
+      )
       return undone.length === 0 ? run : Effect.zipRight(Effect.all(undone, { discard: true }), run)
     }),
     {
@@ -243,7 +254,7 @@ export const rollback = (connection: Connection): Effect.Effect<void> =>
 
 const later = (plan: "committed" | "ended") => (effect: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
-    const transaction: Transaction["Type"] | undefined = fiber.currentContext.unsafeMap.get(Transaction.key)
+    const transaction = fiber.getFiberRef(openTransaction)
     if (transaction === undefined) return effect
     transaction[plan].push(effect)
     return Effect.void
@@ -264,7 +275,7 @@ export const afterTransaction = later("ended")
  */
 export const ifUndone = (effect: Effect.Effect<void>): Effect.Effect<boolean> =>
   Effect.withFiberRuntime((fiber) => {
-    const transaction: Transaction["Type"] | undefined = fiber.currentContext.unsafeMap.get(Transaction.key)
+    const transaction = fiber.getFiberRef(openTransaction)
     transaction?.undone.push(effect)
     return Effect.succeed(transaction !== undefined)
   })

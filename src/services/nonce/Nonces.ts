@@ -10,7 +10,7 @@ import * as nonces from "../../store/Nonces.ts"
 export type Spent = "fresh" | "unknown" | "expired"
 
 /** A nonce that is spent together with what a request writes. The verdict is there once that has committed. */
-export interface SpentWith extends Context.Tag.Service<typeof Opening> {
+export interface SpentWith extends Opening {
   readonly nonce: string
   verdict: Spent | undefined
 }

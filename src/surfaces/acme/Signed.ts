@@ -1,11 +1,11 @@
-import { Cause, Effect, Either, Exit, Option } from "effect"
+import { Cause, Effect, Either, Exit, FiberRef, Option } from "effect"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
 import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
-import { Opening, StorageFailed } from "../../kernel/sql/Database.ts"
+import { currentOpening, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { refuseUnlessValid } from "../../operations/account/Accounts.ts"
@@ -118,9 +118,10 @@ const isStorageFailed = (exit: Exit.Exit<unknown, unknown>): boolean =>
 export const spending = <A, E, R>(
   opening: SpentWith | undefined,
   handled: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | BadNonce | StorageFailed, Exclude<R, Opening> | Nonces> => {
-  if (opening === undefined) return handled as Effect.Effect<A, E, Exclude<R, Opening>>
-  return Effect.flatMap(Effect.exit(Effect.provideService(handled, Opening, opening)), (exit) => {
+): Effect.Effect<A, E | BadNonce | StorageFailed, R | Nonces> => {
+  if (opening === undefined) return handled
+  const begun = Effect.zipRight(FiberRef.set(currentOpening, opening), Effect.exit(handled))
+  return Effect.flatMap(Effect.zipLeft(begun, FiberRef.set(currentOpening, undefined)), (exit) => {
     const { nonce, state, verdict } = opening
     if (state === "refused" && verdict !== undefined && verdict !== "fresh") return staleNonce(verdict, nonce)
     if (state === "written") return exit

@@ -1,11 +1,12 @@
 import { Cause, Effect, Exit } from "effect"
 import { assert, describe } from "vitest"
+import type { Opening } from "../../../src/kernel/sql/Database.ts"
 import {
   afterCommit,
   all,
+  currentOpening,
   first,
   open,
-  Opening,
   run,
   StorageFailed,
   transaction
@@ -24,7 +25,7 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
   const opening = (value: string, mayGoOn = true) => {
     const one = {
       runs: 0,
-      state: "pending" as Opening["Type"]["state"],
+      state: "pending" as Opening["state"],
       write: Effect.suspend(() => {
         one.runs++
         return Effect.as(run(insert, { value }), mayGoOn)
@@ -36,7 +37,7 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
   test("is written once, in the commit of the first write", () =>
     Effect.gen(function*() {
       const one = opening("first")
-      yield* Effect.provideService(
+      yield* Effect.locally(
         Effect.gen(function*() {
           assert.isUndefined(yield* first(read, { value: "a" }))
           assert.strictEqual(one.state, "pending", "a read is no write")
@@ -54,7 +55,7 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
           yield* run(insert, { value: "b" })
           yield* transaction(run(insert, { value: "c" }))
         }),
-        Opening,
+        currentOpening,
         one
       )
       assert.deepStrictEqual([one.runs, yield* values], [2, ["a", "b", "c", "first"]])
@@ -63,8 +64,8 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
   test("goes with a single statement that writes, and alone where it has to come before another act", () =>
     Effect.gen(function*() {
       const [one, other] = [opening("first"), opening("alone")]
-      yield* Effect.provideService(run(insert, { value: "a" }), Opening, one)
-      yield* Effect.provideService(Effect.zipRight(open, open), Opening, other)
+      yield* Effect.locally(run(insert, { value: "a" }), currentOpening, one)
+      yield* Effect.locally(Effect.zipRight(open, open), currentOpening, other)
       yield* open
       assert.deepStrictEqual([one.state, other.state, other.runs], ["written", "written", 1])
       assert.deepStrictEqual(yield* values, ["a", "alone", "first"])
@@ -74,7 +75,7 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
     Effect.gen(function*() {
       const one = opening("first", false)
       const defect = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) && Cause.isDie(exit.cause)
-      yield* Effect.provideService(
+      yield* Effect.locally(
         Effect.gen(function*() {
           // Nobody who minds failures of statements takes it for one.
           const swallowing = Effect.catchAll(
@@ -86,7 +87,7 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
           assert.isTrue(defect(yield* Effect.exit(transaction(run(insert, { value: "b" })))))
           assert.isTrue(defect(yield* Effect.exit(open)))
         }),
-        Opening,
+        currentOpening,
         one
       )
       assert.deepStrictEqual([one.runs, yield* values], [1, ["first"]])
@@ -99,7 +100,7 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
         runs++
         return run(insert, { value: `neighbour ${runs}` })
       }))
-      const refused = Effect.provideService(Effect.exit(run(insert, { value: "a" })), Opening, opening("first", false))
+      const refused = Effect.locally(Effect.exit(run(insert, { value: "a" })), currentOpening, opening("first", false))
       yield* Effect.all([neighbour, refused, Effect.zipRight(Effect.void, run(insert, { value: "kept" }))], {
         concurrency: "unbounded"
       })
@@ -110,7 +111,7 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
     Effect.gen(function*() {
       yield* run(insert, { value: "first" })
       const one = opening("first") // a row that is there already
-      const exit = yield* Effect.provideService(Effect.exit(transaction(run(bump, { value: "first" }))), Opening, one)
+      const exit = yield* Effect.locally(Effect.exit(transaction(run(bump, { value: "first" }))), currentOpening, one)
       assert.isTrue(
         Exit.isFailure(exit) && Cause.isFailType(exit.cause) && exit.cause.error instanceof StorageFailed
       )
