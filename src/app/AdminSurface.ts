@@ -13,7 +13,6 @@ import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
-import { makeProvided } from "./Provided.ts"
 
 /* The surface for operators, with its services. */
 
@@ -53,7 +52,6 @@ export const adminSurface = Effect.fnUntraced(function*(
   const built = yield* Layer.build(services(config, version, before))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
-  const provided = makeProvided(built)
   const declared = yield* Effect.provide(declaredApp(resolved, version), built)
   const doors = doorsOf(admin, { policy, names })
   const api = make(admin, doors, declared)
@@ -65,24 +63,24 @@ export const adminSurface = Effect.fnUntraced(function*(
     bindAddress: admin.bind_address,
     isShared: false,
     maxConnections,
-    serving: {
-      app: {
-        route: (received) => {
-          const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
-          return {
-            ...routed,
-            handle: (request) => counted(provided(routed.handle(request))),
-            late: (request) => counted(provided(routed.late(request)))
-          }
-        }
-      },
-      isCounted: true,
-      isProxy: makeAddressSet(admin.filter.trusted_proxies),
-      tls,
-      requestTimeoutMillis: config.server.request_timeout_ms,
-      maxBodyBytes: admin.max_body_bytes,
-      maxBodies
-    },
+    serve: (listener) =>
+      Effect.provide(
+        listener.serve({
+          app: {
+            route: (received) => {
+              const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
+              return { ...routed, handle: (request) => counted(routed.handle(request)) }
+            }
+          },
+          isCounted: true,
+          isProxy: makeAddressSet(admin.filter.trusted_proxies),
+          tls,
+          requestTimeoutMillis: config.server.request_timeout_ms,
+          maxBodyBytes: admin.max_body_bytes,
+          maxBodies
+        }),
+        built
+      ),
     listening: (address) =>
       Effect.zipRight(
         emit("admin_listening", { address, tls: tls !== undefined }),

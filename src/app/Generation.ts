@@ -29,7 +29,6 @@ import type { CommandFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
-import { makeProvided } from "./Provided.ts"
 
 /** The properties of a process that are not in its configuration. */
 export interface Build {
@@ -63,15 +62,17 @@ const maxConnections = 4096
 const makeUses = () => {
   const over = Deferred.unsafeMake<void>(FiberId.none)
   let [uses, isRetired] = [0, false]
-  const leave = Effect.sync(() => {
+  const leave = () => {
     uses--
     if (isRetired && uses === 0) Deferred.unsafeDone(over, Exit.void)
-  })
+  }
   return {
+    /** For what a fiber of its own does, as requests and attempts have one: the use ends with the fiber. */
     counted: <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-      Effect.suspend(() => {
+      Effect.withFiberRuntime((fiber) => {
         uses++
-        return Effect.ensuring(self, leave)
+        fiber.addObserver(leave)
+        return self
       }),
     /** Waits until the last use has ended. */
     ended: Effect.suspend(() => {
@@ -118,7 +119,6 @@ const acmeSurface = Effect.fnUntraced(function*(
     ),
     services
   )
-  const provided = makeProvided(services)
   const tls = yield* ListenerTls.load(config, "acme")
   const { bind_address, max_body_bytes, request_timeout_ms, reuse_port } = config.server
   const surface: Surface = {
@@ -127,24 +127,24 @@ const acmeSurface = Effect.fnUntraced(function*(
     bindAddress: bind_address,
     isShared: reuse_port,
     maxConnections,
-    serving: {
-      app: {
-        route: (received) => {
-          const routed = app.route(received)
-          return {
-            ...routed,
-            handle: (request) => counted(provided(routed.handle(request))),
-            late: (request) => counted(provided(routed.late(request)))
-          }
-        }
-      },
-      isCounted: true,
-      isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
-      tls,
-      requestTimeoutMillis: request_timeout_ms,
-      maxBodyBytes: max_body_bytes,
-      maxBodies: 4 * max_concurrent_requests
-    },
+    serve: (listener) =>
+      Effect.provide(
+        listener.serve({
+          app: {
+            route: (received) => {
+              const routed = app.route(received)
+              return { ...routed, handle: (request) => counted(routed.handle(request)) }
+            }
+          },
+          isCounted: true,
+          isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
+          tls,
+          requestTimeoutMillis: request_timeout_ms,
+          maxBodyBytes: max_body_bytes,
+          maxBodies: 4 * max_concurrent_requests
+        }),
+        services
+      ),
     listening: (address) =>
       Effect.zipRight(
         emit("server_listening", { address, tls: tls !== undefined, base_url }),
@@ -177,15 +177,16 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
     bindAddress: bind_address,
     isShared: false,
     maxConnections: metricsConnections,
-    serving: {
-      app: makeMetrics(scrape),
-      isCounted: false,
-      isProxy: () => false,
-      tls: undefined,
-      requestTimeoutMillis: metricsTimeoutMillis,
-      maxBodyBytes: 0,
-      maxBodies: metricsConnections
-    },
+    serve: (listener) =>
+      listener.serve({
+        app: makeMetrics(scrape),
+        isCounted: false,
+        isProxy: () => false,
+        tls: undefined,
+        requestTimeoutMillis: metricsTimeoutMillis,
+        maxBodyBytes: 0,
+        maxBodies: metricsConnections
+      }),
     listening: (address) => emit("metrics_listening", { address })
   }
   return [surface]

@@ -1,5 +1,5 @@
 import { Effect, Exit, Scope } from "effect"
-import type { Listener, Serving, SocketOptions } from "../kernel/http/Listener.ts"
+import type { Listener, SocketOptions } from "../kernel/http/Listener.ts"
 import { bind } from "../kernel/http/Listener.ts"
 import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
@@ -15,7 +15,8 @@ export interface Surface {
   /** The configuration key of that address. */
   readonly key: string
   readonly maxConnections: number
-  readonly serving: Serving<Kept>
+  /** Serves it on its socket, from now on. */
+  readonly serve: (listener: Listener) => Effect.Effect<void, never, Kept>
   /** Logs that a new socket is served. */
   readonly listening: (address: string) => Effect.Effect<void>
 }
@@ -82,11 +83,11 @@ export const make = Effect.gen(function*() {
         fresh.set(surface.name, yield* Effect.onError(bound(surface), () => abandon))
       }
       const publish = Effect.gen(function*() {
-        for (const { listening, name, serving } of surfaces) {
+        for (const { listening, name, serve } of surfaces) {
           const [old, moved] = [held.get(name), fresh.get(name)]
           const current = moved ?? old
           if (current === undefined) continue
-          yield* current.listener.serve(serving)
+          yield* serve(current.listener)
           if (moved === undefined) continue
           held.set(name, moved)
           yield* listening(moved.listener.address)
