@@ -1,4 +1,5 @@
 import { Effect, FiberRef, Option } from "effect"
+import { finallyDo } from "../Finally.ts"
 import type { Peer } from "./Peer.ts"
 
 /**
@@ -140,9 +141,9 @@ export const makeTurns = (count: number): Turns => {
     Effect.uninterruptibleMask((restore) =>
       Effect.withFiberRuntime((fiber) => {
         const ticket: Ticket = { peer: fiber.getFiberRef(currentPeer), held: false, called: () => {} }
-        const leave = Effect.sync(() => bound.leave(ticket))
+        const leave = () => bound.leave(ticket)
         // The uncontended path needs neither a timer nor a fiber.
-        if (bound.enter(ticket)) return Effect.ensuring(restore(self), leave)
+        if (bound.enter(ticket)) return finallyDo(restore(self), leave)
         const turn = Effect.async<void>((resume) => {
           ticket.called = () => resume(Effect.void)
           bound.wait(ticket)
@@ -151,7 +152,7 @@ export const makeTurns = (count: number): Turns => {
           restore(waiting(turn)),
           (): Effect.Effect<A | B, E | E2, R | R2> => ticket.held ? restore(self) : otherwise
         )
-        return Effect.ensuring(admitted, leave)
+        return finallyDo(admitted, leave)
       })
     )
   return {

@@ -1,5 +1,6 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Effect } from "effect"
+import { finallyDo } from "../Finally.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { Late } from "./Late.ts"
 
@@ -25,14 +26,14 @@ export const readersOf = (connections: number): number => Math.min(connections -
 export const makeGate = (places: number, patienceMillis: number): Gate => {
   let free = places
   const waiting = new Set<() => void>()
-  const leave = Effect.sync(() => {
+  const leave = () => {
     const [next] = waiting
     if (next === undefined) free++
     else {
       waiting.delete(next)
       next() // the place passes directly to the next
     }
-  })
+  }
   const wait = Effect.async<void, SqlError>((resume) => {
     let isIn = false
     const enter = () => {
@@ -49,10 +50,10 @@ export const makeGate = (places: number, patienceMillis: number): Gate => {
       resume(Effect.zipRight(emit("db_pool_timeout", { waited_ms: patienceMillis }), late))
     }, patienceMillis)
     waiting.add(enter)
-    return Effect.suspend(() => {
+    return Effect.sync(() => {
       clearTimeout(timer)
       waiting.delete(enter)
-      return isIn ? leave : Effect.void
+      if (isIn) leave()
     })
   })
   const enter = Effect.suspend(() => {
@@ -61,9 +62,9 @@ export const makeGate = (places: number, patienceMillis: number): Gate => {
     return Effect.void
   })
   return {
-    hold: (use) => Effect.uninterruptible(Effect.zipRight(enter, Effect.ensuring(use, leave))),
+    hold: (use) => Effect.uninterruptible(Effect.zipRight(enter, finallyDo(use, leave))),
     pass: (use) =>
-      Effect.uninterruptibleMask((restore) => Effect.zipRight(restore(enter), Effect.ensuring(restore(use), leave))),
+      Effect.uninterruptibleMask((restore) => Effect.zipRight(restore(enter), finallyDo(restore(use), leave))),
     isFree: () => free > 0
   }
 }
