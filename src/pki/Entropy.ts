@@ -69,7 +69,10 @@ const make = (source: Source): Entropy["Type"] => {
   }
   return {
     bytes: (size) => Effect.sync(() => source(size)),
-    uuid: Effect.map(Clock.currentTimeMillis, uuid),
+    // `Clock.currentTimeMillis` takes five operations, and every request and row has an id.
+    uuid: Effect.withFiberRuntime((fiber) =>
+      Effect.succeed(uuid(Context.get(fiber.currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()))
+    ),
     token: Effect.sync(() => source(32).toString("base64url")),
     fraction: Effect.sync(() => source(4).readUInt32BE(0) / 2 ** 32)
   }
