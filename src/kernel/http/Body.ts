@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Peer } from "../net/Peer.ts"
+import { currentPeer } from "../net/Turns.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import { currentMillis } from "../Time.ts"
+import { millisOf } from "../Time.ts"
 import { linger } from "./Connections.ts"
 import { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
 import { Shares } from "./Shares.ts"
@@ -43,16 +43,16 @@ export class Body {
   }
 
   /**
-   * Reads the body of a message, counted in the share of `peer`. A body whose announced length is too large is refused
+   * Reads the body of a message, counted in the share of the fiber's peer. A body whose announced length is too large is refused
    * before it is read. If the most allowed bodies are already being read, one body of the peer that has most is shed.
    */
   read(
     message: IncomingMessage,
     response: ServerResponse,
-    { maxBodies, maxBodyBytes }: BodyLimits,
-    peer: Peer | undefined
+    { maxBodies, maxBodyBytes }: BodyLimits
   ): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
-    return Effect.flatMap(currentMillis, (now): ReturnType<Body["read"]> => {
+    return Effect.withFiberRuntime((fiber): ReturnType<Body["read"]> => {
+      const peer = fiber.getFiberRef(currentPeer)
       if (Number(message.headers["content-length"] ?? 0) > maxBodyBytes) return this.#tooLarge(message, response)
       if (this.#shares.size >= maxBodies) {
         const victim = this.#shares.victimOf(peer)
@@ -84,7 +84,7 @@ export class Body {
           finish(up)
         }
         const reader: Reader = {
-          endsAt: now + bodyTimeoutMillis,
+          endsAt: millisOf(fiber) + bodyTimeoutMillis,
           expire: () => give(Effect.fail(new BodyTooSlow())),
           shed: () => give(shed)
         }

@@ -10,11 +10,11 @@ import type { Comparable } from "../net/Address.ts"
 import type { Peer } from "../net/Peer.ts"
 import { peerOf } from "../net/Peer.ts"
 import { currentPeer } from "../net/Turns.ts"
-import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
-import { count } from "../telemetry/Metrics.ts"
+import { emit, emitIn, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
+import { count, countIn } from "../telemetry/Metrics.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { accessWeight } from "../telemetry/Weight.ts"
-import { currentMillis } from "../Time.ts"
+import { currentMillis, millisOf } from "../Time.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
 import type { BindFailed, BoundAddress, TlsSettings } from "./BoundSocket.ts"
@@ -70,13 +70,6 @@ interface InFlight {
   /** Why its handler was interrupted, if it was. */
   ending: "late" | "gone" | "cut" | undefined
 }
-
-/**
- * One record for every request. This includes malformed requests and those whose client went away (status 499, not
- * sent).
- */
-const accessLine = (status: number, latency: number, probe: boolean): Effect.Effect<void> =>
-  emit("request_completed", { status, latency_ms: latency }, accessWeight(status, probe))
 
 const isProbe = ({ method, path }: Request): boolean =>
   (method === "GET" || method === "HEAD") && (path === "/health" || path === "/debug" || path.startsWith("/debug/"))
@@ -190,58 +183,75 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             return Cause.isInterruptedOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
           })
 
-        const program = Effect.fnUntraced(
-          function*(one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) {
-            const startedAt = yield* currentMillis
+        const program = (one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) =>
+          Effect.withFiberRuntime<void, never, R>((fiber) => {
+            const startedAt = millisOf(fiber)
             one.endsAt = startedAt + requestTimeoutMillis
-            const body = Effect.flatMap(
-              FiberRef.get(currentPeer),
-              (peer) => bodies.read(message, response, limits, peer)
-            )
-            const received = yield* readHead(message, entropy, body)
-            const routed = app.route(received)
-            const { clientIp, pattern, profile } = routed
-            // Any client can choose a request id, so only that of a trusted proxy goes into the log and the audit trail.
-            const isNamed = received.givenId !== undefined && routed.isProxied()
-            const id = isNamed ? received.givenId : received.id
-            const request = { ...received, id, clientIp }
-            yield* FiberRef.set(currentPeer, shareOf(clientIp))
-            yield* enterSpan({
-              request_id: request.id,
-              ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
-              client_ip: request.clientIp,
-              method: request.method,
-              uri: request.target.slice(0, 512),
-              version: `HTTP/${message.httpVersion}`,
-              profile
+            return Effect.flatMap(readHead(message, entropy, bodies.read(message, response, limits)), (received) => {
+              const routed = app.route(received)
+              const { clientIp, pattern, profile } = routed
+              // Any client can choose a request id, so only that of a trusted proxy goes into the log and the audit trail.
+              const isNamed = received.givenId !== undefined && routed.isProxied()
+              const id = isNamed ? received.givenId : received.id
+              const request = { ...received, id, clientIp }
+              const span = {
+                request_id: request.id,
+                ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
+                client_ip: request.clientIp,
+                method: request.method,
+                uri: request.target.slice(0, 512),
+                version: `HTTP/${message.httpVersion}`,
+                profile
+              }
+              const answer = traced(
+                `${request.method} ${pattern}`,
+                () => ({ "http.route": pattern, "acme.profile": profile, request_id: request.id }),
+                answered(one, routed, request),
+                (given) => ({ "http.response.status_code": given?.status })
+              )
+              return FiberRef.set(currentPeer, shareOf(clientIp)).pipe(
+                Effect.zipRight(enterSpan(span)),
+                Effect.zipRight(answer),
+                Effect.flatMap((given) => {
+                  const took = millisOf(fiber) - startedAt
+                  const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
+                  const status = isSent ? given.status : 499
+                  // One record for every request, malformed ones and those whose client went away included (499, not sent).
+                  const ended = () => {
+                    const labels = { profile: profile ?? "none", route: pattern, status }
+                    if (isCounted) countIn(fiber, (metrics) => metrics.requestFinished(labels, took / 1000))
+                    emitIn(
+                      fiber,
+                      "request_completed",
+                      { status, latency_ms: took },
+                      accessWeight(status, isProbe(request))
+                    )
+                  }
+                  const stream = isSent ? send(one, message, response, request, given) : undefined
+                  if (stream !== undefined) return Effect.zipRight(Effect.map(stream, ended), leaveSpan(startedAt))
+                  ended()
+                  return leaveSpan(startedAt)
+                })
+              )
             })
-            const answer = yield* traced(
-              `${request.method} ${pattern}`,
-              () => ({ "http.route": pattern, "acme.profile": profile, request_id: request.id }),
-              answered(one, routed, request),
-              (given) => ({ "http.response.status_code": given?.status })
-            )
-            const now = yield* currentMillis
-            const sent = answer !== undefined && one.ending !== "gone" && !response.destroyed
-            if (sent) {
-              leaveUnread(message, response)
-              if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
-              write(response, request.id, answer)
-            }
-            if (sent && answer.stream !== undefined) {
-              // From here on each chunk has the deadline: a file may be long, but its client has to take it.
-              const goesOn = Effect.map(currentMillis, (at) => void (one.endsAt = at + requestTimeoutMillis))
-              yield* writeStream(response, request.method, answer.stream, goesOn)
-            }
-            const status = sent ? answer.status : 499
-            if (isCounted) {
-              const labels = { profile: profile ?? "none", route: pattern, status }
-              yield* count((metrics) => metrics.requestFinished(labels, (now - startedAt) / 1000))
-            }
-            yield* accessLine(status, now - startedAt, isProbe(request))
-            yield* leaveSpan(startedAt)
-          }
-        )
+          })
+
+        /** Hands the answer to the socket. What is left to do is the stream of its body, if it has one. */
+        const send = (
+          one: InFlight,
+          message: Http.IncomingMessage,
+          response: Http.ServerResponse,
+          { id, method }: Request,
+          answer: Answer
+        ): Effect.Effect<void> | undefined => {
+          leaveUnread(message, response)
+          if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
+          write(response, id, answer)
+          if (answer.stream === undefined) return undefined
+          // From here on each chunk has the deadline: a file may be long, but its client has to take it.
+          const goesOn = Effect.map(currentMillis, (at) => void (one.endsAt = at + requestTimeoutMillis))
+          return writeStream(response, method, answer.stream, goesOn)
+        }
 
         const begin: typeof onRequest = (message, response, server) => {
           connections.headSeen(message.socket)
@@ -269,7 +279,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           onRefused = ({ remoteAddress }, status) => {
             const labels = { profile: "none", route: unmatched, status }
             const counted = isCounted ? count((metrics) => metrics.requestFinished(labels, 0)) : Effect.void
-            const line = accessLine(status, 0, false)
+            const line = emit("request_completed", { status, latency_ms: 0 }, accessWeight(status, false))
             log(
               Effect.zipRight(enterSpan({ client_ip: unmapped(remoteAddress ?? "") }), Effect.zipRight(counted, line))
             )

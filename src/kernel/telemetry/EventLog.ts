@@ -1,5 +1,6 @@
+import type { Fiber } from "effect"
 import { Context, Effect, FiberRef, Layer } from "effect"
-import { currentMillis, millisOf } from "../Time.ts"
+import { millisOf } from "../Time.ts"
 import type { Level, Outcome } from "./Declaration.ts"
 import type { EventName, FieldsOf } from "./Event.ts"
 import { events } from "./Event.ts"
@@ -36,27 +37,33 @@ export class EventLog extends Context.Tag("acme/kernel/telemetry/EventLog")<Even
 
 const currentSpan: FiberRef.FiberRef<Span> = FiberRef.unsafeMake<Span>({})
 
+/** The same as {@link emit}, at once, for code that has a fiber at hand and more to do in the same step. */
+export const emitIn = <E extends EventName>(
+  fiber: Fiber.RuntimeFiber<unknown, unknown>,
+  event: E,
+  fields: FieldsOf<E>,
+  weight: Weight = events[event]
+): void => {
+  const log = fiber.currentContext.unsafeMap.get(EventLog.key) as EventLog["Type"] | undefined
+  if (log === undefined || !log.enabled(event, weight.level)) return
+  log.write({
+    at: millisOf(fiber),
+    event,
+    level: weight.level,
+    outcome: weight.outcome,
+    fields,
+    span: fiber.getFiberRef(currentSpan)
+  })
+}
+
 /**
  * Writes one record. It is built only if the filter lets it pass; otherwise it costs a context look-up. Its time comes
  * from the fiber's Clock, its span from {@link enterSpan}. Level and outcome are the declared ones unless `weight`
  * gives others.
  */
-export const emit = <E extends EventName>(
-  event: E,
-  fields: FieldsOf<E>,
-  weight: Weight = events[event]
-): Effect.Effect<void> =>
+export const emit = <E extends EventName>(event: E, fields: FieldsOf<E>, weight?: Weight): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
-    const log = fiber.currentContext.unsafeMap.get(EventLog.key) as EventLog["Type"] | undefined
-    if (log === undefined || !log.enabled(event, weight.level)) return Effect.void
-    log.write({
-      at: millisOf(fiber),
-      event,
-      level: weight.level,
-      outcome: weight.outcome,
-      fields,
-      span: fiber.getFiberRef(currentSpan)
-    })
+    emitIn(fiber, event, fields, weight)
     return Effect.void
   })
 
@@ -68,4 +75,7 @@ export const enterSpan = (span: Span): Effect.Effect<void> =>
 
 /** Records the end of the request or job that began at an epoch millisecond. The facts stay as they are. */
 export const leaveSpan = (startedAt: number): Effect.Effect<void> =>
-  Effect.flatMap(currentMillis, (now) => emit("span_closed", { elapsed_ms: now - startedAt }))
+  Effect.withFiberRuntime((fiber) => {
+    emitIn(fiber, "span_closed", { elapsed_ms: millisOf(fiber) - startedAt })
+    return Effect.void
+  })

@@ -1,3 +1,4 @@
+import type { Fiber } from "effect"
 import { Context, Effect, Layer } from "effect"
 import type { OpenMetricsContentType } from "prom-client"
 import { Counter, Gauge, Histogram, Registry } from "prom-client"
@@ -73,14 +74,21 @@ export class Metrics extends Context.Tag("acme/kernel/telemetry/Metrics")<Metric
   static readonly layer = (roles: string): Layer.Layer<Metrics> => Layer.sync(this, () => make(roles))
 }
 
+type Tell = (metrics: Metrics["Type"]) => void
+
+/** The same as {@link count}, at once, for code that has a fiber at hand and more to do in the same step. */
+export const countIn = (fiber: Fiber.RuntimeFiber<unknown, unknown>, tell: Tell): void => {
+  const metrics = fiber.currentContext.unsafeMap.get(Metrics.key) as Metrics["Type"] | undefined
+  if (metrics !== undefined) tell(metrics)
+}
+
 /**
  * Updates the metrics of the process, if it has any. Like a log record, a count adds no requirement to the effect that
  * makes it.
  */
-export const count = (tell: (metrics: Metrics["Type"]) => void): Effect.Effect<void> =>
+export const count = (tell: Tell): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
-    const metrics = fiber.currentContext.unsafeMap.get(Metrics.key) as Metrics["Type"] | undefined
-    if (metrics !== undefined) tell(metrics)
+    countIn(fiber, tell)
     return Effect.void
   })
 
