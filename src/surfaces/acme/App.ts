@@ -1,4 +1,4 @@
-import { Cause, Effect } from "effect"
+import { Cause, Effect, Option } from "effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import {
   DeadlineExceeded,
@@ -179,18 +179,20 @@ export const make = (
   }
 
   const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> =>
-    respond(request, at).pipe(
-      Effect.catchAll((error) =>
-        Effect.succeed(problemAnswer(isAcmeError(error) ? error : new ServerInternal({}), at?.endpoint))
-      ),
-      Effect.catchAllDefect((defect) =>
-        Effect.as(
-          emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
-          problemAnswer(new HandlerPanicked())
-        )
-      ),
-      Effect.flatMap((answer) => dressed(request, at, answer))
-    )
+    Effect.matchCauseEffect(respond(request, at), {
+      onSuccess: (answer) => dressed(request, at, answer),
+      onFailure: (cause) => {
+        const error = Cause.failureOption(cause)
+        if (Option.isSome(error)) {
+          const { value } = error
+          return dressed(request, at, problemAnswer(isAcmeError(value) ? value : new ServerInternal({}), at?.endpoint))
+        }
+        const defect = Cause.dieOption(cause)
+        if (Option.isNone(defect)) return Effect.failCause(cause as Cause.Cause<never>) // the client went away
+        const told = emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect.value)).slice(0, 2000) })
+        return Effect.zipRight(told, dressed(request, at, problemAnswer(new HandlerPanicked())))
+      }
+    })
 
   /** The route of a path outside every profile. */
   const elsewhere = (path: string): Pick<Routed<Needs | Nonces>, "pattern" | "handle"> => {
