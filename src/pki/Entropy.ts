@@ -10,6 +10,8 @@ export class Entropy extends Context.Tag("acme/pki/Entropy")<Entropy, {
   readonly uuid: Effect.Effect<string>
   /** 32 random bytes, base64url without padding (43 characters): nonces and tokens. */
   readonly token: Effect.Effect<string>
+  /** Several tokens at once. */
+  readonly tokens: (count: number) => Effect.Effect<ReadonlyArray<string>>
   /** Uniform in [0, 1), for jitter. */
   readonly fraction: Effect.Effect<number>
 }>() {
@@ -67,13 +69,15 @@ const make = (source: Source): Entropy["Type"] => {
       tail.slice(4)
     }`
   }
+  const token = () => source(32).toString("base64url")
   return {
     bytes: (size) => Effect.sync(() => source(size)),
     // `Clock.currentTimeMillis` takes five operations, and every request and row has an id.
     uuid: Effect.withFiberRuntime((fiber) =>
       Effect.succeed(uuid(Context.get(fiber.currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()))
     ),
-    token: Effect.sync(() => source(32).toString("base64url")),
+    token: Effect.sync(token),
+    tokens: (count) => Effect.sync(() => Array.from({ length: count }, token)),
     fraction: Effect.sync(() => source(4).readUInt32BE(0) / 2 ** 32)
   }
 }

@@ -2,7 +2,7 @@ import { Context, Deferred, Effect, Exit, FiberId, FiberSet, Layer, Option } fro
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import type { Opening } from "../../kernel/sql/Database.ts"
 import { Database, transaction } from "../../kernel/sql/Database.ts"
-import { currentMillis } from "../../kernel/Time.ts"
+import { currentMillis, millisOf } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import * as nonces from "../../store/Nonces.ts"
 
@@ -40,6 +40,9 @@ const smallestBatch = 16
 const largestBatch = 256
 const patienceMillis = 2000
 
+/** The part of a batch that is left when the next one is made, so that no request waits for it. */
+const refillsBelow = 1 / 4
+
 const largestSpend = 100
 const deadlocksBorne = 3
 
@@ -65,44 +68,56 @@ const make = (ttlSeconds: () => number) =>
       // Used up within a second: the next batch is twice as large. Otherwise it shrinks back.
       batch = millis - emptiedAt < 1000 ? Math.min(batch * 2, largestBatch) : Math.max(batch / 2, smallestBatch)
       emptiedAt = millis
-      const values = yield* Effect.replicateEffect(entropy.token, batch)
+      const values = yield* entropy.tokens(batch)
       yield* nonces.insert(values, Math.floor(millis / 1000))
       ahead = values.map((value) => ({ value, madeAt: millis })).concat(ahead)
     }).pipe(Effect.provideService(Database, database))
 
     /**
-     * Starts a refill, or joins the one in progress; answers whether its nonces could be stored. The refill outlives the
+     * Starts a refill, or joins the one in progress; says whether its nonces could be stored. The refill outlives the
      * request that started it.
      */
-    const refill = Effect.suspend(() => {
-      if (refilling !== undefined) return Deferred.await(refilling)
+    const refill = (): Deferred.Deferred<boolean> => {
+      if (refilling !== undefined) return refilling
       const done = Deferred.unsafeMake<boolean>(FiberId.none)
       refilling = done
       fork(Effect.ignore(Effect.onExit(store, (exit) => {
         refilling = undefined
         return Deferred.succeed(done, exit._tag === "Success")
       })))
-      return Deferred.await(done)
-    })
+      return done
+    }
 
-    const take = Effect.map(currentMillis, (now) => {
+    const take = (now: number): string | undefined => {
       const oldest = now - ttlSeconds() * 100
       for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
         if (next.madeAt >= oldest) return next.value
       }
       return undefined
-    })
+    }
 
     // More requests may wait than one batch has nonces for: a request without a nonce joins the next refill.
-    const refillAndTake: Effect.Effect<string | undefined> = Effect.flatMap(refill, (stored) =>
-      stored
-        ? Effect.flatMap(take, (value) => value === undefined ? refillAndTake : Effect.succeed(value))
-        : Effect.succeed(undefined))
+    const refillAndTake: Effect.Effect<string | undefined> = Effect.flatMap(
+      Effect.suspend(() => Deferred.await(refill())),
+      (stored) =>
+        stored
+          ? Effect.flatMap(
+            Effect.map(currentMillis, take),
+            (value) => value === undefined ? refillAndTake : Effect.succeed(value)
+          )
+          : Effect.succeed(undefined)
+    )
 
-    const issue = Effect.flatMap(take, (value) =>
-      value === undefined
-        ? Effect.map(Effect.timeoutOption(refillAndTake, patienceMillis), Option.getOrUndefined)
-        : Effect.succeed(value))
+    const issue = Effect.withFiberRuntime<string | undefined>((fiber) => {
+      const value = take(millisOf(fiber))
+      if (value === undefined) {
+        return Effect.map(Effect.timeoutOption(refillAndTake, patienceMillis), Option.getOrUndefined)
+      }
+      if (ahead.length < batch * refillsBelow) {
+        refill()
+      }
+      return Effect.succeed(value)
+    })
 
     const waiting: Array<Waiting> = []
     let spending = false
