@@ -134,7 +134,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   })
   if (inserted === undefined) return undefined
   const keys = yield* AccountKeys
-  yield* keys.keep(key)
+  keys.keep(key)
   if (eabKid !== undefined) yield* emit("eab_verified", { kid: eabKid, account_id: id })
   yield* emit("account_created", { account_id: id, key_fp: fingerprint(key.spki) })
   return account

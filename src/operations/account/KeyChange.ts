@@ -123,7 +123,7 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
     ])
   }
   const keys = yield* AccountKeys
-  yield* keys.keep(key)
+  keys.keep(key)
   yield* emit("key_change_completed", { account_id: account.id, ...facts })
   return changed
 }, Effect.uninterruptible)

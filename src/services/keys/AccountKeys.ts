@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Context, Layer } from "effect"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { importSpki } from "../../pki/jose/Jwk.ts"
 
@@ -16,9 +16,9 @@ const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
  */
 export class AccountKeys extends Context.Tag("acme/services/keys/AccountKeys")<AccountKeys, {
   /** The key of a stored DER SubjectPublicKeyInfo. */
-  readonly get: (spki: Uint8Array) => Effect.Effect<AccountKey>
+  readonly get: (spki: Uint8Array) => AccountKey
   /** Keeps a key that was just imported from a request. */
-  readonly keep: (key: AccountKey) => Effect.Effect<void>
+  readonly keep: (key: AccountKey) => void
 }>() {
   static readonly layer: Layer.Layer<AccountKeys> = Layer.sync(this, () => {
     const kept = new Map<string, AccountKey>()
@@ -34,12 +34,11 @@ export class AccountKeys extends Context.Tag("acme/services/keys/AccountKeys")<A
     const nameOf = (spki: Uint8Array): string =>
       Buffer.from(spki.buffer, spki.byteOffset, spki.length).toString("latin1")
     return {
-      get: (spki) =>
-        Effect.sync(() => {
-          const name = nameOf(spki)
-          return put(name, kept.get(name) ?? withOctetsOfItsOwn(importSpki(spki)))
-        }),
-      keep: (key) => Effect.sync(() => void put(nameOf(key.spki), withOctetsOfItsOwn(key)))
+      get: (spki) => {
+        const name = nameOf(spki)
+        return put(name, kept.get(name) ?? withOctetsOfItsOwn(importSpki(spki)))
+      },
+      keep: (key) => void put(nameOf(key.spki), withOctetsOfItsOwn(key))
     }
   })
 }

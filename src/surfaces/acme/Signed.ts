@@ -5,6 +5,7 @@ import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeEr
 import type { Request } from "../../kernel/http/Message.ts"
 import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
 import { currentOpening, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -73,7 +74,10 @@ const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
 const opened = (posted: Posted, wanted: KeyMember) => accepted(openJws(posted.body, urlOf(posted), wanted))
 
 /** 6b: the account a `kid` names, at this profile. */
-const accountOfKid = ({ header }: Jws, { endpoint }: Posted) => {
+const accountOfKid = (
+  { header }: Jws,
+  { endpoint }: Posted
+): Effect.Effect<Account, AcmeError | StorageFailed, Database> => {
   const checked = accountIdOfKid(header.kid ?? "", endpoint.account(""))
   if (Either.isLeft(checked)) return accepted<never>(Either.left(checked.left))
   return Effect.flatMap(
@@ -83,10 +87,10 @@ const accountOfKid = ({ header }: Jws, { endpoint }: Posted) => {
 }
 
 /** 6 and 7: the key takes such signatures, and this one verifies. */
-const verified = (jws: Jws, key: AccountKey, account: Account | undefined): Effect.Effect<void, AcmeError> => {
+const verified = (jws: Jws, key: AccountKey, account: Account | undefined): Effect.Effect<AccountKey, AcmeError> => {
   const fits = algorithmFits(jws, key)
-  if (Either.isLeft(fits)) return accepted(fits)
-  if (verifyJws(jws, key)) return Effect.void
+  if (Either.isLeft(fits)) return accepted<never>(Either.left(fits.left))
+  if (verifyJws(jws, key)) return Effect.succeed(key)
   return Effect.zipRight(
     emit("jws_signature_invalid", { account_id: account?.id, key_fp: fingerprint(key.spki) }),
     new Unauthorized({ detail: "The signature does not verify." })
@@ -171,22 +175,27 @@ const seen = (posted: Posted, jws: Jws, account: Account, now: number) => {
 const isSeenDue = ({ lastSeenAt }: Account, now: number): boolean =>
   lastSeenAt === undefined || now - lastSeenAt >= seenEverySeconds
 
+interface AccountSigned {
+  readonly account: Account
+  readonly key: AccountKey
+}
+
 /** Checks 6b to 7: the account of the kid, whatever its status, and its key. */
-const accountSigned = Effect.fnUntraced(function*(jws: Jws, posted: Posted) {
-  const account = yield* accountOfKid(jws, posted)
-  yield* accepted(algorithmKnown(jws))
-  const keys = yield* AccountKeys
-  const key = yield* keys.get(account.pubkey)
-  yield* verified(jws, key, account)
-  return { account, key }
-})
+const accountSigned = (
+  jws: Jws,
+  posted: Posted
+): Effect.Effect<AccountSigned, AcmeError | StorageFailed, AccountKeys | Database> =>
+  Effect.flatMap(accountOfKid(jws, posted), (account): Effect.Effect<AccountSigned, AcmeError, AccountKeys> => {
+    const known = algorithmKnown(jws)
+    if (Either.isLeft(known)) return accepted<never>(Either.left(known.left))
+    return Effect.flatMap(
+      AccountKeys,
+      (keys) => Effect.map(verified(jws, keys.get(account.pubkey), account), (key) => ({ account, key }))
+    )
+  })
 
 /** Checks 6a to 7: the key of the jwk. */
-const keySigned = Effect.fnUntraced(function*(jws: Jws) {
-  const key = yield* accepted(keyOfJwk(jws))
-  yield* verified(jws, key, undefined)
-  return key
-})
+const keySigned = (jws: Jws) => Effect.flatMap(accepted(keyOfJwk(jws)), (key) => verified(jws, key, undefined))
 
 /**
  * A request signed by an account of this profile. With `mayWrite`, its nonce may be spent with what it writes, unless checks 9 and
