@@ -56,21 +56,23 @@ export const readHead = (
   entropy: Entropy["Type"],
   body: Request["body"]
 ): Effect.Effect<Request> =>
-  Effect.zipWith(usableId(message.headers["x-request-id"]), entropy.uuid, (givenId, id) => {
-    const target = message.url ?? ""
-    const query = target.indexOf("?")
-    return {
-      id,
-      givenId,
-      method: message.method ?? "",
-      target,
-      path: query < 0 ? target : target.slice(0, query),
-      headers: headersOf(message),
-      clientIp: unmapped(message.socket.remoteAddress ?? ""),
-      userAgent: message.headers["user-agent"]?.slice(0, 256),
-      body
-    }
-  })
+  // `Effect.zipWith` is a loop of eight operations.
+  Effect.flatMap(usableId(message.headers["x-request-id"]), (givenId) =>
+    Effect.map(entropy.uuid, (id) => {
+      const target = message.url ?? ""
+      const query = target.indexOf("?")
+      return {
+        id,
+        givenId,
+        method: message.method ?? "",
+        target,
+        path: query < 0 ? target : target.slice(0, query),
+        headers: headersOf(message),
+        clientIp: unmapped(message.socket.remoteAddress ?? ""),
+        userAgent: message.headers["user-agent"]?.slice(0, 256),
+        body
+      }
+    }))
 
 /** On every answer of every listener (docs/decisions/process.md, "Bounds of a socket"). */
 const hardening = Object.entries({
@@ -81,6 +83,10 @@ const hardening = Object.entries({
 
 /** The statuses for a peer whose request cannot be handled at all. */
 export type BareStatus = 400 | 408 | 431 | 503
+
+/** The status for input that Node.js could not parse, or that did not come in time. */
+export const statusOf = ({ code }: NodeJS.ErrnoException): BareStatus =>
+  code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
 
 /** The whole text of an answer to input that cannot be handled as a request. The connection ends with it. */
 export const bareAnswer = (status: BareStatus): string => {

@@ -21,9 +21,9 @@ import type { BindFailed, BoundAddress, TlsSettings } from "./BoundSocket.ts"
 import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
-import { bareAnswer, hasOneHost, readHead, unmapped, write, writeStream } from "./Head.ts"
+import { bareAnswer, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
-import { unmatched } from "./Message.ts"
+import { isProbe, unmatched } from "./Message.ts"
 
 /** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
 export interface SocketOptions extends BoundAddress {
@@ -70,12 +70,6 @@ interface InFlight {
   /** Why its handler was interrupted, if it was. */
   ending: "late" | "gone" | "cut" | undefined
 }
-
-const isProbe = ({ method, path }: Request): boolean =>
-  (method === "GET" || method === "HEAD") && (path === "/health" || path === "/debug" || path.startsWith("/debug/"))
-
-const statusOf = ({ code }: NodeJS.ErrnoException) =>
-  code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
 
 const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
   Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
@@ -220,12 +214,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   const ended = () => {
                     const labels = { profile: profile ?? "none", route: pattern, status }
                     if (isCounted) countIn(fiber, (metrics) => metrics.requestFinished(labels, took / 1000))
-                    emitIn(
-                      fiber,
-                      "request_completed",
-                      { status, latency_ms: took },
-                      accessWeight(status, isProbe(request))
-                    )
+                    const weight = accessWeight(status, isProbe(request))
+                    emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
                   }
                   const stream = isSent ? send(one, message, response, request, given) : undefined
                   if (stream !== undefined) return Effect.zipRight(Effect.map(stream, ended), leaveSpan(startedAt))

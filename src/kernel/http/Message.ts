@@ -74,3 +74,7 @@ export const withHeaders = (answer: Answer, headers: Answer["headers"]): Answer 
   ...answer,
   headers: { ...answer.headers, ...headers }
 })
+
+/** Whether a request asks whether the service is there, as monitors do again and again. */
+export const isProbe = ({ method, path }: Pick<Request, "method" | "path">): boolean =>
+  (method === "GET" || method === "HEAD") && (path === "/health" || path === "/debug" || path.startsWith("/debug/"))

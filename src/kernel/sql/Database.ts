@@ -242,7 +242,9 @@ const attempt = <A, E, R>(
       // The connection has been returned by now, so that these effects can use it.
       onSuccess: (exit): Effect.Effect<A, E> => {
         const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
-        return due.length === 0 ? exit : Effect.zipRight(Effect.all(due, { discard: true }), exit)
+        return due.length === 0
+          ? exit
+          : Effect.zipRight(due.reduce((before, next) => Effect.zipRight(before, next)), exit)
       }
     }
   )

@@ -178,10 +178,12 @@ const make = (ttlSeconds: () => number) =>
         nonce,
         state: "pending",
         verdict: undefined,
-        write: Effect.zipWith(nonces.consume([nonce]), currentMillis, ([found], now) => {
-          spent.verdict = verdictOn(found, now)
-          return spent.verdict === "fresh"
-        })
+        write: Effect.withFiberRuntime((fiber) =>
+          Effect.map(nonces.consume([nonce]), ([found]) => {
+            spent.verdict = verdictOn(found, millisOf(fiber))
+            return spent.verdict === "fresh"
+          })
+        )
       }
       return spent
     }
