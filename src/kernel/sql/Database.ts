@@ -105,6 +105,7 @@ const query = <P extends Columns, R extends Columns, A>(
       : within.connection.atOnce?.(compiled.text, values)
     if (atHand !== undefined && Exit.isSuccess(atHand)) return answered(atHand.value)
     return tracedWithin(
+      fiber,
       statement.name,
       () => ({ "db.system": driver.dialect }),
       Effect.matchEffect(
@@ -157,7 +158,7 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
           onSome: Effect.succeed
         })
       )
-    return Effect.uninterruptible(tracedWithin("transaction", () => ({}), whole))
+    return Effect.uninterruptible(tracedWithin(fiber, "transaction", () => ({}), whole))
   })
 
 /** What the fiber still has to write first. */

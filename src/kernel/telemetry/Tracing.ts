@@ -36,12 +36,12 @@ export const isTracedWithin = (fiber: Fiber.RuntimeFiber<unknown, unknown>): boo
   fiber.getFiberRef(isTraced) && fiber.currentContext.unsafeMap.has(Tracer.ParentSpan.key)
 
 /**
- * Like {@link traced}, but only if a span is open already. The queue reads its table all the time, and those reads
- * belong to no request.
+ * Like {@link traced}, but only if the fiber at hand has a span open already. The queue reads its table all the time, and those
+ * reads belong to no request.
  */
 export const tracedWithin = <A, E, R>(
+  fiber: Fiber.RuntimeFiber<unknown, unknown>,
   name: string,
   attributes: () => Attributes,
   self: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.withFiberRuntime((fiber) => isTracedWithin(fiber) ? traced(name, attributes, self) : self)
+): Effect.Effect<A, E, R> => isTracedWithin(fiber) ? traced(name, attributes, self) : self

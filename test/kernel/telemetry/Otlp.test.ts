@@ -1,6 +1,7 @@
 import { Data, Deferred, Effect, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import * as Otlp from "../../../src/kernel/telemetry/Otlp.ts"
+import type { Attributes } from "../../../src/kernel/telemetry/Tracing.ts"
 import { traced, tracedWithin } from "../../../src/kernel/telemetry/Tracing.ts"
 import { useTests } from "../../support/UseTests.ts"
 
@@ -14,6 +15,9 @@ interface Exported {
   readonly attributes: ReadonlyArray<{ readonly key: string; readonly value: object }>
   readonly status: { readonly code: number; readonly message?: string }
 }
+
+const within = (name: string, attributes: Attributes): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) => tracedWithin(fiber, name, () => attributes, Effect.void))
 
 const spansOf = (bodies: ReadonlyArray<string>): ReadonlyArray<Exported> =>
   bodies.flatMap((body) => {
@@ -42,7 +46,7 @@ describe("spans", () => {
         "POST /newOrder",
         () => ({ request_id: "r", "acme.profile": undefined, size: 3, share: 0.5, isLate: false }),
         Effect.zipRight(
-          tracedWithin("order_insert", () => ({ "db.system": "sqlite" }), Effect.void),
+          within("order_insert", { "db.system": "sqlite" }),
           Effect.exit(traced("script", () => ({}), new Planted({ secret: "hunter2" })))
         ),
         () => ({ "http.response.status_code": 201 })
@@ -76,7 +80,7 @@ describe("spans", () => {
   test("are none where nothing is traced, and none of a statement that belongs to nobody", () =>
     Effect.gen(function*() {
       yield* traced("GET /directory", () => assert.fail("asked for attributes"), Effect.void)
-      const bodies = yield* exportedBy(tracedWithin("job_claim", () => ({}), Effect.void))
+      const bodies = yield* exportedBy(within("job_claim", {}))
       assert.deepStrictEqual(bodies, [])
     }))
 
