@@ -3,9 +3,13 @@ import { Clock, Context, Effect } from "effect"
 
 /* The clock in whole seconds, the unit of rows and certificates, and the reading and writing of RFC 3339 times. */
 
-/** Now, in epoch milliseconds, by the clock of a fiber at hand: `Clock.currentTimeMillis` takes five operations. */
+/** The clock of a fiber at hand. The effects of `Clock` take five operations to read it. */
+export const clockOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Clock.Clock =>
+  Context.get(fiber.currentDefaultServices, Clock.Clock)
+
+/** Now, in epoch milliseconds, by the clock of a fiber at hand. */
 export const millisOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): number =>
-  Context.get(fiber.currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()
+  clockOf(fiber).unsafeCurrentTimeMillis()
 
 /** Now, in epoch milliseconds. */
 export const currentMillis: Effect.Effect<number> = Effect.withFiberRuntime((fiber) => Effect.succeed(millisOf(fiber)))

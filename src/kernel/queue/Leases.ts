@@ -1,7 +1,7 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import { currentSeconds } from "../Time.ts"
+import { clockOf, currentSeconds } from "../Time.ts"
 import type { JobId } from "./Job.ts"
 import type { Job } from "./Job.ts"
 import * as jobLeases from "./JobLeases.ts"
@@ -40,9 +40,8 @@ export interface Holding {
  * Milliseconds of the process's life. Waits and bounds are measured with them, so that changes of the clock do not
  * matter.
  */
-export const lifeMillis: Effect.Effect<number> = Effect.map(
-  Clock.currentTimeNanos,
-  (nanos) => Number(nanos / 1_000_000n)
+export const lifeMillis: Effect.Effect<number> = Effect.withFiberRuntime((fiber) =>
+  Effect.succeed(Number(clockOf(fiber).unsafeCurrentTimeNanos() / 1_000_000n))
 )
 
 /** The whole seconds that an attempt has spent since the last count. */

@@ -61,6 +61,7 @@ const wrong = (seconds: () => number) => <A, E, R>(self: Effect.Effect<A, E, R>)
     const lead = () => seconds() * 1000
     const other: Clock.Clock = Object.assign(Object.create(clock) as Clock.Clock, {
       unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + lead(),
+      unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
       currentTimeMillis: Effect.map(clock.currentTimeMillis, (millis) => millis + lead())
     })
     return Effect.withClock(self, other)
