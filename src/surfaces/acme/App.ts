@@ -20,6 +20,7 @@ import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
 import { Waits } from "../../kernel/queue/Waits.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { using } from "../../kernel/Using.ts"
 import { keyAuthorization } from "../../operations/order/RelayTokens.ts"
 import { admitConnection } from "../../operations/PolicyGate.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
@@ -137,7 +138,7 @@ export const make = (
    * fails, the first one still is true.
    */
   const settled = (unsettled: Unsettled<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
-    Effect.flatMap(Waits, (waits) =>
+    using(Waits, (waits) =>
       Effect.flatMap(waits.held(unsettled.since, unsettled.awaits), (isHeld) =>
         isHeld
           ? Effect.orElseSucceed(admission.admit(unsettled.again), () => notHeld(unsettled))
@@ -169,7 +170,7 @@ export const make = (
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
     const isNewNonce = at?.rest === "/newNonce"
     if (request.method !== "POST" && !isNewNonce) return Effect.succeed(unlessHeld(request, linked))
-    return Effect.map(Effect.flatMap(Nonces, (nonces) => nonces.issue), (nonce) => {
+    return Effect.map(using(Nonces, (nonces) => nonces.issue), (nonce) => {
       if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
       // If only a nonce was requested, an answer without one is not a success.
       return isNewNonce && answer.status < 300
@@ -227,7 +228,7 @@ export const make = (
 }
 
 const named = ({ clientIp }: Request): Effect.Effect<void, never, ReverseNames> =>
-  Effect.flatMap(ReverseNames, ({ look }) => look(clientIp))
+  using(ReverseNames, ({ look }) => look(clientIp))
 
 const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
   Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))

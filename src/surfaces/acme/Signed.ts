@@ -9,6 +9,7 @@ import type { Database } from "../../kernel/sql/Database.ts"
 import { currentOpening, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { using } from "../../kernel/Using.ts"
 import { refuseUnlessValid } from "../../operations/account/Accounts.ts"
 import type { Caller } from "../../operations/Caller.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
@@ -101,13 +102,13 @@ const verified = (jws: Jws, key: AccountKey, account: Account | undefined): Effe
 const nonceIsFresh = (nonce: string | undefined) =>
   nonce === undefined
     ? staleNonce("missing", nonce)
-    : Effect.flatMap(Nonces, ({ spend }) =>
+    : using(Nonces, ({ spend }) =>
       Effect.flatMap(spend(nonce), (verdict) =>
         verdict === "fresh" ? Effect.void : staleNonce(verdict, nonce)))
 
 /** 8: the nonce is spent now, or with the first write of the request, which {@link spending} handles. */
 const presented = ({ header: { nonce } }: Jws, mayWrite: boolean) =>
-  Effect.flatMap(Nonces, ({ opening }) => {
+  using(Nonces, ({ opening }) => {
     const later = mayWrite && nonce !== undefined ? opening(nonce) : undefined
     return later === undefined ? Effect.as(nonceIsFresh(nonce), undefined) : Effect.succeed(later)
   })
@@ -131,7 +132,7 @@ export const spending = <A, E, R>(
     if (state === "written") return exit
     if (!isStorageFailed(exit)) return Effect.zipRight(nonceIsFresh(nonce), exit)
     // A commit whose answer was lost may have spent it. In any case the same request is not to be taken once more.
-    return Effect.zipRight(Effect.flatMap(Nonces, ({ spend }) => Effect.ignore(spend(nonce))), exit)
+    return Effect.zipRight(using(Nonces, ({ spend }) => Effect.ignore(spend(nonce))), exit)
   })
 }
 
@@ -157,7 +158,7 @@ const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFac
   const { clientIp: ip, id: request_id, userAgent: user_agent } = request
   const facts = { ip, user_agent, request_id }
   if (!writes) return Effect.succeed(facts)
-  return Effect.flatMap(
+  return using(
     ReverseNames,
     (names) => Effect.map(names.of(ip), (ptr) => ptr === undefined ? facts : { ...facts, ptr })
   )
@@ -188,7 +189,7 @@ const accountSigned = (
   Effect.flatMap(accountOfKid(jws, posted), (account): Effect.Effect<AccountSigned, AcmeError, AccountKeys> => {
     const known = algorithmKnown(jws)
     if (Either.isLeft(known)) return accepted<never>(Either.left(known.left))
-    return Effect.flatMap(
+    return using(
       AccountKeys,
       (keys) => Effect.map(verified(jws, keys.get(account.pubkey), account), (key) => ({ account, key }))
     )

@@ -3,6 +3,7 @@ import type { Answer } from "../../kernel/http/Message.ts"
 import { withHeaders } from "../../kernel/http/Message.ts"
 import type { Moment, Subject } from "../../kernel/queue/Ends.ts"
 import { Waits } from "../../kernel/queue/Waits.ts"
+import { using } from "../../kernel/Using.ts"
 
 /** The job that is about to change an answer. */
 export interface Awaited extends Subject {
@@ -39,7 +40,7 @@ export const notHeld = ({ answer, awaits }: Pick<Unsettled<never, never>, "answe
 export const polled = <E, R>(
   read: Effect.Effect<Polled, E, R>
 ): Effect.Effect<Answer | Unsettled<E, R>, E, R | Waits> =>
-  Effect.flatMap(Waits, ({ moment, pause }) => {
+  using(Waits, ({ moment, pause }) => {
     const since = moment()
     const again = Effect.flatMap(read, ({ answer, awaits }) =>
       awaits === undefined
@@ -56,7 +57,7 @@ export const polled = <E, R>(
  * held until the job ends.
  */
 export const begun = (answer: Answer, awaits: Awaited): Effect.Effect<Answer, never, Waits> =>
-  Effect.flatMap(
+  using(
     Waits,
     ({ mayHold }) => Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld({ answer, awaits }))
   )
