@@ -65,6 +65,20 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(given.filter((nonce) => !found.has(nonce)), [])
       }))
 
+    test("has the next batch on its way before the last nonce is taken", () =>
+      Effect.gen(function*() {
+        const sent: Array<string> = []
+        const nonces = yield* noncesOver(before(database.driver(), Effect.sync(() => void sent.push("insert"))))
+        yield* issued(nonces)
+        const batch = yield* stored
+        let taken = 1
+        while (sent.length === 1 && taken < batch) {
+          yield* issued(nonces)
+          taken++
+        }
+        assert.isBelow(taken, batch)
+      }))
+
     test("gives none that has used up more than a tenth of its life", (nonces) =>
       Effect.gen(function*() {
         for (let now = 0; now < 4 * ttlSeconds; now += 7) {
