@@ -21,7 +21,7 @@ export const currentSeconds: Effect.Effect<number> = Effect.withFiberRuntime((fi
 
 /** Whole epoch seconds as an RFC 3339 time in UTC, without a fraction. */
 export const rfc3339 = (epochSeconds: number): string =>
-  new Date(epochSeconds * 1000).toISOString().replace(".000Z", "Z")
+  `${new Date(epochSeconds * 1000).toISOString().slice(0, -".000Z".length)}Z`
 
 // RFC 3339 allows lower case, any offset and a leap second. The runtime's parser accepts all of these but the leap
 // second. It also accepts days and hours that do not exist.

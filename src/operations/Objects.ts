@@ -79,11 +79,14 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
   )
 })
 
+// Made once: a schema costs fifty times what it decodes here.
+const readPayload = Schema.decodeOption(
+  Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+)
+
 /** The parts of a payload that are shown. The CSR is never shown, and a payload that cannot be read is not shown. */
 const payloadShown = (payload: string): { readonly [member: string]: unknown } => {
-  const read = Schema.decodeOption(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))(
-    payload
-  )
+  const read = readPayload(payload)
   const { csr: _, ...shown } = Option.getOrElse(read, () => ({}) as { readonly [member: string]: unknown })
   return shown
 }
