@@ -1,4 +1,5 @@
 import { Effect, Layer, Redacted } from "effect"
+import * as Files from "../kernel/host/Files.ts"
 import type { Database } from "../kernel/sql/Database.ts"
 import { readersOf } from "../kernel/sql/Gate.ts"
 import { withRemedy } from "../kernel/sql/Remedies.ts"
@@ -14,14 +15,26 @@ const sqlitePrefix = "sqlite://"
 /** Whether a URL names a SQLite file. */
 export const isSqlite = (url: string): boolean => url.startsWith(sqlitePrefix)
 
+const inMemory = `${sqlitePrefix}:memory:`
+
+/** Whether the database is a file that is not there yet. */
+export const isAbsent = ({ database }: Pick<Config, "database">): Effect.Effect<boolean, never, Host> => {
+  const url = Redacted.value(database.url)
+  return isSqlite(url) && url !== inMemory
+    ? Effect.flatMap(fromHere(url.slice(sqlitePrefix.length)), Files.isAbsent)
+    : Effect.succeed(false)
+}
+
 /**
  * The database of a URL, by default `database.url`. The scheme alone selects the engine, and only that engine is
- * loaded. `name` is the setting that holds the URL. `serving` means that listings must not delay requests and jobs.
+ * loaded. `name` is the setting that holds the URL. A file that is not there is made only where it `creates`: a command
+ * that reads records in the wrong directory, or as another user, must not leave one behind. `serving` means that
+ * listings must not delay requests and jobs.
  */
 export const database = (
   { database: settings }: Pick<Config, "database">,
-  { mustExist = false, name = "database.url", serving = false }: {
-    readonly mustExist?: boolean
+  { creates = false, name = "database.url", serving = false }: {
+    readonly creates?: boolean
     readonly name?: string
     readonly serving?: boolean
   } = {}
@@ -33,11 +46,11 @@ export const database = (
       Effect.promise(async () =>
         isSqlite(url)
           ? (await import("../kernel/sql/Sqlite.ts")).layer({
-            path: url === `${sqlitePrefix}:memory:` ? ":memory:" : file,
+            path: url === inMemory ? ":memory:" : file,
             synchronous: settings.sqlite.synchronous,
             acquire_timeout_ms: settings.acquire_timeout_ms,
             readers: serving ? readersOf(settings.pool_max) : 0,
-            mustExist
+            mustExist: !creates
           })
           : (await import("../kernel/sql/Postgres.ts")).layer(settings)
       ))

@@ -133,8 +133,15 @@ describe("a command line", () => {
 describe("migrate", () => {
   test("makes the schema, which commands want and do not make", () =>
     Effect.gen(function*() {
-      const { run } = freshPlace()
-      assert.deepStrictEqual(refusalOf(yield* run(["eab", "list", "--json"])), {
+      const { directory, run } = freshPlace()
+      const database = join(directory, "acme.db")
+      const listing = run(["eab", "list", "--json"])
+      assert.include(refusalOf(yield* listing).message, "make it with `acme-svc migrate`")
+      assert.isFalse(existsSync(database))
+      const absent = yield* run(["migrate", "--check"])
+      assert.deepStrictEqual([absent.code, existsSync(database)], [3, false])
+      writeFileSync(database, "")
+      assert.deepStrictEqual(refusalOf(yield* listing), {
         code: 1,
         error: "host_failed",
         message: "The schema of the database is behind; run `acme-svc migrate`."

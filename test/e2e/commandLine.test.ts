@@ -164,6 +164,22 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
     assert.strictEqual((await run()).stdout, "0 migration(s) applied.\n")
   })
 
+  it("commands that read make no file of a database that is not there", async () => {
+    const directory = freshDirectory()
+    const run = (...words: ReadonlyArray<string>) => commandLine(words, { directory })
+    assert.strictEqual((await run("migrate", "--check")).code, 3)
+    for (const words of [["account", "list"], ["order", "list"], ["admin", "user", "list"], ["eab", "list"]]) {
+      const { code, stderr } = await run(...words)
+      assert.strictEqual(code, 1, words.join(" "))
+      assert.match(
+        stderr,
+        /^database\.url: sqlite:.* cannot be opened: ENOENT: no such file .*; make it with `acme-svc migrate`/
+      )
+    }
+    assert.strictEqual((await run("health", "--role", "worker")).code, 1)
+    assert.deepStrictEqual(readdirSync(directory).filter((name) => name !== "config.toml"), [])
+  })
+
   it("health is silent: 0 while the service runs, 1 before and after", async () => {
     const [databaseUrl, port, directory] = [await freshUrl(), await freePort(), freshDirectory()]
     const env = {

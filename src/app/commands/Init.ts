@@ -32,7 +32,7 @@ const initProgram = Effect.gen(function*() {
     yield* print(accounts)
     if (first.length + accounts.length === 0) yield* Console.log("Nothing to do: everything exists.")
   })
-  yield* program.pipe(Effect.provide(database(config)), Effect.provide(Logging.quiet(loaded)))
+  yield* program.pipe(Effect.provide(database(config, { creates: true })), Effect.provide(Logging.quiet(loaded)))
 }).pipe(Effect.provide(Entropy.layer))
 
 /** `init`: creates everything a first start needs. */

@@ -5,7 +5,7 @@ import * as Migrations from "../../kernel/sql/Migrations.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
-import { database } from "../OpenDatabase.ts"
+import { database, isAbsent } from "../OpenDatabase.ts"
 import { Progress } from "../Progress.ts"
 import { Settings } from "../Settings.ts"
 import { jsonOption } from "./Flags.ts"
@@ -28,7 +28,17 @@ const migrateProgram = (options: { readonly check: boolean; readonly json: boole
       })
       return { applied, pending: [] }
     }).pipe(Effect.mapError(failure))
-    const result = yield* program.pipe(Effect.provide(database(loaded.config)), Effect.provide(Logging.quiet(loaded)))
+    const nothingThere = Effect.map(
+      Effect.mapError(Migrations.read(process.migrations, "sqlite"), failure),
+      (migrations) => ({ applied: [], pending: migrations.map(({ name }) => name) })
+    )
+    // To check creates no file.
+    const result = yield* options.check && (yield* isAbsent(loaded.config))
+      ? nothingThere
+      : program.pipe(
+        Effect.provide(database(loaded.config, { creates: true })),
+        Effect.provide(Logging.quiet(loaded))
+      )
     yield* Console.log(
       options.json
         ? JSON.stringify(result)

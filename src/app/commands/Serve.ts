@@ -55,7 +55,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
       )
     })
     return yield* program.pipe(
-      Effect.provide(database(config, { serving: true })),
+      Effect.provide(database(config, { creates: true, serving: true })),
       (self) => Effect.zipRight(checkAddresses(config, roles), self), // before the database is touched
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
       Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),

@@ -62,7 +62,7 @@ const program = ({ name, url }: Target, json: boolean) =>
     const { config } = yield* Settings.loaded
     const settings = { database: { ...config.database, url } }
     const target = Context.get(
-      yield* Layer.build(database(settings, { mustExist: true, name })),
+      yield* Layer.build(database(settings, { name })),
       Database
     )
     const migrations = yield* Migrations.read(host.process.migrations, target.dialect)

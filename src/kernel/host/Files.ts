@@ -35,6 +35,10 @@ export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
       })
   )
 
+/** Whether a path is certainly of nothing: where that cannot be found out, it is not. */
+export const isAbsent = (path: string): Effect.Effect<boolean> =>
+  Effect.promise(() => fs.stat(path).then(() => false, (cause: unknown) => codeOf(cause) === "ENOENT"))
+
 /** Whether a file is there and this process may run it. */
 export const isExecutable = (path: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async () => (await fs.stat(path)).isFile() && (await fs.access(path, fs.constants.X_OK), true))

@@ -14,6 +14,11 @@ const known: ReadonlyArray<Known> = [
     remedy:
       "the database file is damaged: stop the service and put a backup in its place (docs/operations.md, \"Backup and restore\")"
   },
+  {
+    when: /^ENOENT/,
+    remedy:
+      "make it with `acme-svc migrate`, in a directory that is there, or look at database.url and at the directory that relative names start from"
+  },
   { when: /^SQLITE_FULL/, remedy: "the disk of the database is full: make room there" },
   {
     when: /^SQLITE_(READONLY|CANTOPEN|IOERR|PERM)/,
@@ -53,7 +58,7 @@ const known: ReadonlyArray<Known> = [
 
 /** The engine's code and message, with the remedy if one is known. */
 export const withRemedy = (code: string, message: string): string => {
-  const said = `${code} ${message}`.trim()
+  const said = message.startsWith(code) ? message : `${code} ${message}`
   const remedy = known.find(({ when }) => when.test(said) || when.test(message))?.remedy
   return remedy === undefined ? said : `${said}; ${remedy}`
 }
