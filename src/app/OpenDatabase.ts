@@ -26,6 +26,13 @@ export const isAbsent = ({ database }: Pick<Config, "database">): Effect.Effect<
 }
 
 /**
+ * What can be done where the file of an embedded database is not there. A socket or a certificate of PostgreSQL that is
+ * not there has the same code.
+ */
+const absentRemedy =
+  "`acme-svc migrate` makes the file that its database.url names, in a directory that is there; relative names start from the working directory"
+
+/**
  * The database of a URL, by default `database.url`. The scheme alone selects the engine, and only that engine is
  * loaded. `name` is the setting that holds the URL. A file that is not there is made only where it `creates`: a command
  * that reads records in the wrong directory, or as another user, must not leave one behind. `serving` means that
@@ -62,7 +69,8 @@ export const database = (
     Layer.mapError((error) => {
       const { cause: from } = error
       const code = from instanceof Error && "code" in from ? String(from.code) : ""
-      const cause = from instanceof Error ? withRemedy(code, from.message || from.name) : error.message
+      const known = from instanceof Error ? withRemedy(code, from.message || from.name) : error.message
+      const cause = isSqlite(url) && code === "ENOENT" ? `${known}; ${absentRemedy}` : known
       return new CommandFailed({ code: 1, message: `${name}: ${database_url} cannot be opened: ${cause}` })
     })
   )

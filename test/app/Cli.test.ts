@@ -136,10 +136,13 @@ describe("migrate", () => {
       const { directory, run } = freshPlace()
       const database = join(directory, "acme.db")
       const listing = run(["eab", "list", "--json"])
-      assert.include(refusalOf(yield* listing).message, "make it with `acme-svc migrate`")
+      assert.include(refusalOf(yield* listing).message, "; `acme-svc migrate` makes the file")
       assert.isFalse(existsSync(database))
       const absent = yield* run(["migrate", "--check"])
       assert.deepStrictEqual([absent.code, existsSync(database)], [3, false])
+      const url = "postgres://acme@127.0.0.1:1/acme?sslmode=verify-full&sslrootcert=/nowhere.pem"
+      const other = refusalOf(yield* run(["eab", "list", "--json"], { env: { ACME_SVC_DATABASE__URL: url } }))
+      assert.match(other.message, /ENOENT: no such file or directory, open '\/nowhere.pem'$/, "no file of a database")
       writeFileSync(database, "")
       assert.deepStrictEqual(refusalOf(yield* listing), {
         code: 1,

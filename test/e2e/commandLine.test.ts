@@ -173,7 +173,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
       assert.strictEqual(code, 1, words.join(" "))
       assert.match(
         stderr,
-        /^database\.url: sqlite:.* cannot be opened: ENOENT: no such file .*; make it with `acme-svc migrate`/
+        /^database\.url: sqlite:.* cannot be opened: ENOENT: no such file .*; `acme-svc migrate` makes the file/
       )
     }
     assert.strictEqual((await run("health", "--role", "worker")).code, 1)

@@ -169,7 +169,10 @@ describe("transfer", () => {
     )
     await ends(0, from, "migrate")
     assert.include(await ends(2, from, "transfer", "--to", "mysql://db/acme", "--yes"), "--to must begin with")
-    assert.match(await ends(1, from, "transfer", "--to", absent, "--yes"), /--to: sqlite:.* cannot be opened: ENOENT/)
+    assert.match(
+      await ends(1, from, "transfer", "--to", absent, "--yes"),
+      /--to: sqlite:.* cannot be opened: ENOENT: .*; `acme-svc migrate`/
+    )
     assert.match(
       await ends(1, from, "transfer", "--to", behind, "--yes"),
       /The schemas differ: the source is at \d{4}_\w+, the target at no migration\. Run `acme-svc migrate`/

@@ -32,11 +32,10 @@ const migrateProgram = (options: { readonly check: boolean; readonly json: boole
       Effect.mapError(Migrations.read(process.migrations, "sqlite"), failure),
       (migrations) => ({ applied: [], pending: migrations.map(({ name }) => name) })
     )
-    // To check creates no file.
     const result = yield* options.check && (yield* isAbsent(loaded.config))
       ? nothingThere
       : program.pipe(
-        Effect.provide(database(loaded.config, { creates: true })),
+        Effect.provide(database(loaded.config, { creates: !options.check })),
         Effect.provide(Logging.quiet(loaded))
       )
     yield* Console.log(

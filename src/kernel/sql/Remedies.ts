@@ -14,11 +14,6 @@ const known: ReadonlyArray<Known> = [
     remedy:
       "the database file is damaged: stop the service and put a backup in its place (docs/operations.md, \"Backup and restore\")"
   },
-  {
-    when: /^ENOENT/,
-    remedy:
-      "make it with `acme-svc migrate`, in a directory that is there, or look at database.url and at the directory that relative names start from"
-  },
   { when: /^SQLITE_FULL/, remedy: "the disk of the database is full: make room there" },
   {
     when: /^SQLITE_(READONLY|CANTOPEN|IOERR|PERM)/,
