@@ -70,7 +70,6 @@ export const authenticateToken = Effect.fnUntraced(function*(
     userId: found.userId,
     username: found.username,
     role: lowerRole(found.role, roleRead(found.ownerRole)),
-    totpEnabled: found.isEnrolled === 1,
     id: found.id,
     name: found.name
   }

@@ -15,7 +15,6 @@ interface Proven {
   readonly username: string
   /** What the sender may do. For a token it is the lower of its own role and its owner's role. */
   readonly role: OperatorRole
-  readonly totpEnabled: boolean
 }
 
 /** The facts of a session, apart from its operator. `tokenHash` is its key in the table, and is shown to nobody. */
@@ -29,6 +28,7 @@ interface SessionFacts {
 /** An operator with a complete session. */
 export interface SessionIdentity extends Proven, SessionFacts {
   readonly kind: "session"
+  readonly totpEnabled: boolean
 }
 
 /** A token of an operator. It may not use the account of its owner, and may change neither operators nor tokens. */

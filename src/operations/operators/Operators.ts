@@ -32,14 +32,8 @@ export const list = (
   paging: Paging
 ) => listed(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
 
-const mostSearched = 1000
-
 /** Operators whose name contains a text, by name. */
-export const containing = (text: string, limit: number) =>
-  Effect.map(
-    list({ role: undefined, status: undefined }, { limit: mostSearched, offset: 0 }),
-    ({ items }) => items.filter(({ username }) => username.includes(text.toLowerCase())).slice(0, limit)
-  )
+export const containing = (text: string, limit: number) => users.containing(text.toLowerCase(), limit)
 
 /**
  * An operator, with the state of the second factor and the number of live sessions. It contains nothing that can be

@@ -21,7 +21,7 @@ const token = {
 }
 
 const shown = { ...token, username: text() }
-const owner = { username: text(), status: text<UserStatus>(), ownerRole: nullable(text()), isEnrolled: int }
+const owner = { username: text(), status: text<UserStatus>(), ownerRole: nullable(text()) }
 const owned = `${select(token, "t")}, u.username AS "username"`
 
 const insertStatement = statement({
@@ -50,8 +50,7 @@ const byHashStatement = statement({
   params: { tokenHash: text() },
   row: { ...token, ...owner },
   sql: () =>
-    `SELECT ${owned}, u.status AS "status", u.role AS "ownerRole",
-       CASE WHEN u.totp_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolled"
+    `SELECT ${owned}, u.status AS "status", u.role AS "ownerRole"
      FROM api_tokens t JOIN admin_users u ON u.id = t.user_id WHERE t.token_hash = :tokenHash`
 })
 

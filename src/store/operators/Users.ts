@@ -99,6 +99,15 @@ const listStatement = statement({
      WHERE ${matching(dialect)} ORDER BY username LIMIT :limit OFFSET :offset`
 })
 
+const containingStatement = statement({
+  name: "user_containing",
+  params: { text: text(), limit: int },
+  row: { username: text() },
+  sql: ({ dialect }) =>
+    `SELECT username AS "username" FROM admin_users
+     WHERE ${dialect === "postgres" ? "strpos" : "instr"}(username, :text) > 0 ORDER BY username LIMIT :limit`
+})
+
 const countStatement = statement({
   name: "user_count",
   params: filters,
@@ -206,6 +215,9 @@ interface Filters {
 
 /** A page of operators, by name. */
 export const list = (page: Filters & { readonly limit: number; readonly offset: number }) => all(listStatement, page)
+
+/** The names that contain a text, in order. */
+export const containing = (text: string, limit: number) => all(containingStatement, { text, limit })
 
 /** The number of operators on all pages of a listing. */
 export const count = ({ role, status }: Filters) =>

@@ -87,7 +87,6 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
         userId: record.userId,
         username: "olga",
         role: "operator",
-        totpEnabled: false,
         id: record.id,
         name: "backup"
       })

@@ -34,9 +34,8 @@ describe.each(databases)("rows of operators on $name", (backend) => {
           ["ben", ben, 1, "t", "i", idOf(8)]
         ] as const
       ) {
-        const its = { username, userId, isEnrolled }
-        assert.deepInclude(yield* sessions.find(ofSession), its)
-        assert.deepInclude(yield* apiTokens.findByHash(ofToken), { ...its, id })
+        assert.deepInclude(yield* sessions.find(ofSession), { username, userId, isEnrolled })
+        assert.deepInclude(yield* apiTokens.findByHash(ofToken), { username, userId, id })
         assert.deepInclude(yield* apiTokens.find(id), { username, userId })
         for (const found of [users.find(username), users.findById(userId), users.lock(username)]) {
           assert.deepInclude(yield* found, { id: userId, username })

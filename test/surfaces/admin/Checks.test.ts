@@ -13,9 +13,9 @@ const guard = (access: Guard["access"], more: Partial<Guard> = {}): Guard => ({
   isStepUp: false,
   ...more
 })
-const proven = { userId: "u", username: "ann", totpEnabled: false } as const
+const proven = { userId: "u", username: "ann" } as const
 const facts = { tokenHash: "h", csrfToken: "right", expiresAt: 1 } as const
-const viewer: Sender = { kind: "session", role: "viewer", ...proven, ...facts }
+const viewer: Sender = { kind: "session", role: "viewer", totpEnabled: false, ...proven, ...facts }
 const half: Sender = { kind: "half", userId: "u", username: "ann", step: "verify", ...facts }
 const program: Sender = { kind: "token", role: "viewer", id: "t", name: "t", ...proven }
 const cookie = { kind: "session", token: "" } as const

@@ -33,7 +33,7 @@ const request = (path: string, method = "GET"): Request => ({
 })
 
 const caller = {
-  sender: { kind: "token", role: "viewer", id: "t", name: "t", userId: "u", username: "vera", totpEnabled: false },
+  sender: { kind: "token", role: "viewer", id: "t", name: "t", userId: "u", username: "vera" },
   client: { ip: "192.0.2.1", request_id: "1", user_agent: undefined }
 } as const
 
