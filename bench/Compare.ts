@@ -43,7 +43,8 @@ export type SideName = Dialect | "pebble"
 /** All turns under one burden. */
 export interface Compared {
   readonly burden: Burden
-  readonly turns: { readonly [S in SideName]?: ReadonlyArray<Turn> }
+  /** A turn in which Pebble answered no more is undefined. */
+  readonly turns: { readonly [S in SideName]?: ReadonlyArray<Turn | undefined> }
   /** The share of the machine that went to processes outside the measurement. */
   readonly otherShare: number
 }
@@ -51,7 +52,7 @@ export interface Compared {
 interface Side {
   readonly name: SideName
   readonly warmUp: (burden: Burden) => Promise<void>
-  readonly turn: (burden: Burden) => Promise<Turn & { readonly ownCpu: number }>
+  readonly turn: (burden: Burden) => Promise<(Turn & { readonly ownCpu: number }) | undefined>
   readonly stop: () => Promise<void>
 }
 
@@ -174,14 +175,14 @@ const pebbleSide = ({ loader, options, proof }: Ground, progress: Progress): Sid
     name: "pebble",
     warmUp: () => Promise.resolve(),
     turn: async (burden) => {
-      for (let attempt = 1;; attempt++) {
+      for (let attempt = 1; attempt <= pebbleAttempts; attempt++) {
         try {
           return await once(burden)
         } catch (error) {
-          if (attempt === pebbleAttempts) throw error
           progress(`pebble: ${(error instanceof Error ? error.message : String(error)).split("\n", 1)[0]}`)
         }
       }
+      return undefined
     },
     stop: () => Promise.resolve()
   }
@@ -208,7 +209,7 @@ const compare = async (
   { extent }: Options,
   progress: Progress
 ): Promise<Compared> => {
-  const turns = new Map<SideName, Array<Turn>>(sides.map(({ name }) => [name, []]))
+  const turns = new Map<SideName, Array<Turn | undefined>>(sides.map(({ name }) => [name, []]))
   const rounds = extent.issuances === undefined ? timedRounds : 1
   let other = 0
   let time = 0
@@ -217,8 +218,13 @@ const compare = async (
     // Forward and then backward, so that none of them always comes first.
     for (const side of round % 2 === 0 ? sides.toReversed() : sides) {
       const before = Procfs.machineCpu()
-      const { ownCpu, ...turn } = await side.turn(burden)
+      const taken = await side.turn(burden)
       const after = Procfs.machineCpu()
+      if (taken === undefined) {
+        turns.get(side.name)?.push(undefined)
+        continue
+      }
+      const { ownCpu, ...turn } = taken
       turns.get(side.name)?.push(turn)
       other += turn.floor === undefined ? Math.max(0, after.busy - before.busy - ownCpu) : 0
       time += turn.floor === undefined ? after.total - before.total : 0

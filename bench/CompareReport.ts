@@ -29,7 +29,8 @@ const floorOf = ({ floor }: Turn): number | undefined => floor === undefined ? u
 export const mediansOf = ({ turns }: Compared, name: SideName): Medians => {
   const own = turns[name] ?? []
   const pebble = turns.pebble ?? []
-  const of = (read: (turn: Turn, round: number) => number | undefined) => medianOf(own.map(read))
+  const of = (read: (turn: Turn, round: number) => number | undefined) =>
+    medianOf(own.map((turn, round) => turn === undefined ? undefined : read(turn, round)))
   const quotient = (one: number, other: number | undefined) => other === undefined ? undefined : one / other
   return {
     floor: of(floorOf),
@@ -61,6 +62,14 @@ const cellsOf = (paint: Paint, name: Dialect, compared: Compared): ReadonlyArray
   ]
 }
 
+/** With how many of its turns Pebble came through, unless with all. */
+const pebbleCell = (compared: Compared): string => {
+  const turns = compared.turns.pebble ?? []
+  const taken = turns.filter((turn) => turn !== undefined)
+  const cpu = fixed(mediansOf(compared, "pebble").cpu, 2)
+  return taken.length === turns.length ? cpu : `${cpu} (${taken.length} of ${turns.length})`
+}
+
 /** One line for each burden. */
 export const comparisonReport = (
   paint: Paint,
@@ -71,7 +80,7 @@ export const comparisonReport = (
   const rows = compared.map((one) => [
     nameOf(one.burden),
     ...databases.flatMap((name) => cellsOf(paint, name, one)),
-    fixed(mediansOf(one, "pebble").cpu, 2),
+    pebbleCell(one),
     sides.map((name) => fixed(mediansOf(one, name).requests, 1)).join(" / "),
     `${Math.round(one.otherShare * 100)} %`
   ])
