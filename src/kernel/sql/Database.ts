@@ -8,6 +8,8 @@ import type { Connection, Driver, Executor } from "./Driver.ts"
 import { Late } from "./Late.ts"
 import type { Statement } from "./Statement.ts"
 import { decode, encode } from "./Statement.ts"
+import type { Plans } from "./Transaction.ts"
+import { heardLater, noPlans, openTransaction, slow, slowAfterMillis } from "./Transaction.ts"
 
 /** A statement failed. `detail` has the engine's own message, without the values of the row. */
 export class StorageFailed extends Data.TaggedError("StorageFailed")<{
@@ -22,23 +24,6 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
     return `${this.statement}: ${this.detail}`
   }
 }
-
-/** Effects to run after a commit, after an end either way, and when a run of the body has come to nothing. */
-interface Plans {
-  readonly committed: Array<Effect.Effect<void>>
-  readonly ended: Array<Effect.Effect<void>>
-  readonly undone: Array<Effect.Effect<void>>
-}
-
-const noPlans = (): Plans => ({ committed: [], ended: [], undone: [] })
-
-/** The open transaction of a fiber, or the separate connection of its reads ({@link aside}). */
-interface Transaction extends Plans {
-  readonly connection: Executor
-}
-
-// References of the fiber, and not services: to provide a service takes seventeen operations, and every write has a transaction.
-const openTransaction = FiberRef.unsafeMake<Transaction | undefined>(undefined)
 
 /**
  * What a fiber has to write before anything else, in the same transaction. Where `write` answers `false`, the fiber may not go
@@ -63,21 +48,22 @@ type RunningFiber = Fiber.RuntimeFiber<unknown, unknown>
  */
 export class Database extends Context.Tag("acme/kernel/sql/Database")<Database, Driver>() {}
 
-const failed = (driver: Driver, statement: string) => (error: SqlError): Effect.Effect<never, StorageFailed> => {
-  const { detail, transient } = driver.describe(error)
-  return Effect.zipRight(
-    afterTransaction(emit("db_statement_failed", { statement, error: detail })),
-    Effect.fail(new StorageFailed({ statement, detail, transient, isLate: error.cause instanceof Late }))
-  )
-}
+const failed =
+  (driver: Driver, name: string, plans?: Plans) => (last: SqlError): Effect.Effect<never, StorageFailed> => {
+    const { error, statement } = plans?.failure ?? { error: last, statement: name }
+    const { detail, transient } = driver.describe(error)
+    return Effect.zipRight(
+      afterTransaction(emit("db_statement_failed", { statement, error: detail })),
+      Effect.fail(new StorageFailed({ statement, detail, transient, isLate: error.cause instanceof Late }))
+    )
+  }
 
-const slowAfterMillis = 1000
-
-/** Runs a statement; `answer` makes the result of its decoded rows. */
+/** Runs a statement; `answer` makes the result of its decoded rows. With `isAhead` nobody needs them. */
 const query = <P extends Columns, R extends Columns, A>(
   statement: Statement<P, R>,
   params: ValuesOf<P>,
-  answer: (rows: ReadonlyArray<ValuesOf<R>>) => A
+  answer: (rows: ReadonlyArray<ValuesOf<R>>) => A,
+  isAhead = false
 ): Effect.Effect<A, StorageFailed, Database> =>
   Effect.withFiberRuntime((fiber) => {
     const services = fiber.currentContext.unsafeMap
@@ -96,9 +82,14 @@ const query = <P extends Columns, R extends Columns, A>(
       const elapsed = performance.now() - started
       return elapsed < slowAfterMillis
         ? Effect.succeed(result)
-        : Effect.as(emit("db_statement_slow", { statement: statement.name, elapsed_ms: Math.round(elapsed) }), result)
+        : Effect.as(slow(statement.name, elapsed), result)
     }
-    const atHand = isTracedWithin(fiber)
+    const isTraced = isTracedWithin(fiber)
+    if (isAhead && !isTraced && within?.connection.ahead !== undefined) {
+      within.connection.ahead(compiled.text, values, heardLater(statement.name, within.plans))
+      return Effect.succeed(answer([]))
+    }
+    const atHand = isTraced
       ? undefined
       : within === undefined
       ? driver.atOnce?.(compiled, values)
@@ -113,7 +104,7 @@ const query = <P extends Columns, R extends Columns, A>(
           (within === undefined
             ? driver.single(compiled, values)
             : within.connection.execute(compiled.text, values, undefined)),
-        { onFailure: failed(driver, statement.name), onSuccess: answered }
+        { onFailure: failed(driver, statement.name, within?.plans), onSuccess: answered }
       )
     )
   })
@@ -130,11 +121,14 @@ export const first = <P extends Columns, R extends Columns>(
   params: ValuesOf<P>
 ): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> => query(statement, params, ([row]) => row)
 
-/** Runs a statement for its effect. */
+/**
+ * Runs a statement for its effect. In a transaction PostgreSQL is not waited for: if the statement fails, the next one does, or the
+ * commit, with this one's name.
+ */
 export const run = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
-): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined)
+): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined, true)
 
 const transactionAttempts = 4
 
@@ -220,17 +214,23 @@ const attempt = <A, E, R>(
   driver: Driver,
   body: Effect.Effect<A, E, R>,
   within: (
-    body: (connection: Executor) => Effect.Effect<Exit.Exit<A, E>, never, R>
-  ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
+    body: (connection: Executor) => Effect.Effect<Exit.Exit<A, E | StorageFailed>, never, R>
+  ) => Effect.Effect<Exit.Exit<A, E | StorageFailed>, SqlError, R>
 ): Effect.Effect<A, E | StorageFailed, R> => {
   let plans = noPlans()
   return Effect.matchEffect(
     within((connection) => {
       const { undone } = plans
-      plans = noPlans() // a body that runs again makes new plans
+      const mine = plans = noPlans() // a body that runs again makes new plans
       const run = Effect.flatMap(
-        Effect.zipRight(FiberRef.set(openTransaction, { connection, ...plans }), Effect.exit(body)),
-        (exit) => Effect.as(FiberRef.set(openTransaction, undefined), exit)
+        Effect.zipRight(FiberRef.set(openTransaction, { connection, plans: mine }), Effect.exit(body)),
+        (exit: Exit.Exit<A, E | StorageFailed>): Effect.Effect<Exit.Exit<A, E | StorageFailed>> => {
+          const left = FiberRef.set(openTransaction, undefined)
+          // A statement that could not even be sent would not keep the engine from a commit.
+          return mine.failure === undefined || Exit.isFailure(exit)
+            ? Effect.as(left, exit)
+            : Effect.zipRight(left, Effect.exit(failed(driver, "transaction", mine)(mine.failure.error)))
+        }
       )
       return undone.length === 0 ? run : Effect.zipRight(Effect.all(undone, { discard: true }), run)
     }),
@@ -238,10 +238,10 @@ const attempt = <A, E, R>(
       onFailure: (error) =>
         Effect.zipRight(
           Effect.all(plans.ended.concat(plans.undone), { discard: true }),
-          failed(driver, "transaction")(error)
+          failed(driver, "transaction", plans)(error)
         ),
       // The connection has been returned by now, so that these effects can use it.
-      onSuccess: (exit): Effect.Effect<A, E> => {
+      onSuccess: (exit): Effect.Effect<A, E | StorageFailed> => {
         const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
         return due.length === 0
           ? exit
@@ -259,7 +259,7 @@ const later = (plan: "committed" | "ended") => (effect: Effect.Effect<void>): Ef
   Effect.withFiberRuntime((fiber) => {
     const transaction = fiber.getFiberRef(openTransaction)
     if (transaction === undefined) return effect
-    transaction[plan].push(effect)
+    transaction.plans[plan].push(effect)
     return Effect.void
   })
 
@@ -279,6 +279,6 @@ export const afterTransaction = later("ended")
 export const ifUndone = (effect: Effect.Effect<void>): Effect.Effect<boolean> =>
   Effect.withFiberRuntime((fiber) => {
     const transaction = fiber.getFiberRef(openTransaction)
-    transaction?.undone.push(effect)
+    transaction?.plans.undone.push(effect)
     return Effect.succeed(transaction !== undefined)
   })

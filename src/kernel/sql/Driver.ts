@@ -11,6 +11,15 @@ export type Rows = Exit.Exit<ReadonlyArray<unknown>, SqlError>
 export interface Executor extends Pick<AnyConnection, "execute"> {
   /** The rows at once, from an engine in this process: no effect stands between such a statement and its rows. */
   readonly atOnce?: (text: string, params: ReadonlyArray<unknown>) => Rows
+  /**
+   * Sends a statement without rows, and does not wait for it: the engine runs it before those that are sent later. `ended` is told of
+   * its end before the next statement has one. After a failure the transaction cannot commit.
+   */
+  readonly ahead?: (
+    text: string,
+    params: ReadonlyArray<unknown>,
+    ended: (failure: SqlError | undefined) => void
+  ) => void
 }
 
 /** A connection: `executeRaw` is for statements without rows, and answers what the engine says. */

@@ -13,6 +13,7 @@ import {
   lend,
   listen,
   makePool,
+  pipelineOf,
   readUrl,
   rowsOf,
   send,
@@ -87,7 +88,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     const transact: Driver["transact"] = (body) =>
       lent((client) =>
         Effect.suspend(() => {
-          const connection = connectionOf(client)
+          const connection = keepsSession ? pipelineOf(client) : connectionOf(client)
           // Nobody waits for this answer alone: BEGIN fails only with the connection, and then all behind it does. A proxy
           // that pools transactions may not know of statements that are sent ahead.
           const opened = keepsSession

@@ -1,5 +1,5 @@
 import { SqlError } from "@effect/sql/SqlError"
-import { Deferred, Effect, Exit, Redacted } from "effect"
+import { Cause, Deferred, Effect, Exit, Option, Redacted } from "effect"
 import type { Scope } from "effect"
 import { Client, Pool, types as pgTypes } from "pg"
 import type { ClientConfig, CustomTypesConfig, PoolClient, PoolConfig, QueryResult } from "pg"
@@ -130,7 +130,7 @@ export const makePool = (server: ClientConfig, max: number, keepsSession: boolea
   const settings: PoolSettings = {
     ...server,
     max,
-    pipeline: true, // for BEGIN, which goes out together with the first statement
+    pipeline: true, // for what is sent ahead: BEGIN, and statements without rows
     query_timeout: lostAfterMillis,
     ...(keepsSession ? bounds : {}),
     types,
@@ -213,6 +213,18 @@ export const connectionOf = (client: PoolClient): Connection => {
     Effect.async<QueryResult, SqlError>((resume) => send(client, text, params, resume))
   return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
 }
+
+/** The same, which also sends ahead. A statement that could not be sent has failed like any other. */
+export const pipelineOf = (client: PoolClient): Connection => ({
+  ...connectionOf(client),
+  ahead: (text, params, ended) =>
+    send(client, text, params, (result) =>
+      ended(
+        Exit.isSuccess(result)
+          ? undefined
+          : Option.getOrElse(Cause.failureOption(result.cause), () => statementFailed(Cause.squash(result.cause)))
+      ))
+})
 
 /** A client of the pool, and how it is given back. */
 export interface Lent {

@@ -65,13 +65,15 @@ const replaced = (path: string, opened: string | undefined): Effect.Effect<strin
 
 const mostPrepared = 500
 
+type AtHand = Connection & Required<Pick<Connection, "atOnce">>
+
 /**
  * The one connection that writes. The engine answers in the calling thread, so that nothing has to be waited for
  * (docs/decisions/hot-path.md, "Statements of the embedded engine").
  */
 const connect = (
   { path, synchronous }: SqliteOptions
-): Effect.Effect<Required<Connection>, SqlError, Scope.Scope> =>
+): Effect.Effect<AtHand, SqlError, Scope.Scope> =>
   Effect.gen(function*() {
     const engine = yield* Effect.acquireRelease(
       Effect.try({
@@ -101,7 +103,7 @@ const connect = (
       }
     }
     const execute: Connection["execute"] = (text, params) => Effect.suspend(() => atOnce(text, params))
-    const connection: Required<Connection> = {
+    const connection: AtHand = {
       atOnce,
       execute,
       executeRaw: (text, params) => execute(text, params, undefined)

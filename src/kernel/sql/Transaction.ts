@@ -1,0 +1,47 @@
+import type { SqlError } from "@effect/sql/SqlError"
+import { Effect, FiberRef } from "effect"
+import { emit } from "../telemetry/EventLog.ts"
+import type { Executor } from "./Driver.ts"
+
+/* The open transaction of a fiber: what it runs on, what it does when it ends, and what has failed in it meanwhile. */
+
+/** Effects to run after a commit, after an end either way, and when a run of the body has come to nothing. */
+export interface Plans {
+  readonly committed: Array<Effect.Effect<void>>
+  readonly ended: Array<Effect.Effect<void>>
+  readonly undone: Array<Effect.Effect<void>>
+  /** The first statement that nobody waited for and that failed. All later ones fail because of it. */
+  failure: { readonly statement: string; readonly error: SqlError } | undefined
+}
+
+/** Nothing to do yet. */
+export const noPlans = (): Plans => ({ committed: [], ended: [], undone: [], failure: undefined })
+
+/** A transaction, or the separate connection of reads beside the service. */
+export interface Transaction {
+  readonly connection: Executor
+  readonly plans: Plans
+}
+
+/**
+ * The open transaction of a fiber. It is a reference, and not a service: to provide a service takes seventeen operations, and every
+ * write has a transaction.
+ */
+export const openTransaction = FiberRef.unsafeMake<Transaction | undefined>(undefined)
+
+/** A statement that takes as many milliseconds is reported. */
+export const slowAfterMillis = 1000
+
+/** Reports a slow statement. */
+export const slow = (statement: string, elapsed: number): Effect.Effect<void> =>
+  emit("db_statement_slow", { statement, elapsed_ms: Math.round(elapsed) })
+
+/** Hears of the end of a statement that nobody waited for. */
+export const heardLater = (statement: string, plans: Plans): Parameters<NonNullable<Executor["ahead"]>>[2] => {
+  const started = performance.now()
+  return (error) => {
+    const elapsed = performance.now() - started
+    if (elapsed >= slowAfterMillis) plans.ended.push(slow(statement, elapsed))
+    if (error !== undefined) plans.failure ??= { statement, error }
+  }
+}

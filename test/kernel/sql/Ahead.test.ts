@@ -1,0 +1,159 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit } from "effect"
+import { afterCommit, all, Database, run, transaction } from "../../../src/kernel/sql/Database.ts"
+import type { Driver, Executor } from "../../../src/kernel/sql/Driver.ts"
+import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { bump, insert, read } from "../../store/NonceStatements.ts"
+import { postgres, useDatabase } from "../../support/Databases.ts"
+import { count, eventsOf } from "../../support/Graph.ts"
+
+/* Statements without rows, which PostgreSQL is sent without waiting for them (docs/decisions/hot-path.md, "Statements of PostgreSQL"). */
+
+const total = count("SELECT count(*) FROM nonces")
+
+/** A driver whose transactions send ahead in another way. */
+const sendingAhead = (
+  driver: Driver,
+  change: (ahead: NonNullable<Executor["ahead"]>) => Executor["ahead"]
+): Driver => ({
+  ...driver,
+  transact: (body) =>
+    driver.transact(({ ahead, ...connection }) => {
+      const changed = ahead && change(ahead)
+      return body(changed === undefined ? connection : { ...connection, ahead: changed })
+    })
+})
+
+describe("statements that are sent ahead", () => {
+  const database = useDatabase(postgres)
+
+  it.live("are not waited for, and are in force for those that follow", () =>
+    database.use(Effect.gen(function*() {
+      const sent: Array<string> = []
+      const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
+        sent.push("sent")
+        ahead(text, params, (failure) => {
+          sent.push(failure === undefined ? "ended" : "failed")
+          ended(failure)
+        })
+      })
+      const [found, before] = yield* Effect.provideService(
+        transaction(Effect.gen(function*() {
+          yield* run(insert, { value: "a" })
+          yield* run(insert, { value: "b" })
+          const before = [...sent]
+          return [yield* all(read, { value: "b" }), before] as const
+        })),
+        Database,
+        driver
+      )
+      assert.deepStrictEqual([found.length, before, sent], [1, ["sent", "sent"], ["sent", "sent", "ended", "ended"]])
+      assert.strictEqual(yield* total, 2)
+    })))
+
+  it.live("fail the next one that is waited for, or the commit, with their own name", () =>
+    database.use(Effect.gen(function*() {
+      yield* run(insert, { value: "twice" })
+      const records: Array<Record> = []
+      let committed = 0
+      const twice = Effect.zipRight(
+        afterCommit(Effect.sync(() => void committed++)),
+        Effect.zipRight(run(insert, { value: "once" }), run(insert, { value: "twice" }))
+      )
+      const followed = [all(read, { value: "once" }), run(bump, { value: "once" }), Effect.void]
+      for (const next of followed) {
+        const error = yield* Effect.flip(
+          Effect.provide(transaction(Effect.zipRight(twice, next)), EventLog.layerMemory(records))
+        )
+        assert.deepInclude(error, { _tag: "StorageFailed", statement: "test_insert", transient: false })
+        assert.match(error.detail, /duplicate key/)
+      }
+      assert.deepStrictEqual(eventsOf(records), followed.map(() => "db_statement_failed"))
+      assert.deepStrictEqual(records.map(({ fields }) => fields["statement"]), followed.map(() => "test_insert"))
+      assert.deepStrictEqual([committed, yield* total], [0, 1])
+    })))
+
+  it.live("commit nothing if one of them could not be sent", () =>
+    database.use(Effect.gen(function*() {
+      const broken = new SqlError({ cause: new Error("cannot be written"), message: "the statement failed" })
+      const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
+        if (params.includes("lost")) ended(broken)
+        else ahead(text, params, ended)
+      })
+      const error = yield* Effect.flip(Effect.provideService(
+        transaction(Effect.zipRight(run(insert, { value: "kept" }), run(insert, { value: "lost" }))),
+        Database,
+        driver
+      ))
+      assert.deepInclude(error, { statement: "test_insert", detail: "cannot be written" })
+      assert.strictEqual(yield* total, 0)
+    })))
+
+  it.live("are told of what the driver could not write", () =>
+    database.use(Effect.gen(function*() {
+      const circular: { [name: string]: unknown } = {}
+      circular["self"] = circular
+      const ends: Array<unknown> = []
+      yield* database.driver().transact((connection) =>
+        Effect.sync(() => {
+          connection.ahead?.("SELECT $1::json", [circular], (failure) => ends.push(failure?._tag))
+          return Exit.fail("no")
+        })
+      )
+      assert.deepStrictEqual(ends, ["SqlError"])
+    })))
+
+  it.live("leave a failure of the body what it is", () =>
+    database.use(Effect.gen(function*() {
+      yield* run(insert, { value: "twice" })
+      const failed = yield* Effect.flip(
+        transaction(Effect.zipRight(run(insert, { value: "twice" }), Effect.fail("refused")))
+      )
+      assert.strictEqual(failed, "refused")
+      yield* transaction(run(insert, { value: "afterwards" }))
+      assert.strictEqual(yield* total, 2)
+    })))
+
+  it.live("have the whole body tried again after a deadlock", () =>
+    database.use(Effect.gen(function*() {
+      yield* run(insert, { value: "x" })
+      yield* run(insert, { value: "y" })
+      const [one, two] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      let attempts = 0
+      const crossing = (first: string, second: string, mine: typeof one, theirs: typeof one) =>
+        transaction(Effect.gen(function*() {
+          attempts++
+          yield* all(bump, { value: first })
+          yield* Deferred.succeed(mine, undefined)
+          yield* Deferred.await(theirs)
+          yield* run(bump, { value: second })
+        }))
+      yield* Effect.all([crossing("x", "y", one, two), crossing("y", "x", two, one)], { concurrency: 2 })
+      assert.isAbove(attempts, 2, "there was a deadlock")
+      assert.deepStrictEqual([yield* all(read, { value: "x" }), yield* all(read, { value: "y" })], [
+        [{ createdAt: 2 }],
+        [{ createdAt: 2 }]
+      ])
+    })))
+
+  it.live("are told of where they were slow, after the transaction", () =>
+    database.use(Effect.gen(function*() {
+      const records: Array<Record> = []
+      const { now } = performance
+      const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) =>
+        ahead(text, params, (failure) => {
+          performance.now = () =>
+            now.call(performance) + 1000 // as if a second had gone by
+          ended(failure)
+        }))
+      yield* Effect.provideService(transaction(run(insert, { value: "slow" })), Database, driver).pipe(
+        Effect.ensuring(Effect.sync(() => (performance.now = now))),
+        Effect.provide(EventLog.layerMemory(records))
+      )
+      assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields["statement"]]), [
+        ["db_statement_slow", "test_insert"]
+      ])
+    })))
+})
