@@ -44,6 +44,7 @@ export const killedAfter = (driver: Driver, statements: number) =>
     const mortal = (connection: Connection): Connection =>
       Object.assign(Object.create(connection) as Connection, {
         atOnce: undefined,
+        ahead: undefined,
         execute: (...args: Parameters<Connection["execute"]>) => living(connection.execute(...args))
       })
     return {

@@ -9,7 +9,7 @@ import { Late } from "./Late.ts"
 import type { Statement } from "./Statement.ts"
 import { decode, encode } from "./Statement.ts"
 import type { Plans } from "./Transaction.ts"
-import { heardLater, noPlans, openTransaction, slow, slowAfterMillis } from "./Transaction.ts"
+import { heardLater, mostAhead, noPlans, openTransaction, slow, slowAfterMillis } from "./Transaction.ts"
 
 /** A statement failed. `detail` has the engine's own message, without the values of the row. */
 export class StorageFailed extends Data.TaggedError("StorageFailed")<{
@@ -79,13 +79,13 @@ const query = <P extends Columns, R extends Columns, A>(
       const result = answer(
         raw.map((row) => decode(statement, row as { [column: string]: unknown }, driver.dialect))
       )
-      const elapsed = performance.now() - started
+      const elapsed = performance.now() - Math.max(started, within?.plans.answered ?? 0)
       return elapsed < slowAfterMillis
         ? Effect.succeed(result)
         : Effect.as(slow(statement.name, elapsed), result)
     }
     const isTraced = isTracedWithin(fiber)
-    if (isAhead && !isTraced && within?.connection.ahead !== undefined) {
+    if (isAhead && !isTraced && within?.connection.ahead !== undefined && within.plans.inFlight < mostAhead) {
       within.connection.ahead(compiled.text, values, heardLater(statement.name, within.plans))
       return Effect.succeed(answer([]))
     }
@@ -129,6 +129,19 @@ export const run = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
 ): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined, true)
+
+/** Waits for the statements of the open transaction that nobody waited for, and fails if one of them failed. */
+export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiberRuntime((fiber) => {
+  const plans = fiber.getFiberRef(openTransaction)?.plans
+  if (plans === undefined || (plans.inFlight === 0 && plans.failure === undefined)) return Effect.void
+  const driver: Driver = fiber.currentContext.unsafeMap.get(Database.key)
+  return Effect.flatMap(
+    Effect.async<void>((resume) =>
+      plans.inFlight === 0 ? resume(Effect.void) : void plans.waiting.push(() => resume(Effect.void))
+    ),
+    () => plans.failure === undefined ? Effect.void : failed(driver, "transaction", plans)(plans.failure.error)
+  )
+})
 
 const transactionAttempts = 4
 
@@ -218,6 +231,11 @@ const attempt = <A, E, R>(
   ) => Effect.Effect<Exit.Exit<A, E | StorageFailed>, SqlError, R>
 ): Effect.Effect<A, E | StorageFailed, R> => {
   let plans = noPlans()
+  const undo = (error: SqlError) =>
+    Effect.zipRight(
+      Effect.all(plans.ended.concat(plans.undone), { discard: true }),
+      failed(driver, "transaction", plans)(error)
+    )
   return Effect.matchEffect(
     within((connection) => {
       const { undone } = plans
@@ -235,13 +253,10 @@ const attempt = <A, E, R>(
       return undone.length === 0 ? run : Effect.zipRight(Effect.all(undone, { discard: true }), run)
     }),
     {
-      onFailure: (error) =>
-        Effect.zipRight(
-          Effect.all(plans.ended.concat(plans.undone), { discard: true }),
-          failed(driver, "transaction", plans)(error)
-        ),
+      onFailure: undo,
       // The connection has been returned by now, so that these effects can use it.
       onSuccess: (exit): Effect.Effect<A, E | StorageFailed> => {
+        if (plans.failure !== undefined && Exit.isSuccess(exit)) return undo(plans.failure.error)
         const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
         return due.length === 0
           ? exit

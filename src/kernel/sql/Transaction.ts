@@ -12,10 +12,30 @@ export interface Plans {
   readonly undone: Array<Effect.Effect<void>>
   /** The first statement that nobody waited for and that failed. All later ones fail because of it. */
   failure: { readonly statement: string; readonly error: SqlError } | undefined
+  /** How many statements were sent ahead and have no answer yet. */
+  inFlight: number
+  /** What waits until there are none. */
+  readonly waiting: Array<() => void>
+  /** When the last statement that was sent ahead had its answer: the next one did not begin before. */
+  answered: number
 }
 
 /** Nothing to do yet. */
-export const noPlans = (): Plans => ({ committed: [], ended: [], undone: [], failure: undefined })
+export const noPlans = (): Plans => ({
+  committed: [],
+  ended: [],
+  undone: [],
+  failure: undefined,
+  inFlight: 0,
+  waiting: [],
+  answered: 0
+})
+
+/**
+ * So many statements are under way at once without anybody waiting. The driver's own bound on a statement runs from when it was sent,
+ * so all of them have that bound together; and a body that sends without end would let nothing else run.
+ */
+export const mostAhead = 4
 
 /** A transaction, or the separate connection of reads beside the service. */
 export interface Transaction {
@@ -36,12 +56,17 @@ export const slowAfterMillis = 1000
 export const slow = (statement: string, elapsed: number): Effect.Effect<void> =>
   emit("db_statement_slow", { statement, elapsed_ms: Math.round(elapsed) })
 
-/** Hears of the end of a statement that nobody waited for. */
+/** Counts a statement that is sent ahead, and hears of its end. */
 export const heardLater = (statement: string, plans: Plans): Parameters<NonNullable<Executor["ahead"]>>[2] => {
   const started = performance.now()
+  plans.inFlight++
   return (error) => {
-    const elapsed = performance.now() - started
+    const now = performance.now()
+    const elapsed = now - Math.max(started, plans.answered)
+    plans.answered = now
     if (elapsed >= slowAfterMillis) plans.ended.push(slow(statement, elapsed))
     if (error !== undefined) plans.failure ??= { statement, error }
+    if (--plans.inFlight > 0) return
+    for (const goOn of plans.waiting.splice(0)) goOn()
   }
 }

@@ -7,7 +7,7 @@ import type { JobFailure } from "../../domain/JobFailure.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
 import type { ClientFacts, Job } from "../../kernel/queue/Job.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { afterCommit, afterTransaction } from "../../kernel/sql/Database.ts"
+import { afterCommit, afterTransaction, arrived } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
 import { currentMillis } from "../../kernel/Time.ts"
@@ -123,6 +123,7 @@ export const stored = Effect.fnUntraced(
       count((metrics) => metrics.issued(of.profile, Math.floor(finished / 1000) - job.createdAt)),
       emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 })
     ], { discard: true }))
+    yield* arrived // so that a failure of any of these is known here
     return true
   },
   (writes, _of, _job, { id }) =>

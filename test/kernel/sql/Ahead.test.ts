@@ -1,7 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit } from "effect"
-import { afterCommit, all, Database, run, transaction } from "../../../src/kernel/sql/Database.ts"
+import { afterCommit, all, arrived, Database, ifUndone, run, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Driver, Executor } from "../../../src/kernel/sql/Driver.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
@@ -89,6 +89,62 @@ describe("statements that are sent ahead", () => {
       ))
       assert.deepInclude(error, { statement: "test_insert", detail: "cannot be written" })
       assert.strictEqual(yield* total, 0)
+    })))
+
+  it.live("pass for no commit if their failure is heard with it", () =>
+    database.use(Effect.gen(function*() {
+      const broken = new SqlError({ cause: new Error("heard late"), message: "the statement failed" })
+      const late: Array<() => void> = []
+      const unheard = sendingAhead(database.driver(), () => (_, _params, ended) => void late.push(() => ended(broken)))
+      const driver: Driver = {
+        ...unheard,
+        transact: (body) => Effect.tap(unheard.transact(body), () => Effect.sync(() => late.forEach((tell) => tell())))
+      }
+      let [committed, undone] = [0, 0]
+      const error = yield* Effect.flip(Effect.provideService(
+        transaction(Effect.all([
+          afterCommit(Effect.sync(() => void committed++)),
+          ifUndone(Effect.sync(() => void undone++)),
+          run(insert, { value: "a" })
+        ])),
+        Database,
+        driver
+      ))
+      assert.deepInclude(error, { statement: "test_insert", detail: "heard late" })
+      assert.deepStrictEqual([committed, undone], [0, 1])
+    })))
+
+  it.live("are few at once: the next one is waited for", () =>
+    database.use(Effect.gen(function*() {
+      let [inFlight, most] = [0, 0]
+      const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
+        most = Math.max(most, ++inFlight)
+        ahead(text, params, (failure) => {
+          inFlight--
+          ended(failure)
+        })
+      })
+      const values = Array.from({ length: 50 }, (_, number) => `${number}`)
+      yield* Effect.provideService(
+        transaction(Effect.forEach(values, (value) => run(insert, { value }), { discard: true })),
+        Database,
+        driver
+      )
+      assert.deepStrictEqual([most, inFlight, yield* total], [4, 0, 50])
+    })))
+
+  it.live("can be waited for together, by whoever has to know of their failure", () =>
+    database.use(Effect.gen(function*() {
+      const known = yield* transaction(Effect.zipRight(run(insert, { value: "a" }), Effect.exit(arrived)))
+      assert.isTrue(Exit.isSuccess(known))
+      yield* Effect.zipRight(arrived, transaction(arrived)) // there is nothing to wait for
+      let told: unknown
+      const failed = yield* Effect.flip(transaction(Effect.zipRight(
+        run(insert, { value: "a" }),
+        Effect.tapError(arrived, (error) => Effect.sync(() => (told = error)))
+      )))
+      assert.strictEqual(told, failed)
+      assert.deepInclude(failed, { statement: "test_insert" })
     })))
 
   it.live("are told of what the driver could not write", () =>

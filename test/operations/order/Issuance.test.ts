@@ -936,20 +936,22 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
         }), { issue: () => new CsrRejected({ detail: "not this name" }) })
 
-      test("a certificate that cannot be stored is told of with its order, and stored when it can be", () =>
-        Effect.gen(function*() {
-          const { caller, id } = yield* readyOrder("a.example")
-          yield* finalize(caller, id, csrText("a.example"))
-          yield* breakWrites(backend.dialect, { table: "orders", operation: "UPDATE" })
-          const signing = yield* Effect.fork(work)
-          const told = () => records.find(({ event }) => event === "order_finalize_persistence_failed")
-          const passing = Effect.zipRight(Effect.yieldNow(), TestClock.adjust("10 millis"))
-          yield* Effect.ensuring(Effect.repeat(passing, { until: () => told() !== undefined }), mend)
-          assert.strictEqual(told()?.fields["order_id"], id)
-          assert.match(String(told()?.fields["error"]), /planted/)
-          yield* Effect.raceFirst(Fiber.join(signing), Effect.forever(passing))
-          assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
-        }))
+      for (const [table, operation] of [["orders", "UPDATE"], ["audit_log", "INSERT"]] as const) {
+        test(`a certificate that cannot be stored is told of with its order, and stored when it can be: ${table}`, () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* breakWrites(backend.dialect, { table, operation })
+            const signing = yield* Effect.fork(work)
+            const told = () => records.find(({ event }) => event === "order_finalize_persistence_failed")
+            const passing = Effect.zipRight(Effect.yieldNow(), TestClock.adjust("10 millis"))
+            yield* Effect.ensuring(Effect.repeat(passing, { until: () => told() !== undefined }), mend)
+            assert.strictEqual(told()?.fields["order_id"], id)
+            assert.match(String(told()?.fields["error"]), /planted/)
+            yield* Effect.raceFirst(Fiber.join(signing), Effect.forever(passing))
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+          }))
+      }
 
       test("past the order's time the job is retired and the order ends invalid", () =>
         Effect.gen(function*() {
