@@ -194,17 +194,23 @@ describe("statements that are sent ahead", () => {
       ])
     })))
 
-  it.live("are told of where they were slow, after the transaction", () =>
+  it.live("are told of where they were slow, after the transaction, and not what waited behind them", () =>
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
       const { now } = performance
-      const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) =>
-        ahead(text, params, (failure) => {
-          performance.now = () =>
-            now.call(performance) + 1000 // as if a second had gone by
-          ended(failure)
-        }))
-      yield* Effect.provideService(transaction(run(insert, { value: "slow" })), Database, driver).pipe(
+      const driver = sendingAhead(
+        database.driver(),
+        (ahead) => (text, params, ended) =>
+          ahead(text, params, (failure) => {
+            performance.now = () => now.call(performance) + 1000 // as if a second had gone by until the first answer
+            ended(failure)
+          })
+      )
+      const body = Effect.zipRight(
+        Effect.zipRight(run(insert, { value: "slow" }), run(bump, { value: "slow" })),
+        all(read, { value: "slow" })
+      )
+      yield* Effect.provideService(transaction(body), Database, driver).pipe(
         Effect.ensuring(Effect.sync(() => (performance.now = now))),
         Effect.provide(EventLog.layerMemory(records))
       )
