@@ -2,13 +2,16 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { randomFillSync } from "node:crypto"
 import { sha256Octets } from "./Digest.ts"
 
+/** The characters of a {@link Entropy} token: 32 octets in base64url without padding. */
+export const tokenLength = 43
+
 /** The source of unpredictable values. Tests replace it with a counter. */
 export class Entropy extends Context.Tag("acme/pki/Entropy")<Entropy, {
   /** `size` random bytes, in memory that belongs to the caller. */
   readonly bytes: (size: number) => Effect.Effect<Uint8Array>
   /** A UUID version 7 (RFC 9562), increasing within this process. */
   readonly uuid: Effect.Effect<string>
-  /** 32 random bytes, base64url without padding (43 characters): nonces and tokens. */
+  /** 32 random bytes, base64url without padding ({@link tokenLength} characters): nonces and tokens. */
   readonly token: Effect.Effect<string>
   /** Several tokens at once. */
   readonly tokens: (count: number) => Effect.Effect<ReadonlyArray<string>>

@@ -1,9 +1,9 @@
-import { Context, Deferred, Effect, Exit, FiberId, FiberSet, Layer, Option } from "effect"
+import { Context, Deferred, Effect, FiberId, FiberSet, Layer, Option } from "effect"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import type { Opening } from "../../kernel/sql/Database.ts"
 import { Database, transaction } from "../../kernel/sql/Database.ts"
 import { currentMillis, millisOf } from "../../kernel/Time.ts"
-import { Entropy } from "../../pki/Entropy.ts"
+import { Entropy, tokenLength } from "../../pki/Entropy.ts"
 import * as nonces from "../../store/Nonces.ts"
 
 /** The outcome for a nonce that a client presented. */
@@ -48,8 +48,11 @@ const deadlocksBorne = 3
 
 interface Waiting {
   readonly nonce: string
-  readonly verdict: Deferred.Deferred<Spent, StorageFailed>
+  readonly answer: (verdict: Effect.Effect<Spent, StorageFailed>) => void
 }
+
+/** Whether we can have made it. What cannot be one of ours is not looked for: it may be as long as a request. */
+const isOurs = (nonce: string): boolean => nonce.length === tokenLength
 
 const make = (ttlSeconds: () => number) =>
   Effect.gen(function*() {
@@ -141,13 +144,13 @@ const make = (ttlSeconds: () => number) =>
       return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : patient, {
         onFailure: (cause) => {
           if (group.length === 0) gather() // no transaction could begin
-          return Effect.forEach(group, ({ verdict }) => Deferred.failCause(verdict, cause), { discard: true })
+          return Effect.sync(() => group.forEach(({ answer }) => answer(Effect.failCause(cause))))
         },
         onSuccess: (rows) =>
           Effect.map(currentMillis, (now) => {
             const found = new Map(rows.map((row) => [row.value, row]))
-            for (const { nonce, verdict } of group) {
-              Deferred.unsafeDone(verdict, Exit.succeed(verdictOn(found.get(nonce), now)))
+            for (const { answer, nonce } of group) {
+              answer(Effect.succeed(verdictOn(found.get(nonce), now)))
               found.delete(nonce)
             }
           })
@@ -160,20 +163,26 @@ const make = (ttlSeconds: () => number) =>
       step: () => {}
     }).pipe(Effect.provideService(Database, database))
 
-    const spend = (nonce: string) =>
-      Effect.suspend(() => {
-        const verdict = Deferred.unsafeMake<Spent, StorageFailed>(FiberId.none)
-        waiting.push({ nonce, verdict })
-        if (!spending) {
-          spending = true
-          fork(spendWaiting)
-        }
-        return Deferred.await(verdict)
-      })
+    const spend = (nonce: string): Effect.Effect<Spent, StorageFailed> =>
+      isOurs(nonce)
+        ? Effect.async((resume) => {
+          const own = { nonce, answer: resume }
+          waiting.push(own)
+          if (!spending) {
+            spending = true
+            fork(spendWaiting)
+          }
+          // Nobody waits for the nonce of a client that has gone.
+          return Effect.sync(() => {
+            const at = waiting.indexOf(own)
+            if (at >= 0) waiting.splice(at, 1)
+          })
+        })
+        : Effect.succeed("unknown")
 
     const opening = (nonce: string): SpentWith | undefined => {
       // On PostgreSQL one statement that spends the nonces of all who wait costs less than one within each transaction.
-      if (database.dialect === "postgres") return undefined
+      if (database.dialect === "postgres" || !isOurs(nonce)) return undefined
       const spent: SpentWith = {
         nonce,
         state: "pending",

@@ -127,6 +127,34 @@ describe.each(databases)("nonces on $name", (backend) => {
   })
 
   describe("spend", () => {
+    test("does not look for what cannot be a nonce of ours, however long it is", () =>
+      Effect.gen(function*() {
+        const nonces = yield* noncesOver(before(database.driver(), gone))
+        for (const nonce of ["", "a", "a".repeat(42), "a".repeat(44), "a".repeat(90_000)]) {
+          assert.deepStrictEqual([yield* nonces.spend(nonce), nonces.opening(nonce)], ["unknown", undefined])
+        }
+        assert.strictEqual((yield* Effect.flip(nonces.spend("a".repeat(43))))._tag, "StorageFailed")
+      }))
+
+    test("looks for no nonce whose client has gone while others were looked for", (nonces) =>
+      Effect.gen(function*() {
+        const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const slow = yield* noncesOver(
+          before(database.driver(), Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(go)))
+        )
+        const [first, left, last] = [yield* issued(nonces), yield* issued(nonces), yield* issued(nonces)]
+        const spending = yield* Effect.fork(slow.spend(first))
+        yield* Deferred.await(asked)
+        const leaving = yield* Effect.fork(slow.spend(left))
+        const waiting = yield* Effect.fork(slow.spend(last))
+        yield* Effect.yieldNow()
+        // On SQLite whoever waits when the statement runs is in it; the one who leaves is not.
+        yield* Fiber.interrupt(leaving)
+        yield* Deferred.succeed(go, undefined)
+        assert.deepStrictEqual([yield* Fiber.join(spending), yield* Fiber.join(waiting)], ["fresh", "fresh"])
+        assert.strictEqual(yield* nonces.spend(left), "fresh")
+      }))
+
     test("takes a nonce once", (nonces) =>
       Effect.gen(function*() {
         const nonce = yield* issued(nonces)
