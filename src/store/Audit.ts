@@ -59,8 +59,7 @@ const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
   Effect.flatMap(currentMillis, (millis) => {
     const cut = bounded(row)
-    return Effect.zipRight(
-      counted(row),
+    return Effect.zipLeft(
       run(insertStatement, {
         now: Math.floor(millis / 1000),
         event: cut.event,
@@ -78,7 +77,8 @@ export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<vo
         requestId: cut.requestId,
         reason: cut.reason,
         detail: JSON.stringify(cut.token === undefined ? cut.detail : { ...cut.detail, token: cut.token })
-      })
+      }),
+      counted(row)
     )
   })
 

@@ -69,8 +69,8 @@ const failed = (
   })
 
 const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, error: CsrRefused) {
-  yield* emit("csr_rejected", { order_id: order.id, reason: error.reason })
   yield* failed(caller, order, "badCSR", { cause: "bad_csr", error: error.detail })
+  yield* emit("csr_rejected", { order_id: order.id, reason: error.reason })
   return yield* new BadCsr({ detail: error.detail })
 })
 
