@@ -5,7 +5,15 @@ import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { reclaim, running } from "../../../src/kernel/queue/JobLeases.ts"
 import { text } from "../../../src/kernel/sql/Column.ts"
-import { afterCommit, all, Database, run, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
+import {
+  afterCommit,
+  all,
+  arrived,
+  Database,
+  run,
+  StorageFailed,
+  transaction
+} from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
@@ -115,6 +123,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       const [written, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const fiber = yield* Effect.fork(transaction(Effect.gen(function*() {
         yield* run(insert, { value: "a" })
+        yield* arrived
         yield* Deferred.succeed(written, undefined)
         yield* Deferred.await(go)
       })))
@@ -420,6 +429,7 @@ describe("PostgreSQL alone", () => {
       const holder = yield* Effect.fork(Effect.provideService(
         transaction(Effect.gen(function*() {
           yield* run(touch, { dedupKey: "locked" })
+          yield* arrived
           yield* Deferred.succeed(held, undefined)
           yield* Deferred.await(go)
         })),
