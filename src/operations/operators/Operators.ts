@@ -33,7 +33,7 @@ export const list = (
 ) => listed(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
 
 /** Operators whose name contains a text, by name. */
-export const containing = (text: string, limit: number) => users.containing(text.toLowerCase(), limit)
+export const containing = (text: string, limit: number) => listed(users.containing(text.toLowerCase(), limit))
 
 /**
  * An operator, with the state of the second factor and the number of live sessions. It contains nothing that can be
