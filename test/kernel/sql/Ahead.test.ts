@@ -1,6 +1,6 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit } from "effect"
+import { Effect, Exit } from "effect"
 import { afterCommit, all, arrived, Database, ifUndone, run, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Driver, Executor } from "../../../src/kernel/sql/Driver.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
@@ -170,28 +170,6 @@ describe("statements that are sent ahead", () => {
       assert.strictEqual(failed, "refused")
       yield* transaction(run(insert, { value: "afterwards" }))
       assert.strictEqual(yield* total, 2)
-    })))
-
-  it.live("have the whole body tried again after a deadlock", () =>
-    database.use(Effect.gen(function*() {
-      yield* run(insert, { value: "x" })
-      yield* run(insert, { value: "y" })
-      const [one, two] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      let attempts = 0
-      const crossing = (first: string, second: string, mine: typeof one, theirs: typeof one) =>
-        transaction(Effect.gen(function*() {
-          attempts++
-          yield* all(bump, { value: first })
-          yield* Deferred.succeed(mine, undefined)
-          yield* Deferred.await(theirs)
-          yield* run(bump, { value: second })
-        }))
-      yield* Effect.all([crossing("x", "y", one, two), crossing("y", "x", two, one)], { concurrency: 2 })
-      assert.isAbove(attempts, 2, "there was a deadlock")
-      assert.deepStrictEqual([yield* all(read, { value: "x" }), yield* all(read, { value: "y" })], [
-        [{ createdAt: 2 }],
-        [{ createdAt: 2 }]
-      ])
     })))
 
   it.live("are told of where they were slow, after the transaction, and not what waited behind them", () =>

@@ -392,30 +392,34 @@ describe.each(databases)("transactions on $name", (backend) => {
 describe("PostgreSQL alone", () => {
   const database = useDatabase(postgres)
 
-  it.live("a real deadlock is retried as a whole: both transactions commit", () =>
-    database.use(Effect.gen(function*() {
-      yield* run(insert, { value: "x" })
-      yield* run(insert, { value: "y" })
-      const [one, two] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      let attempts = 0
-      const crossing = (
-        first: string,
-        second: string,
-        mine: Deferred.Deferred<void>,
-        theirs: Deferred.Deferred<void>
-      ) =>
-        transaction(Effect.gen(function*() {
-          attempts++
-          yield* all(bump, { value: first })
-          yield* Deferred.succeed(mine, undefined)
-          yield* Deferred.await(theirs)
-          yield* all(bump, { value: second })
-        }))
-      yield* Effect.all([crossing("x", "y", one, two), crossing("y", "x", two, one)], { concurrency: 2 })
-      assert.isAbove(attempts, 2, "there was a deadlock")
-      assert.deepStrictEqual(yield* all(read, { value: "x" }), [{ createdAt: 2 }])
-      assert.deepStrictEqual(yield* all(read, { value: "y" }), [{ createdAt: 2 }])
-    })))
+  const closings = [["waited for", all], ["sent ahead", run]] as const
+  it.live.each(closings)(
+    "a real deadlock is retried as a whole: both transactions commit, by a statement %s",
+    ([, close]) =>
+      database.use(Effect.gen(function*() {
+        yield* run(insert, { value: "x" })
+        yield* run(insert, { value: "y" })
+        const [one, two] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        let attempts = 0
+        const crossing = (
+          first: string,
+          second: string,
+          mine: Deferred.Deferred<void>,
+          theirs: Deferred.Deferred<void>
+        ) =>
+          transaction(Effect.gen(function*() {
+            attempts++
+            yield* all(bump, { value: first })
+            yield* Deferred.succeed(mine, undefined)
+            yield* Deferred.await(theirs)
+            yield* close(bump, { value: second })
+          }))
+        yield* Effect.all([crossing("x", "y", one, two), crossing("y", "x", two, one)], { concurrency: 2 })
+        assert.isAbove(attempts, 2, "there was a deadlock")
+        assert.deepStrictEqual(yield* all(read, { value: "x" }), [{ createdAt: 2 }])
+        assert.deepStrictEqual(yield* all(read, { value: "y" }), [{ createdAt: 2 }])
+      }))
+  )
 
   it.live("rows that a process keeps locked while it stands still do not keep the others from being reclaimed", () =>
     Effect.gen(function*() {
