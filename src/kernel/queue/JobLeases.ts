@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
-import { all } from "../sql/Database.ts"
+import { all, first } from "../sql/Database.ts"
 import { statement } from "../sql/Statement.ts"
-import type { JobId } from "./Job.ts"
+import type { Job, JobId } from "./Job.ts"
 
 /* Rows that a process holds, and their leases. */
 
@@ -66,6 +66,17 @@ export const renew = (params: {
     }),
     (held) => new Set(held.map(({ id }) => id))
   )
+
+const takenStatement = statement({
+  name: "job_taken",
+  params: { id, attempts: int },
+  row: { id },
+  sql: () => "SELECT id FROM jobs WHERE id = :id AND attempts > :attempts AND status = 'running'"
+})
+
+/** Whether a later attempt of the job than this one runs: this one stood still until its lease was taken away. */
+export const isTaken = ({ attempts, id }: Pick<Job, "attempts" | "id">) =>
+  Effect.map(first(takenStatement, { id, attempts }), (row) => row !== undefined)
 
 /**
  * A row that a process holds: its owner, `""` for none, and its lease. Each change of the lease shows that the owner

@@ -11,6 +11,7 @@ import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
 import { DeadlinePassed } from "../../kernel/queue/Failure.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import { isTaken } from "../../kernel/queue/JobLeases.ts"
 import { Database, StorageFailed, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../../kernel/Time.ts"
@@ -75,6 +76,10 @@ const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<Storag
     )
 })
 
+// Without an answer of the database this attempt has its row no longer than the lease lasts.
+const isTakenOverIn = (database: Database["Type"], job: Job): Effect.Effect<boolean> =>
+  Effect.orElseSucceed(Effect.provideService(isTaken(job), Database, database), () => true)
+
 /**
  * One attempt to have an order fulfilled by the upstream (docs/decisions/relays.md). The account and every
  * authorization must be valid before it begins and in the write that stores the certificate, as for any signing
@@ -113,7 +118,8 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       startedAt: now - job.spentSeconds,
       wasBegun: row.startedAt !== undefined,
       keeper: keeperIn(database, id),
-      tokens: tokensIn(database)
+      tokens: tokensIn(database),
+      isTakenOver: isTakenOverIn(database, job)
     }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
   if (relayed._tag === "Right") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })

@@ -61,6 +61,8 @@ export interface Relaying<E> {
   readonly wasBegun: boolean
   readonly keeper: Keeper<E>
   readonly tokens: TokenStore
+  /** Whether another attempt has the order by now, because this one stood still for too long. */
+  readonly isTakenOver: Effect.Effect<boolean>
 }
 
 /**

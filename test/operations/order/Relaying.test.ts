@@ -115,6 +115,36 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isAbove(steps, 8, "it died in between")
     }))
 
+  test("knows when another attempt has taken the order over, because its own worker stood still", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      const stoodStill = yield* Deferred.make<Effect.Effect<boolean>>()
+      play(({ isTakenOver }) => Effect.zipRight(Deferred.succeed(stoodStill, isTakenOver), Effect.never))
+      const still = yield* Runner.make({ ...relaying.jobs, owner: "host:9:still:" }, yield* handlers(relaying))
+      yield* still.pass
+      const isTakenOver = yield* Deferred.await(stoodStill)
+      assert.isFalse(yield* isTakenOver, "its own row")
+      const other = yield* Runner.make({ ...relaying.jobs, owner: "host:9:other:" }, yield* handlers(relaying))
+      for (let second = 0; second < 20; second++) yield* Effect.zipRight(TestClock.adjust("1 second"), other.tend)
+      assert.deepStrictEqual(yield* relayJobs, ["ready"])
+      assert.isFalse(yield* isTakenOver, "nobody has begun")
+      const begun = yield* Deferred.make<void>()
+      const end = yield* Deferred.make<void>()
+      play(({ request }) =>
+        Deferred.succeed(begun, undefined).pipe(
+          Effect.zipRight(Deferred.await(end)),
+          Effect.zipRight(signsAtOnce(request))
+        )
+      )
+      yield* other.pass
+      yield* Deferred.await(begun)
+      assert.isTrue(yield* isTakenOver)
+      yield* Deferred.succeed(end, undefined)
+      yield* other.idle
+      assert.deepStrictEqual(yield* relayJobs, ["done"])
+      assert.isFalse(yield* isTakenOver, "the order has ended")
+    }))
+
   test("has its time for itself: what passes while its worker is dead is none of it", () =>
     Effect.gen(function*() {
       yield* finalized()

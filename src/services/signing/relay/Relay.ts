@@ -8,7 +8,7 @@ import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
 import { CsrRejected, SigningFailed } from "../Signer.ts"
 import * as AcmeClient from "./AcmeClient.ts"
 import type { Upstream } from "./Conversation.ts"
-import type { Strategy, TokenStore } from "./Strategy.ts"
+import type { Strategy } from "./Strategy.ts"
 import { bypass, dns01, http01 } from "./Strategy.ts"
 import type { AccountUnusable } from "./UpstreamAccount.ts"
 import { accountLost, loadKey, open, readKid } from "./UpstreamAccount.ts"
@@ -43,9 +43,13 @@ export interface RelaySettings {
 export const hmacKeyOf = (text: string): Uint8Array =>
   Buffer.from(text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, ""), "base64")
 
-const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens: TokenStore): Strategy => {
+const strategyOf = (
+  settings: RelaySettings,
+  updates: DnsUpdate["Type"],
+  { isTakenOver, tokens }: Pick<Relaying<never>, "isTakenOver" | "tokens">
+): Strategy => {
   if (settings.challenge_strategy === "bypass") return bypass
-  if (settings.challenge_strategy === "http01") return http01(tokens)
+  if (settings.challenge_strategy === "http01") return http01(tokens, isTakenOver)
   const { challenge_alias, propagation, rfc2136 } = settings.dns01
   const { server, tsig_algorithm, tsig_key_name, tsig_key_secret, zone } = rfc2136
   const colon = server.lastIndexOf(":")
@@ -62,7 +66,7 @@ const strategyOf = (settings: RelaySettings, updates: DnsUpdate["Type"], tokens:
         secret: Buffer.from(Redacted.value(tsig_key_secret), "base64")
       }
     }
-  })
+  }, isTakenOver)
 }
 
 const isAccountLost = (error: UpstreamFailed): boolean =>
@@ -137,7 +141,7 @@ export const make = (
       )
     }
     return {
-      relay: <E>(request: IssueRequest, { keeper, startedAt, stored, tokens, wasBegun }: Relaying<E>) =>
+      relay: <E>(request: IssueRequest, { isTakenOver, keeper, startedAt, stored, tokens, wasBegun }: Relaying<E>) =>
         Effect.gen(function*() {
           const wanted: Wanted = {
             names: request.names,
@@ -150,7 +154,7 @@ export const make = (
           const upstream: Upstream = {
             client,
             kid: yield* Ref.get(known),
-            strategy: strategyOf(settings, updates, tokens),
+            strategy: strategyOf(settings, updates, { isTakenOver, tokens }),
             pollMillis: poll_interval_ms
           }
           if ((yield* left) <= 0) {

@@ -25,7 +25,10 @@ export interface Proof {
   readonly token: string
 }
 
-/** One way to prove control of names. The end of the scope removes what it has put in place, even after an interruption. */
+/**
+ * One way to prove control of names. The end of the scope removes what it has put in place, even after an interruption, unless
+ * another attempt has taken the order over meanwhile: that one proves the same with the same record, and removes it.
+ */
 export interface Strategy {
   /** Chooses the offered challenge that the strategy answers; fails when there is none. */
   readonly choose: (
@@ -64,13 +67,16 @@ export interface TokenStore {
 }
 
 /** The root router serves the key authorization; a forwarder brings the upstream's request there. */
-export const http01 = (tokens: TokenStore): Strategy => ({
+export const http01 = (tokens: TokenStore, isTakenOver: Effect.Effect<boolean>): Strategy => ({
   choose: (name, isWildcard, offered) =>
     isWildcard
       ? refuse(`http01 cannot prove *.${name}; a wildcard needs challenge_strategy dns01`)
       : only("http-01", "http01")(name, isWildcard, offered),
   prepare: ({ keyAuthorization, token }) =>
-    Effect.asVoid(Effect.acquireRelease(tokens.put(token, keyAuthorization), () => tokens.remove(token)))
+    Effect.asVoid(Effect.acquireRelease(
+      tokens.put(token, keyAuthorization),
+      () => Effect.unlessEffect(tokens.remove(token), isTakenOver)
+    ))
 })
 
 /** `signer.relay.dns01` after decoding. */
@@ -85,7 +91,11 @@ export interface Dns01Settings {
 }
 
 /** Publishes the digest as a TXT value, and removes it by its value. */
-export const dns01 = (updates: DnsUpdate["Type"], settings: Dns01Settings): Strategy => {
+export const dns01 = (
+  updates: DnsUpdate["Type"],
+  settings: Dns01Settings,
+  isTakenOver: Effect.Effect<boolean>
+): Strategy => {
   const { alias, delaySeconds, server, zone } = settings
   const placeOf = (name: string) => `_acme-challenge.${alias === "" ? name : alias}`
   const change = (action: "add" | "delete", { keyAuthorization, name }: Proof) => {
@@ -105,7 +115,7 @@ export const dns01 = (updates: DnsUpdate["Type"], settings: Dns01Settings): Stra
         const at = placeOf(proof.name)
         if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
         // Added before the update: an update without an answer may have been made all the same.
-        yield* Effect.addFinalizer(() => clear(proof))
+        yield* Effect.addFinalizer(() => Effect.unlessEffect(clear(proof), isTakenOver))
         yield* Effect.mapError(
           change("add", proof),
           ({ detail }) =>

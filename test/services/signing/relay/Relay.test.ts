@@ -31,6 +31,7 @@ const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
     unclaimed: (urls) => Effect.succeed(urls)
   },
   tokens: { put: () => Effect.void, remove: () => Effect.void },
+  isTakenOver: Effect.succeed(false),
   ...more
 })
 

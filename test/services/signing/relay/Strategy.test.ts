@@ -23,7 +23,7 @@ const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
 })
 
 /** The strategies, and what they do in the world. */
-const strategies = (more: Partial<Dns01Settings> = {}) => {
+const strategies = (more: Partial<Dns01Settings> = {}, isTakenOver = Effect.succeed(false)) => {
   const did: Array<string> = []
   const note = (what: string) => Effect.sync(() => void did.push(what))
   const updates: DnsUpdate["Type"] = { update: (_, { action, name, value }) => note(`${action} ${name} ${value}`) }
@@ -34,8 +34,8 @@ const strategies = (more: Partial<Dns01Settings> = {}) => {
     http01: http01({
       put: (token, keyAuthorization) => note(`put ${token} ${keyAuthorization.split(".")[0] ?? ""}`),
       remove: (token) => note(`remove ${token}`)
-    }),
-    dns01: dns01(updates, settings(more))
+    }, isTakenOver),
+    dns01: dns01(updates, settings(more), isTakenOver)
   }
 }
 
@@ -171,6 +171,16 @@ describe("what is put in place", () => {
         assert.lengthOf(all.did, 2)
         assert.match(all.did[1] ?? "", /^(?:remove|delete) /)
       }))
+
+    it.effect(`stays when another attempt has taken the order over, under ${name}`, () =>
+      Effect.gen(function*() {
+        const all = strategies({}, Effect.succeed(true))
+        yield* Effect.scoped(
+          all[name].prepare({ name: "a.example", isWildcard: false, token: "token", keyAuthorization: "token.print" })
+        )
+        assert.lengthOf(all.did, 1)
+        assert.match(all.did[0] ?? "", /^(?:put|add) /)
+      }))
   }
 })
 
@@ -239,13 +249,17 @@ describe("the record of dns01", () => {
   it.effect("that is refused is an attempt that failed, and is taken away all the same", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
-      const strategy = dns01({
-        update: (_, { action }) =>
-          Effect.suspend(() => {
-            asked.push(action)
-            return new DnsUpdateFailed({ detail: "BADSIG: the server has another secret for the key" })
-          })
-      }, settings())
+      const strategy = dns01(
+        {
+          update: (_, { action }) =>
+            Effect.suspend(() => {
+              asked.push(action)
+              return new DnsUpdateFailed({ detail: "BADSIG: the server has another secret for the key" })
+            })
+        },
+        settings(),
+        Effect.succeed(false)
+      )
       const records: Array<LogRecord> = []
       const failed = yield* Effect.flip(Effect.scoped(strategy.prepare(proof))).pipe(
         Effect.provide(EventLog.layerMemory(records))
