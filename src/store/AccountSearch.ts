@@ -53,19 +53,34 @@ const statuses = ["valid", "ended"] as const
 const narrowed = ({ status, ...others }: AccountFilters): { readonly [_ in Narrowing]?: unknown } =>
   status === undefined ? others : { ...others, [status === "valid" ? "valid" : "ended"]: true }
 
-const whereOf = (used: ReadonlyArray<Narrowing>, { byEnded }: Pick<Fragments, "byEnded">): string =>
+const whereOf = (
+  used: ReadonlyArray<Narrowing>,
+  { byEnded }: Pick<Fragments, "byEnded">,
+  stated: typeof conditions = conditions
+): string =>
   `${used.includes("ended") && !used.includes("eabKid") ? byEnded : ""} WHERE ${
-    used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
+    used.map((name) => stated[name]).join(" AND ") || "1 = 1"
   }`
+
+/** {@link whereOf} for a list, and its order. Ended accounts have an index by time alone, a credential has few accounts. */
+const listedBy = (used: ReadonlyArray<Narrowing>, f: Fragments) => {
+  const order = "a.created_at DESC, a.id DESC"
+  if (!used.includes("profile") || used.includes("ended") || used.includes("eabKid")) {
+    return { where: whereOf(used, f), order }
+  }
+  const stated = { ...conditions, profile: f.leads("a.profile", ":profile") }
+  return { where: whereOf(used, f, stated), order: f.ledBy("a.profile", order) }
+}
 
 const pageStatement = perFilters(narrowings, (used) =>
   statement({
     name: "account_search",
     params: { ...filterColumns, limit: int, offset: int },
     row: record,
-    sql: (f) =>
-      `SELECT ${select(record, "a")} FROM accounts a ${whereOf(used, f)}
-       ORDER BY a.created_at DESC, a.id DESC LIMIT :limit OFFSET :offset`
+    sql: (f) => {
+      const { order, where } = listedBy(used, f)
+      return `SELECT ${select(record, "a")} FROM accounts a ${where} ORDER BY ${order} LIMIT :limit OFFSET :offset`
+    }
   }), statuses)
 
 const countStatement = perFilters(narrowings, (used) =>
@@ -82,10 +97,12 @@ const behindStatement = perFilters(narrowings, (used) =>
     name: "account_search_behind",
     params: { ...filterColumns, beforeTime: int, beforeId: uuid<AccountId>(), limit: int },
     row: record,
-    sql: (f) =>
-      `SELECT ${select(record, "a")} FROM accounts a ${whereOf(used, f)}
+    sql: (f) => {
+      const { order, where } = listedBy(used, f)
+      return `SELECT ${select(record, "a")} FROM accounts a ${where}
        AND a.created_at <= :beforeTime AND (a.created_at < :beforeTime OR a.id < :beforeId)
-       ORDER BY a.created_at DESC, a.id DESC LIMIT :limit`
+       ORDER BY ${order} LIMIT :limit`
+    }
   }), statuses)
 
 const byId = statement({

@@ -33,6 +33,14 @@ export interface Fragments {
   readonly byAccount: string
   /** After `orders`: use the index of the certificates of an account that are not revoked. */
   readonly byLive: string
+  /**
+   * A condition on the first column of an index, for a list in the order of that index (see {@link Fragments.ledBy}). PostgreSQL
+   * believes that matching rows are spread evenly, and would look for them from the newest row on in an index by time alone: if
+   * no order failed lately, it would read all that did not fail.
+   */
+  readonly leads: (column: string, value: string) => string
+  /** The order of a list that begins with the column of {@link Fragments.leads}. */
+  readonly ledBy: (column: string, order: string) => string
   /** A type for a parameter that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
@@ -54,6 +62,8 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     byFailure: (of) => `INDEXED BY orders_${of}_failed`,
     byAccount: "INDEXED BY orders_account_id_id",
     byLive: "INDEXED BY orders_account_live",
+    leads: (column, value) => `${column} = ${value}`,
+    ledBy: (_, order) => order,
     typed: (parameter) => parameter
   },
   postgres: {
@@ -70,6 +80,8 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     byFailure: () => "",
     byAccount: "",
     byLive: "",
+    leads: (column, value) => `${column} >= ${value} AND ${column} <= ${value}`,
+    ledBy: (column, order) => `${column} DESC, ${order}`,
     typed: (parameter, type) => `${parameter}::${type}`
   }
 }

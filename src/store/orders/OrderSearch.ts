@@ -87,31 +87,52 @@ const narrowed = ({ status, ...others }: OrderFilters): { readonly [_ in Narrowi
   return { ...others, [status === "valid" || status === "invalid" ? status : "underWay"]: true }
 }
 
+const named = "i.name = :identifier"
+const endsSo = "(i.name_rev = :reversed OR (i.name_rev >= :belowFrom AND i.name_rev < :belowTo))"
+
 /** The index of serials begins with the profile. A search without a profile reads it once for each profile. */
 const anyProfile = `o.profile IN (SELECT profile FROM ${distinct("orders", "profile")})`
+
+const usedIn = (used: ReadonlyArray<Narrowing>) => {
+  const isUsed = (...names: ReadonlyArray<Narrowing>) => names.some((name) => used.includes(name))
+  const isNamed = isUsed("identifier", "identifierSuffix", "certSerial")
+  return { isUsed, isNamed, isFew: isNamed || (isUsed("accountId") && isUsed("invalid", "underWay")) }
+}
+
+/** The column whose index with the time has a list in its order. */
+const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" | "o.status" | undefined => {
+  const { isFew, isUsed } = usedIn(used)
+  if (isFew) return undefined
+  if (isUsed("accountId")) return "o.account_id"
+  if (isUsed("profile") && !isUsed("underWay")) return "o.profile"
+  return isUsed("valid", "invalid", "underWay") ? "o.status" : undefined
+}
 
 /**
  * SQLite knows no statistics, so it is told which conditions only filter: all others where there is one that few orders
  * meet, and the weaker one of a profile and a status.
  */
-const whereOf = (used: ReadonlyArray<Narrowing>, { aside, byFailure }: Fragments): string => {
-  const isUsed = (...names: ReadonlyArray<Narrowing>) => names.some((name) => used.includes(name))
-  const isNamed = isUsed("identifier", "identifierSuffix", "certSerial")
+const whereOf = (
+  used: ReadonlyArray<Narrowing>,
+  { aside, byFailure, leads }: Fragments,
+  leader?: ReturnType<typeof leaderOf>
+): string => {
+  const { isNamed, isUsed } = usedIn(used)
   const isNarrow = isNamed || isUsed("accountId")
+  const equals = (column: string, value: string) => column === leader ? leads(column, value) : `${column} = ${value}`
   const subjects = isNamed || !isUsed("invalid") ? [] : ["account", "profile"] as const
   const failuresOf = subjects.find((subject) => isUsed(subject === "account" ? "accountId" : "profile"))
   const filterIf = (isWeak: boolean, column: string) => isWeak ? aside(column) : column
   const profile = filterIf(isUsed("underWay") || (isNarrow && !isUsed("certSerial")), "o.profile")
   const createdAt = filterIf(isNamed, "o.created_at")
   const conditions: { readonly [F in Narrowing]: string } = {
-    profile: `${profile} = :profile`,
-    accountId: `${filterIf(isNamed, "o.account_id")} = :accountId`,
-    valid: `${filterIf(isNarrow || isUsed("profile"), "o.status")} = 'valid'`,
-    invalid: `${filterIf(isNarrow && failuresOf === undefined, "o.status")} = 'invalid'`,
-    underWay: `${filterIf(isNarrow, "o.status")} = :status`,
-    identifier: "o.id IN (SELECT order_id FROM order_identifiers WHERE name = :identifier)",
-    identifierSuffix: `o.id IN (SELECT order_id FROM order_identifiers
-      WHERE name_rev = :reversed OR (name_rev >= :belowFrom AND name_rev < :belowTo))`,
+    profile: equals(profile, ":profile"),
+    accountId: equals(filterIf(isNamed, "o.account_id"), ":accountId"),
+    valid: equals(filterIf(isNarrow || isUsed("profile"), "o.status"), "'valid'"),
+    invalid: equals(filterIf(isNarrow && failuresOf === undefined, "o.status"), "'invalid'"),
+    underWay: equals(filterIf(isNarrow, "o.status"), ":status"),
+    identifier: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${named})`,
+    identifierSuffix: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${endsSo})`,
     certSerial: "o.cert_serial = :certSerial AND o.cert_serial IS NOT NULL",
     since: `${createdAt} >= :since`,
     until: `${createdAt} < :until`
@@ -127,12 +148,11 @@ const whereOf = (used: ReadonlyArray<Narrowing>, { aside, byFailure }: Fragments
  * If few orders meet a condition, they are sorted. PostgreSQL expects the few among the first of an index by time, and
  * would read it to its end, so it gets an order that no index has. The orders of an account have an index in this order.
  */
-const newestFirst = (used: ReadonlyArray<Narrowing>, { dialect }: Fragments): string => {
-  const isUsed = (...names: ReadonlyArray<Narrowing>) => names.some((name) => used.includes(name))
-  const isFew = isUsed("identifier", "identifierSuffix", "certSerial") ||
-    (isUsed("accountId") && isUsed("invalid", "underWay"))
-  const isSorted = dialect === "postgres" && isFew
-  return isSorted ? "o.created_at + 0 DESC, o.id DESC" : "o.created_at DESC, o.id DESC"
+const newestFirst = (used: ReadonlyArray<Narrowing>, { dialect, ledBy }: Fragments): string => {
+  const isSorted = dialect === "postgres" && usedIn(used).isFew
+  const order = isSorted ? "o.created_at + 0 DESC, o.id DESC" : "o.created_at DESC, o.id DESC"
+  const leader = leaderOf(used)
+  return leader === undefined ? order : ledBy(leader, order)
 }
 
 const pageStatement = perFilters(narrowings, (used) =>
@@ -141,16 +161,25 @@ const pageStatement = perFilters(narrowings, (used) =>
     params: { ...filterColumns, limit: int, offset: int },
     row: listed,
     sql: (f) =>
-      `SELECT ${select(listed, "o")} FROM orders o ${whereOf(used, f)}
+      `SELECT ${select(listed, "o")} FROM orders o ${whereOf(used, f, leaderOf(used))}
        ORDER BY ${newestFirst(used, f)} LIMIT :limit OFFSET :offset`
   }), statuses)
+
+/** Whether the rows of the names alone tell which orders match. */
+const isOfNames = (used: ReadonlyArray<Narrowing>): boolean =>
+  used.length === 1 && (used.includes("identifier") || used.includes("identifierSuffix"))
 
 const countStatement = perFilters(narrowings, (used) =>
   statement({
     name: "order_search_count",
     params: filterColumns,
     row: { total: int },
-    sql: (f) => `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
+    sql: (f) =>
+      isOfNames(used)
+        ? `SELECT count(DISTINCT i.order_id) AS "total" FROM order_identifiers i WHERE ${
+          used.includes("identifier") ? named : endsSo
+        }`
+        : `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
   }), statuses)
 
 // The first comparison lets the engine read a range of an index, which an OR alone does not.
@@ -161,7 +190,7 @@ const behindStatement = perFilters(narrowings, (used) =>
     row: listed,
     sql: (f) =>
       `SELECT ${select(listed, "o")} FROM orders o
-       ${whereOf(used, f)}
+       ${whereOf(used, f, leaderOf(used))}
        AND o.created_at <= :beforeTime AND (o.created_at < :beforeTime OR o.id < :beforeId)
        ORDER BY ${newestFirst(used, f)} LIMIT :limit`
   }), statuses)
