@@ -13,6 +13,10 @@ const walkNames = 1_000_000
 const walkMillis = 3000
 const firstStretch = 10_000
 const longestStretch = 200_000
+/** So many orders of the settled names are kept. */
+const mostFirst = 100
+/** Names are settled after this time, or twice as long. */
+const settledSeconds = 900
 
 const zeroId = OrderId("00000000-0000-0000-0000-000000000000")
 const lastId = OrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
@@ -24,21 +28,24 @@ interface Page {
 }
 
 /**
- * The ways of a walk, one after the other: rows converted from another service may have ids that do not begin with a time. All
- * walks over names begin at the same place for a day, so that the ends of their stretches are the same.
+ * The ways of a walk, one after the other: what is new, and what is settled. Rows converted from another service may have ids that
+ * do not begin with a time. All walks over names begin at the same places for a while, so that the ends of their stretches are the same.
  */
-const waysOf = Effect.fnUntraced(function*(sought: Sought) {
+const waysOf = (sought: Sought, now: number) => {
   const whole: Stretch = {
     from: zeroId,
     before: lastId,
     fromTime: sought.since ?? 0,
     beforeTime: sought.until ?? Number.MAX_SAFE_INTEGER
   }
-  if (nameWalk.sourceOf(sought) !== "names") return [whole]
-  const now = yield* currentSeconds
+  if (nameWalk.sourceOf(sought) !== "names") return { recent: [whole], settled: [] }
   const newest = OrderId(firstIdAt(now - now % daySeconds + 2 * daySeconds))
-  return [{ ...whole, before: newest }, { ...whole, from: newest }]
-})
+  const settled = OrderId(firstIdAt(now - now % settledSeconds - settledSeconds))
+  return {
+    recent: [{ ...whole, from: settled, before: newest }],
+    settled: [{ ...whole, before: settled }, { ...whole, from: newest }]
+  }
+}
 
 /**
  * To look for the end of a stretch of names takes as long as to compare them. It stays nearly the same, and is kept for as long as
@@ -70,45 +77,82 @@ const lookedAt = Effect.fnUntraced(function*(sought: Sought, stretch: Stretch, p
 
 /**
  * A page of the orders that match, newest first, and how many were met among so many names. A walk for no more than a page
- * ends when the page is full. `truncated` says that there may be more than were met.
+ * ends when the page is full. `truncated` says that there may be more than were met, `isLate` that time was too short.
  */
-const walk = Effect.fnUntraced(function*(sought: Sought, { limit, offset }: Page, isTotalWanted: boolean) {
+const walk = Effect.fnUntraced(function*(
+  sought: Sought,
+  ways: ReadonlyArray<Stretch>,
+  { limit, offset }: Page,
+  isTotalWanted: boolean
+) {
   const started = yield* currentMillis
   const ids: Array<OrderId> = []
-  let [names, total, size, truncated] = [0, 0, firstStretch, false]
-  for (const way of yield* waysOf(sought)) {
+  let [names, total, size, truncated, isLate] = [0, 0, firstStretch, false, false]
+  for (const way of ways) {
     for (let rest: Stretch | undefined = way; rest !== undefined && !truncated;) {
       const stretch: Stretch = yield* next(sought, rest, size)
       const page = { limit: limit - ids.length, offset: Math.max(0, offset - total) }
       const found = yield* lookedAt(sought, stretch, page)
       ids.push(...found.ids)
       total += found.count
-      names += size
+      names += stretch === rest ? 0 : size
       rest = stretch === rest ? undefined : { ...rest, before: stretch.from, beforeTime: stretch.fromTime }
       size = Math.min(size * 2, longestStretch)
-      const isOver = names >= walkNames || (yield* currentMillis) - started >= walkMillis ||
-        (!isTotalWanted && ids.length >= limit)
+      isLate = rest !== undefined && (yield* currentMillis) - started >= walkMillis
+      const isOver = names >= walkNames || isLate || (!isTotalWanted && ids.length >= limit)
       truncated = rest !== undefined && isOver
       yield* turn
     }
   }
-  return { ids, names, total, truncated }
+  return { ids, names, total, truncated, isLate }
 })
 
+type Walked = Effect.Effect.Success<ReturnType<typeof walk>>
+
 const nothing: Page = { limit: 0, offset: 0 }
+
+/** {@link kept} by how many names were walked, unless there was too little time: then the next walk may come further. */
+const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
+  kept(key, ({ isLate, names }: Walked) => isLate ? 0 : names, walked)
+
+/**
+ * A page among the first orders that match. The first of the settled names are kept: where few orders match, all names are walked
+ * for them, and the next page and the next search walk only what is new. `undefined` where the page lies further back.
+ */
+const firstOf = Effect.fnUntraced(function*(sought: Sought, { limit, offset }: Page, now: number) {
+  // The status of an order changes.
+  if (nameWalk.sourceOf(sought) !== "names" || sought.status !== undefined) return undefined
+  const ways = waysOf(sought, now)
+  const first: Page = { limit: mostFirst, offset: 0 }
+  const recent = yield* walk(sought, ways.recent, first, false)
+  if (recent.truncated || recent.total >= mostFirst) return undefined
+  const key = `order_walk_settled ${ways.settled[0]?.before} ${JSON.stringify(sought)}`
+  const settled = yield* keptWalk(key, walk(sought, ways.settled, first, false))
+  if (settled.total >= mostFirst && recent.total + mostFirst < offset + limit) return undefined
+  return {
+    ids: [...recent.ids, ...settled.ids].slice(offset, offset + limit),
+    total: recent.total + settled.total,
+    truncated: settled.truncated
+  }
+})
 
 /**
  * A page of the orders that match, newest first, and how many were met. `truncated` says that there may be more than were
  * met. Where many match, the page is found soon, and the number is kept for a while.
  */
 export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, isTotalWanted: boolean) {
-  const found = yield* walk(sought, page, false)
+  const now = yield* currentSeconds
+  const { recent, settled } = waysOf(sought, now)
+  const ways = [...recent, ...settled]
+  const found = (yield* firstOf(sought, page, now)) ?? (yield* walk(sought, ways, page, false))
   const items = yield* orderSearch.findListed(found.ids)
-  if (!isTotalWanted || !found.truncated || items.length < page.limit) {
+  if (!isTotalWanted || !found.truncated || found.ids.length < page.limit) {
     return { items, total: found.total, truncated: found.truncated }
   }
-  const key = `order_walk ${JSON.stringify(sought)}`
-  const { total, truncated } = yield* kept(key, ({ names }) => names, walk(sought, nothing, true))
+  const { total, truncated } = yield* keptWalk(
+    `order_walk ${JSON.stringify(sought)}`,
+    walk(sought, ways, nothing, true)
+  )
   return { items, total: Math.max(total, found.total), truncated }
 })
 

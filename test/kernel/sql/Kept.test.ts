@@ -21,11 +21,11 @@ describe("totals that are kept", () => {
       for (let time = 0; time < 3; time++) assert.strictEqual(yield* keptTotal("cheap", {}, cheap.count), 100_000)
       assert.strictEqual(yield* cheap.times, 3)
 
-      const costly = yield* counting(1_000_000)
+      const costly = yield* counting(200_000)
       const read = keptTotal("costly", {}, costly.count)
       yield* read
-      yield* TestClock.adjust("99 seconds")
-      assert.strictEqual(yield* read, 1_000_000)
+      yield* TestClock.adjust("199 seconds")
+      assert.strictEqual(yield* read, 200_000)
       assert.strictEqual(yield* costly.times, 1)
       yield* TestClock.adjust("1 second")
       yield* read

@@ -151,11 +151,35 @@ describe.each(databases)("names that are walked on $name", (backend) => {
           const met = (shape: RegExp) => asked.filter((text) => shape.test(text)).length
           return { ends: met(/LIMIT 1 OFFSET/), counts: met(/AS met$/) }
         })
-      // The second stretch and the ids that do not begin with a time have no end before their last name.
-      assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 3, counts: 0 })
+      // What is new, the second stretch, and the ids that do not begin with a time: no end comes before their last name.
+      assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 4, counts: 0 })
       assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 2, counts: 0 })
-      assert.deepStrictEqual(yield* found("h2499", 0), { ends: 2, counts: 4 }, "the page is full in the first stretch")
-      assert.deepStrictEqual(yield* found("h2499", 8), { ends: 2, counts: 1 }, "a page further back")
+      assert.deepStrictEqual(yield* found("h2499", 8), { ends: 2, counts: 0 }, "few match: the page is among them")
+      assert.deepStrictEqual(yield* found("h24", 0), { ends: 3, counts: 5 }, "the page is full in the first stretch")
+      assert.deepStrictEqual(yield* found("h24", 500), { ends: 2, counts: 7 }, "a page further back")
+    })))
+
+  it.effect("are walked once for some time where few match, but for those that are new", () =>
+    database.use(Effect.gen(function*() {
+      yield* filled
+      yield* TestClock.adjust("1 day") // the ends that other tests met are not those of more names
+      yield* insert("019000000001", many + 1, 160_000, "'h' || i || '.many.example'")
+      const part = { identifierContains: "h1234." } as const
+      assert.deepStrictEqual(yield* numbersOf(part), found([1234], 1))
+      const recent = (1_800_086_400_000 - 60_000).toString(16).padStart(12, "0")
+      yield* insert(recent, 200_000, 200_000, "'h1234.new.example'")
+      yield* insert("019000000002", 200_001, 200_001, "'h1234.old.example'")
+      assert.deepStrictEqual(yield* numbersOf(part), found([200_000, 1234], 2), "a settled name is met later")
+      assert.deepStrictEqual(
+        yield* numbersOf({ ...part, status: "valid" }),
+        found([200_001, 1234], 2),
+        "a status may change"
+      )
+      yield* sql("DELETE FROM order_identifiers WHERE name = 'h1234.many.example'")
+      yield* sql("DELETE FROM orders WHERE created_at = 1234")
+      assert.deepStrictEqual(yield* numbersOf(part), found([200_000], 2), "what is gone is not shown")
+      yield* TestClock.adjust("15 minutes")
+      assert.deepStrictEqual(yield* numbersOf(part), found([200_001, 200_000], 2))
     })))
 
   it.effect("are found in converted rows too, whose ids do not begin with a time", () =>
