@@ -10,6 +10,7 @@ import * as Migrations from "../src/kernel/sql/Migrations.ts"
 import type { Record } from "../src/kernel/telemetry/EventLog.ts"
 import { EventLog } from "../src/kernel/telemetry/EventLog.ts"
 import { databases, postgres, sqlite, useDatabase } from "./support/Databases.ts"
+import { isFull } from "./support/Full.ts"
 import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
 
 // History is frozen: a file that was applied somewhere never changes. New files are added, with their own line
@@ -267,6 +268,29 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       })
       yield* Effect.provideService(program, Database, driver)
     }))
+
+  // The service bounds every other statement by half a minute.
+  it.scopedLive.runIf(isFull && dialect === "postgres")(
+    "waits for a statement that takes longer than any other may",
+    () =>
+      Effect.gen(function*() {
+        const { driver } = yield* fresh
+        const long = {
+          version: 99,
+          name: "0099_long",
+          checksum: "1".repeat(64),
+          statements: ["SELECT pg_sleep(33)", "CREATE TABLE made (id INTEGER)"]
+        }
+        const program = Effect.gen(function*() {
+          assert.deepStrictEqual(yield* Migrations.migrate([long]), ["0099_long"])
+          assert.strictEqual(yield* count("SELECT count(*) FROM made"), 0)
+          const bounded = yield* sql("SELECT current_setting('statement_timeout') AS bound")
+          assert.deepStrictEqual(bounded.map((row) => row["bound"]), ["30s"], "only while it migrates")
+        })
+        yield* Effect.provideService(program, Database, driver)
+      }),
+    90_000
+  )
 
   it.scopedLive("refuses a file whose content has changed since, and changes nothing", () =>
     Effect.gen(function*() {

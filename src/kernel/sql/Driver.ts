@@ -40,7 +40,10 @@ export interface Connections {
 /** What an engine provides: its connections, its transactions and the description of its errors. */
 export interface Driver {
   readonly dialect: Dialect
-  /** Runs `use` with a connection for it alone. Neither the wait nor `use` is interrupted. */
+  /**
+   * Runs `use` with a connection for it alone. Neither the wait nor `use` is interrupted, and this process gives up none of its
+   * statements.
+   */
   readonly exclusive: <A, E, R>(
     use: (connection: Connection) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SqlError, R>

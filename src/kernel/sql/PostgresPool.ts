@@ -54,6 +54,21 @@ const nameOf = (text: string): string => {
 
 type Callback = (error: Error | undefined, result: QueryResult) => void
 
+/** Clients whose statements may take as long as the server lets them. */
+const patient = new WeakSet<object>()
+const longestTimerMillis = 2 ** 31 - 1
+
+/**
+ * Runs `self`, which asks this client alone, without a bound of this process: to build an index of a large table takes minutes, and
+ * a migration lifts the server's bounds for it. A connection that is dead is found by TCP.
+ */
+export const patiently = <A, E, R>(client: PoolClient, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => patient.add(client)),
+    () => self,
+    () => Effect.sync(() => patient.delete(client))
+  )
+
 /** Gives up a connection if the server has not kept its own bound on statements. */
 class BoundedClient extends Client {
   /** The query that is sent for a statement with values. */
@@ -67,12 +82,14 @@ class BoundedClient extends Client {
     const [text, values, callback] = args
     const forward = super.query as (...args: Array<unknown>) => never
     return typeof text === "string" && Array.isArray(values) && typeof callback === "function"
-      ? forward.call(
-        this,
-        values.length > 0 ? this.prepare(text, values) : text,
-        this.#endingWhenLost(callback as Callback)
-      )
+      ? forward.call(this, this.#asked(text, values), this.#endingWhenLost(callback as Callback))
       : forward.apply(this, args)
+  }
+
+  #asked(text: string, values: ReadonlyArray<unknown>): object | string {
+    const asked = values.length > 0 ? this.prepare(text, values) : text
+    if (!patient.has(this)) return asked
+    return { ...(typeof asked === "string" ? { text } : asked), query_timeout: longestTimerMillis }
   }
 
   #endingWhenLost(callback: Callback): Callback {
@@ -114,7 +131,9 @@ export const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, S
         ssl,
         application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
         connectionTimeoutMillis: options.acquire_timeout_ms,
-        keepAlive: true
+        keepAlive: true,
+        // An idle connection that a firewall has forgotten is noticed within minutes and not within hours.
+        keepAliveInitialDelayMillis: 30_000
       }
     },
     catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
