@@ -135,7 +135,7 @@ const countOnce = (filters: AccountFilters) =>
   filters.status !== "valid" || filters.eabKid !== undefined ? countStated(filters) : Effect.zipWith(
     countStated({ ...filters, status: undefined }),
     Effect.forEach(ended, (status) => countStated({ ...filters, status })),
-    (total, counts) => counts.reduce((left, many) => left - many, total)
+    (total, counts) => Math.max(0, counts.reduce((left, many) => left - many, total))
   )
 
 /** How many accounts match, now or a short time ago ({@link keptTotal}). */

@@ -190,7 +190,7 @@ export const search = (filters: AuditFilters, page: { readonly limit: number; re
 const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, StorageFailed, Database> => {
   const { acme, success, ...rest } = used
   const without = (common: Used, rare: Used) =>
-    Effect.zipWith(countOnce(common, filters), countOnce(rare, filters), (all, some) => all - some)
+    Effect.zipWith(countOnce(common, filters), countOnce(rare, filters), (all, some) => Math.max(0, all - some))
   if (success !== undefined) return without({ ...rest, acme }, { ...rest, acme, failure: true })
   if (acme !== undefined) return without(rest, { ...rest, others: true })
   return Effect.map(first(countStatement(used), valuesOf(filters)), (row) => row?.total ?? 0)

@@ -13,6 +13,7 @@ import {
   lend,
   listen,
   makePool,
+  patiently,
   pipelineOf,
   readUrl,
   rowsOf,
@@ -63,7 +64,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         reserve,
         ({ client, giveBack }) => Effect.ensuring(use(client), Effect.sync(giveBack))
       ))
-    const exclusive: Driver["exclusive"] = (use) => lent((client) => use(connectionOf(client)))
+    const exclusive: Driver["exclusive"] = (use) => lent((client) => patiently(client, use(connectionOf(client))))
     /** A statement by itself: one wait for the connection and the rows together. */
     const single: Driver["single"] = ({ text }, params) =>
       Effect.uninterruptible(told(Effect.async<ReadonlyArray<unknown>, SqlError>((resume) =>
@@ -105,11 +106,14 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
             ))
         })
       )
-    const beginReading = `BEGIN READ ONLY; ${readModestly}${keepsSession ? "" : `; ${boundsOfTransaction}`}`
+    const beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
+      keepsSession ? "" : `; ${boundsOfTransaction}`
+    }`
     // Who has only one connection reads on it too.
     const readers = makeGate(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
-      readers.hold(exclusive((connection) => {
+      readers.hold(lent((client) => {
+        const connection = connectionOf(client)
         const end = performance.now() + patienceMillis
         const message = `not done within ${patienceMillis} ms`
         const late = new SqlError({ cause: new Late(message), message })

@@ -136,6 +136,9 @@ const firstOf = Effect.fnUntraced(function*(sought: Sought, { limit, offset }: P
   }
 })
 
+const listed = <F extends { readonly ids: ReadonlyArray<OrderId> }>(found: F) =>
+  Effect.map(orderSearch.findListed(found.ids), (items) => ({ ...found, items }))
+
 /**
  * A page of the orders that match, newest first, and how many were met. `truncated` says that there may be more than were
  * met. Where many match, the page is found soon, and the number is kept for a while.
@@ -144,8 +147,13 @@ export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, is
   const now = yield* currentSeconds
   const { recent, settled } = waysOf(sought, now)
   const ways = [...recent, ...settled]
-  const found = (yield* firstOf(sought, page, now)) ?? (yield* walk(sought, ways, page, false))
-  const items = yield* orderSearch.findListed(found.ids)
+  const first = yield* firstOf(sought, page, now)
+  const kept = first && (yield* listed(first))
+  // What was found may have been deleted since.
+  const found = kept !== undefined && kept.items.length === kept.ids.length
+    ? kept
+    : yield* listed(yield* walk(sought, ways, page, false))
+  const { items } = found
   if (!isTotalWanted || !found.truncated || found.ids.length < page.limit) {
     return { items, total: found.total, truncated: found.truncated }
   }

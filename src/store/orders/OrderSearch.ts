@@ -270,7 +270,8 @@ const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, 
   return Effect.zipWith(
     countOnce({ ...filters, status: undefined }),
     Effect.forEach(others, (other) => countOnce({ ...filters, status: other })),
-    (all, counts) => counts.reduce((left, many) => left - many, all)
+    // Orders may move between the counts.
+    (all, counts) => Math.max(0, counts.reduce((left, many) => left - many, all))
   )
 }
 
