@@ -8,19 +8,31 @@ import type { Job, JobId } from "./Job.ts"
 
 const id = uuid<JobId>()
 
-// Each row of `held` is an id, the attempts, and the seconds spent since the last renewal.
+// Each row of `held` is an id, the attempts, and the seconds spent since the last renewal. A row that somebody has locked is
+// skipped, so that the other rows do not wait for it.
 const renewStatement = statement({
   name: "job_renew",
   params: { owner: text(), until: int, held: rows },
   row: { id },
-  sql: ({ aside, at, each }) =>
+  sql: ({ aside, at, each, skipLocked }) =>
     `UPDATE jobs SET lease_until = :until, spent_seconds = spent_seconds + held.spent
      FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "int")} AS attempt, ${at(2, "int")} AS spent FROM ${
       each(":held")
     }) AS held
-     WHERE id = held.job AND attempts = held.attempt AND ${
-      aside("status")
-    } = 'running' AND lease_owner = :owner RETURNING id`
+     WHERE id = held.job AND attempts = held.attempt AND ${aside("status")} = 'running' AND lease_owner = :owner
+       AND id IN (SELECT id FROM jobs WHERE id IN (SELECT ${at(0, "uuid")} FROM ${each(":held")}) ${skipLocked})
+     RETURNING id`
+})
+
+const stillHeldStatement = statement({
+  name: "job_still_held",
+  params: { owner: text(), held: rows },
+  row: { id },
+  sql: ({ aside, at, each }) =>
+    `SELECT id FROM jobs JOIN (SELECT ${at(0, "uuid")} AS job, ${at(1, "int")} AS attempt FROM ${
+      each(":held")
+    }) AS held ON id = held.job
+     WHERE attempts = held.attempt AND ${aside("status")} = 'running' AND lease_owner = :owner`
 })
 
 const runningStatement = statement({
@@ -50,9 +62,11 @@ const reclaimStatement = statement({
      RETURNING id`
 })
 
+const idsOf = (found: ReadonlyArray<{ readonly id: JobId }>): ReadonlySet<JobId> => new Set(found.map(({ id }) => id))
+
 /**
- * Renews the leases of running attempts and adds the seconds spent since the last renewal. Answers the ids that are
- * still held.
+ * Renews the leases of running attempts and adds the seconds spent since the last renewal. Answers the ids of the renewed
+ * rows: not those that are held no more, and not those that are locked.
  */
 export const renew = (params: {
   readonly owner: string
@@ -64,8 +78,17 @@ export const renew = (params: {
       ...params,
       held: params.held.map(([id, attempts, spent]) => [packedUuid(id), attempts, spent])
     }),
-    (held) => new Set(held.map(({ id }) => id))
+    idsOf
   )
+
+/** Those of these attempts that still hold their rows, locked or not. */
+export const stillHeld = (owner: string, held: ReadonlyArray<Pick<Job, "attempts" | "id">>) =>
+  held.length === 0
+    ? Effect.succeed<ReadonlySet<JobId>>(new Set())
+    : Effect.map(
+      all(stillHeldStatement, { owner, held: held.map(({ attempts, id }) => [packedUuid(id), attempts]) }),
+      idsOf
+    )
 
 const takenStatement = statement({
   name: "job_taken",

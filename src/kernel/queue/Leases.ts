@@ -80,19 +80,21 @@ export const make = <H extends Holding>(of: {
       unansweredSince ??= life
       const counted = held.map((one) => [one, spentSince(one, life)] as const)
       const until = (yield* currentSeconds) + leaseSeconds
-      const kept = yield* jobLeases.renew({
+      const renewed = yield* jobLeases.renew({
         owner: of.owner,
         until,
         held: counted.map(([{ job }, spent]) => [job.id, job.attempts, spent])
       })
+      const left = counted.flatMap(([{ job }]) => renewed.has(job.id) ? [] : [job])
+      const locked = yield* jobLeases.stillHeld(of.owner, left)
       unansweredSince = undefined
       renewedAt = life
       const lost: Array<H> = []
       for (const [one, spent] of counted) {
-        if (kept.has(one.job.id)) {
+        if (renewed.has(one.job.id)) {
           one.heldAt = life
           one.spentAt += spent * 1000
-        } else lost.push(one)
+        } else if (!locked.has(one.job.id)) lost.push(one)
       }
       return lost
     }),

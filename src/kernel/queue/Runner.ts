@@ -194,8 +194,6 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       const since = life - tendedAt
       if (since >= 0 && since < tendMillis) return
       tendedAt = life
-      const lost = yield* leases.renew
-      yield* interruptEvery("lost", (attempt) => lost.includes(attempt))
       const now = yield* currentSeconds
       if ((yield* step) < 0) {
         yield* jobTimes.bringForward(now, kindsOf(handlers.filter(({ periodic }) => periodic)))
@@ -249,7 +247,14 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         handBack: (job, spentAt) => settlement.handBack(job, { spentAt, ending: undefined }),
         database
       }),
-      /** Renews leases, takes rows back from dead owners and corrects wrong future times; once a second at most. */
+      /**
+       * Renews leases when it is time, and interrupts attempts that have lost their rows. It shares no loop with another statement:
+       * one that hangs would hide that leases cannot be renewed.
+       */
+      renew: Effect.ignore(
+        Effect.flatMap(leases.renew, (lost) => interruptEvery("lost", (attempt) => lost.includes(attempt)))
+      ),
+      /** Takes rows back from dead owners and corrects wrong future times; once a second at most. */
       tend: Effect.ignore(tend),
       /** Starts the due jobs. After a database error, the next pass tries again. */
       pass: Effect.suspend(() => {

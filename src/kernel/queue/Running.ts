@@ -64,8 +64,10 @@ export const start = <R, F extends Failure>(
       Effect.zipRight(Effect.delay(Effect.ignore(Effect.retry(enqueueNew, untilBack)), "1 second")),
       Effect.zipRight(queue.wake)
     )
-    // Not one of the loops below: leases are renewed until the last attempt has ended.
-    yield* Effect.forkScoped(Effect.repeat(runner.tend, Schedule.spaced(runner.tendMillis)))
+    // Not among the loops below: leases are renewed until the last attempt has ended.
+    for (const step of [runner.renew, runner.tend]) {
+      yield* Effect.forkScoped(Effect.repeat(step, Schedule.spaced(runner.tendMillis)))
+    }
     const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))
     const loops = yield* Effect.forEach([
       yield* runner.hearOthers,

@@ -1,4 +1,4 @@
-import { Clock, Deferred, Effect, Exit, TestClock } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
@@ -6,9 +6,12 @@ import { handler } from "../../../src/kernel/queue/Handler.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
+import * as Running from "../../../src/kernel/queue/Running.ts"
 import * as workers from "../../../src/kernel/queue/Workers.ts"
-import { Database } from "../../../src/kernel/sql/Database.ts"
+import { text } from "../../../src/kernel/sql/Column.ts"
+import { all, Database, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
+import { statement } from "../../../src/kernel/sql/Statement.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
@@ -55,6 +58,13 @@ const enqueue = (key: string) =>
       payload: { challenge_id: key, profile: "p", thumbprint: "t" }
     }))
 
+const lockStatement = statement({
+  name: "test_job_lock",
+  params: { key: text() },
+  row: {},
+  sql: () => "SELECT 1 FROM jobs WHERE dedup_key = :key FOR UPDATE"
+})
+
 /** A clock that says something else than it measures. */
 const wrong = (seconds: () => number) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
@@ -68,13 +78,14 @@ const wrong = (seconds: () => number) => <A, E, R>(self: Effect.Effect<A, E, R>)
   })
 
 interface Steps {
+  readonly renew: Effect.Effect<void, never, Database>
   readonly tend: Effect.Effect<void, never, Database>
   readonly pass: Effect.Effect<void, never, Database>
   readonly interruptOverdue: Effect.Effect<void>
 }
 
-const second = ({ interruptOverdue, tend }: Steps) =>
-  Effect.all([TestClock.adjust("1 second"), tend, interruptOverdue], { discard: true })
+const second = ({ interruptOverdue, renew, tend }: Steps) =>
+  Effect.all([TestClock.adjust("1 second"), renew, tend, interruptOverdue], { discard: true })
 
 describe.each(databases)("leases on $name", (backend) => {
   const { database, records, test } = useQueue(backend, { maxAttempts: 5, startsAt: 100 * day })
@@ -123,7 +134,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.include(eventsOf(records), "db_job_leases_reclaimed")
       // It lives after all: it learns that the row is not its own, and ends what it did with it.
       assert.strictEqual(seen.interrupted, 0)
-      yield* runner.tend
+      yield* runner.renew
       yield* runner.idle
       assert.strictEqual(seen.interrupted, 1)
       assert.include(eventsOf(records), "job_lease_lost")
@@ -214,6 +225,74 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["0"])
     }))
 
+  test("who gets no answer to any statement ends what he does too, whichever statement he waits for", () =>
+    Effect.gen(function*() {
+      yield* enqueue("k")
+      const real = database.driver()
+      let isAway = false
+      const back = yield* Deferred.make<void>()
+      const asked: Array<string> = []
+      const silent: Driver = {
+        ...real,
+        atOnce: undefined,
+        single: (statement, params) =>
+          Effect.suspend(() => {
+            if (!isAway) return real.single(statement, params)
+            asked.push(statement.text.slice(0, 11))
+            return Effect.zipRight(Deferred.await(back), real.single(statement, params))
+          })
+      }
+      const begun = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      const run = Effect.zipRight(Deferred.succeed(begun, undefined), Effect.never).pipe(
+        Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
+      )
+      yield* Effect.provideService(Running.start({ ...tuning, owner: here }, [validation(run)]), Database, silent)
+      yield* Deferred.await(begun)
+      isAway = true
+      for (let passed = 0; passed < 14; passed++) yield* TestClock.adjust("1 second")
+      yield* Deferred.await(ended)
+      assert.include(asked, "SELECT id A", "the rows of others were asked for before")
+      isAway = false
+      yield* Deferred.succeed(back, undefined)
+    }))
+
+  if (backend.dialect === "postgres") {
+    test("a row that somebody has locked keeps none of the others from being renewed, and is not lost", () =>
+      Effect.gen(function*() {
+        for (const key of ["free", "locked"]) yield* enqueue(key)
+        const { begun, runner, seen } = yield* holding(here)
+        yield* runner.pass
+        yield* begun
+        const leases = Effect.map(
+          column("SELECT lease_until FROM jobs ORDER BY dedup_key"),
+          (times) => times.map(Number)
+        )
+        const [isLocked, mayEnd] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const stopped = Effect.provideService(
+          transaction(
+            all(lockStatement, { key: "locked" }).pipe(
+              Effect.zipRight(Deferred.succeed(isLocked, undefined)),
+              Effect.zipRight(Deferred.await(mayEnd))
+            )
+          ),
+          Database,
+          yield* database.another
+        )
+        const stopping = yield* Effect.fork(stopped)
+        yield* Deferred.await(isLocked)
+        const [, before] = yield* leases
+        for (let passed = 0; passed < 12; passed++) yield* second(runner)
+        const meanwhile = yield* leases
+        yield* Deferred.succeed(mayEnd, undefined)
+        yield* Fiber.join(stopping)
+        assert.deepStrictEqual(meanwhile, [100 * day + 20, before])
+        for (let passed = 0; passed < 3; passed++) yield* second(runner)
+        assert.deepStrictEqual(yield* leases, [100 * day + 23, 100 * day + 23])
+        assert.strictEqual(seen.interrupted, 0)
+      }))
+  }
+
   test("rows of versions that did not renew are theirs until the time they wrote", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
@@ -250,6 +329,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* enqueue("k")
       const spent = Effect.map(sql("SELECT spent_seconds AS s FROM jobs"), ([row]) => Number(row?.["s"]))
       const { begun, runner } = yield* holding(there)
+      yield* runner.renew
       yield* runner.pass
       yield* begun
       for (let passed = 0; passed < 31; passed++) yield* second(runner)

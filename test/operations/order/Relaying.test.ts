@@ -150,12 +150,12 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       yield* finalized()
       let begun: number | undefined
       const owner = "host:9:dead:"
-      const { pass, tend } = yield* Runner.make({ ...relaying.jobs, owner }, yield* handlers(relaying))
+      const { pass, renew } = yield* Runner.make({ ...relaying.jobs, owner }, yield* handlers(relaying))
       const hung = yield* Deferred.make<void>()
       play(() => Effect.zipRight(Deferred.succeed(hung, undefined), Effect.never))
       yield* pass
       yield* Deferred.await(hung)
-      for (let second = 0; second < 20; second++) yield* Effect.zipRight(TestClock.adjust("1 second"), tend)
+      for (let second = 0; second < 20; second++) yield* Effect.zipRight(TestClock.adjust("1 second"), renew)
       play(({ request, startedAt }) => {
         begun = startedAt
         return signsAtOnce(request)
