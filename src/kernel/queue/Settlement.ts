@@ -185,7 +185,8 @@ export const make = (options: {
     const panicked = new Panicked({ detail: cut(String(Cause.squash(cause))) })
     return Effect.zipRight(
       emit("job_run_panicked", { ...facts(job), attempts: job.attempts, error: panicked.text }),
-      tryAgain(ended, panicked, 0, ran)
+      // Periodic work is never given up: without a wait it would be tried without end.
+      ended.periodic ? tryAgainLater(ended, panicked, ran) : tryAgain(ended, panicked, 0, ran)
     )
   }
 
