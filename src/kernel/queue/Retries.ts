@@ -1,4 +1,10 @@
 import { Schedule } from "effect"
 
-/** Tries again until what is away is back: after a second, then twice as long each time, and every half minute at last. */
-export const untilBack = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds"))
+/**
+ * Tries again until what is away is back: after a second, then twice as long each time, and every half minute at last. What
+ * goes away again minutes later is tried after a second again.
+ */
+export const untilBack = Schedule.resetAfter(
+  Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("30 seconds")),
+  "5 minutes"
+)
