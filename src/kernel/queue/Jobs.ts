@@ -186,9 +186,11 @@ const sweepStatement = statement({
   name: "job_sweep",
   params: { before: int, limit: int },
   row: { id: job.id },
-  sql: () =>
+  // PostgreSQL looks at the status again if an operator has made the job ready meanwhile.
+  sql: ({ aside }) =>
     `DELETE FROM jobs WHERE id IN (SELECT id FROM jobs
-       WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit) RETURNING id`
+       WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit)
+       AND ${aside("status")} IN ('done', 'failed', 'cancelled') RETURNING id`
 })
 
 const unclaimed = { status: "ready", attempts: 0, owner: undefined, until: undefined } as const

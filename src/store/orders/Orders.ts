@@ -201,15 +201,15 @@ const stuckProcessing = statement({
      ORDER BY o.id LIMIT :limit`
 })
 
-// It never deletes a `valid` order, and so never a live certificate.
+// It never deletes a `valid` order, and so never a live certificate: PostgreSQL looks at the status again if the row has changed meanwhile.
 const sweepStatement = statement({
   name: "order_sweep",
   params: { profile: text(), createdBefore: int, limit: int },
   row: { id: orderColumns.id },
-  sql: ({ byStatus }) =>
+  sql: ({ aside, byStatus }) =>
     `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${byStatus}
        WHERE status IN ('invalid', 'pending', 'ready', 'processing') AND profile = :profile
-         AND created_at < :createdBefore LIMIT :limit) RETURNING id`
+         AND created_at < :createdBefore LIMIT :limit) AND ${aside("status")} <> 'valid' RETURNING id`
 })
 
 const profilesStatement = statement({
