@@ -69,6 +69,16 @@ const askedStatement = statement({
      WHERE order_id = :orderId AND upstream_order_url IS NULL AND status = 'processing'`
 })
 
+// An upstream may give an order that nobody finished to the next equal request (RFC 8555 does not forbid it, and large CAs do so).
+const givenUpStatement = statement({
+  name: "upstream_order_given_up",
+  params: { orderUrl: text() },
+  row: { id: uuid<OrderId>() },
+  sql: () =>
+    `UPDATE upstream_orders SET upstream_order_url = NULL WHERE upstream_order_url = :orderUrl AND status NOT IN ('processing', 'valid')
+     RETURNING order_id AS "id"`
+})
+
 const openedStatement = statement({
   name: "upstream_order_opened",
   params: { orderId: uuid<OrderId>(), orderUrl: text(), finalizeUrl: nullable(text()), now: int },
@@ -100,9 +110,9 @@ const endStatement = statement({
 const claimedStatement = statement({
   name: "upstream_order_claimed",
   params: { urls: rows },
-  row: { orderUrl: text() },
+  row: { orderUrl: text(), status: text<UpstreamStatus>() },
   sql: ({ at, each }) =>
-    `SELECT upstream_order_url AS "orderUrl" FROM upstream_orders
+    `SELECT upstream_order_url AS "orderUrl", status AS "status" FROM upstream_orders
      WHERE upstream_order_url IN (SELECT ${at(0, "text")} FROM ${each(":urls")})`
 })
 
@@ -152,7 +162,14 @@ export const opened = (of: {
   readonly orderUrl: string
   readonly finalizeUrl: string | undefined
   readonly now: number
-}) => Effect.map(first(openedStatement, of), (kept) => kept !== undefined)
+}) => {
+  const keep = Effect.map(first(openedStatement, of), (kept) => kept !== undefined)
+  const takeOver = Effect.flatMap(
+    first(givenUpStatement, of),
+    (former) => former === undefined ? Effect.succeed(false) : keep
+  )
+  return Effect.flatMap(keep, (isKept) => isKept ? Effect.succeed(true) : takeOver)
+}
 
 /** Stores the URL of the certificate. */
 export const issued = (of: { readonly orderId: OrderId; readonly certificateUrl: string; readonly now: number }) =>
@@ -166,9 +183,9 @@ export const end = (of: {
   readonly now: number
 }) => run(endStatement, { ...of, error: of.error?.slice(0, longestError) })
 
-/** Which of these URLs of upstream orders belong to an order here. */
+/** Which of these URLs of upstream orders belong to an order here that has not failed. */
 export const claimed = (urls: ReadonlyArray<string>) =>
   Effect.map(
     all(claimedStatement, { urls: urls.map((url) => [url] as const) }),
-    (found) => found.map(({ orderUrl }) => orderUrl)
+    (found) => found.flatMap(({ orderUrl, status }) => status === "invalid" ? [] : [orderUrl])
   )

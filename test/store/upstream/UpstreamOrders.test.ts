@@ -148,9 +148,10 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepInclude(yield* upstreamOrders.find(orderId), { orderUrl, finalizeUrl: undefined })
     }))
 
-  test("keep no order of the upstream that another one has, whatever has become of that", () =>
+  test("keep no order of the upstream that another one has, unless that has failed", () =>
     Effect.gen(function*() {
       for (const [index, status] of statuses.entries()) {
+        if (status === "invalid") continue
         const [orderId, other] = [yield* inserted, yield* inserted]
         assert.isTrue(yield* opened(orderId, index, 120))
         yield* set(orderId, status)
@@ -158,6 +159,14 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
         assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
         assert.isTrue(yield* opened(other, index + 10, 140))
       }
+      // The upstream gives what nobody finished to the next equal request.
+      const [failed, next] = [yield* inserted, yield* inserted]
+      assert.isTrue(yield* opened(failed, 30, 120))
+      yield* set(failed, "invalid")
+      assert.deepStrictEqual(yield* upstreamOrders.claimed(["https://ca.example/order/30"]), [])
+      assert.isTrue(yield* opened(next, 30, 130))
+      assert.isUndefined((yield* upstreamOrders.find(failed))?.orderUrl)
+      assert.strictEqual((yield* upstreamOrders.find(next))?.orderUrl, "https://ca.example/order/30")
     }))
 
   test("written by two at once, one order of the upstream is one's", () =>
@@ -229,7 +238,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("say which of some orders of the upstream are somebody's, in any status", () =>
+  test("say which of some orders of the upstream are somebody's, unless that has failed", () =>
     Effect.gen(function*() {
       for (const [index, status] of statuses.entries()) {
         const orderId = yield* inserted
@@ -238,7 +247,8 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
       yield* inserted
       const urls = [0, 1, 2, 3, 4].map((number) => `https://ca.example/order/${number}`)
-      assert.sameMembers([...yield* upstreamOrders.claimed(urls)], urls.slice(0, 3))
+      const isTaken = (_: string, index: number) => index < 3 && statuses[index] !== "invalid"
+      assert.sameMembers([...yield* upstreamOrders.claimed(urls)], urls.filter(isTaken))
       assert.deepStrictEqual(yield* upstreamOrders.claimed(urls.slice(3)), [])
       assert.deepStrictEqual(yield* upstreamOrders.claimed(["https://ca.example/order/1"]), [
         "https://ca.example/order/1"

@@ -155,7 +155,8 @@ const open = <E>(
     const { json: members, location } = answer
     if (location === undefined) return yield* broken("an order without a location")
     if (members !== undefined && !hasNames(members, names)) return yield* otherNames
-    return yield* keep(location, members)
+    // If another one here has the order, this request opened none, and its answer was not lost.
+    return yield* Effect.tapError(keep(location, members), () => keeper.asked(known))
   })
 
 const authorizationsIn = (members: Members, { names }: Conversation) =>

@@ -146,11 +146,12 @@ describe("after an attempt that was killed", () => {
 describe("an order the upstream gives to two", () => {
   it.effect("is one order's alone: the other is tried again", () =>
     Effect.gen(function*() {
-      const { failure, posts } = yield* failureOf({}, { claimed: [`${ca}/order/1`] })
+      const { failure, kept, posts } = yield* failureOf({}, { claimed: [`${ca}/order/1`] })
       assert.deepInclude(failure, {
         _tag: "UpstreamUnavailable",
         detail: "the upstream answers with an order that another one here has already"
       })
       assert.deepStrictEqual(posts, ["/order"])
+      assert.strictEqual(kept.at(-1), "asked 0", "the answer was not lost")
     }))
 })
