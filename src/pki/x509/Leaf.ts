@@ -267,7 +267,8 @@ export const validityWindow = (input: {
   const end = now + input.validityDays * DAY
   const requestedStart = Math.max(start, Math.floor(input.requestedNotBefore ?? start))
   const requestedEnd = Math.min(end, Math.floor(input.requestedNotAfter ?? end))
-  const discardedRequest = requestedStart >= requestedEnd
+  // A time that has passed since it was asked for leaves nothing either.
+  const discardedRequest = requestedStart >= requestedEnd || requestedEnd <= now
   const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)
   const notAfter = Math.min(discardedRequest ? end : requestedEnd, input.issuerNotAfter)
   return notBefore >= notAfter || now > input.issuerNotAfter

@@ -275,6 +275,8 @@ describe("validityWindow", () => {
   it("4: dates that leave nothing are dropped, both", () => {
     assert.deepStrictEqual(window({ requestedNotBefore: end + 1 }), right(start, end, true))
     assert.deepStrictEqual(window({ requestedNotAfter: start - 1 }), right(start, end, true))
+    assert.deepStrictEqual(window({ requestedNotAfter: NOW }), right(start, end, true))
+    assert.deepStrictEqual(window({ requestedNotAfter: NOW + 1 }), right(start, NOW + 1))
     assert.deepStrictEqual(
       window({ requestedNotBefore: NOW + 10, requestedNotAfter: NOW + 10 }),
       right(start, end, true)
