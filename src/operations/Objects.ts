@@ -3,6 +3,7 @@ import { Array, Option, Schema } from "effect"
 import { statusShown as authorizationShown } from "../domain/Authorization.ts"
 import { baseName, DnsName, isWildcard } from "../domain/Identifier.ts"
 import { shown as failureShown } from "../domain/JobFailure.ts"
+import { operatorScope } from "../domain/Notification.ts"
 import { expiresAt, statusShown } from "../domain/Order.ts"
 import type { JobRecord } from "../kernel/queue/JobRecords.ts"
 import type * as workers from "../kernel/queue/Workers.ts"
@@ -84,11 +85,16 @@ const readPayload = Schema.decodeOption(
   Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
 )
 
-/** The parts of a payload that are shown. The CSR is never shown, and a payload that cannot be read is not shown. */
+/**
+ * The parts of a payload that are shown. The CSR is never shown, and a payload that cannot be read is not shown. A notification about
+ * an operator has their address and where they signed in, which viewers of jobs may not read.
+ */
 const payloadShown = (payload: string): { readonly [member: string]: unknown } => {
   const read = readPayload(payload)
   const { csr: _, ...shown } = Option.getOrElse(read, () => ({}) as { readonly [member: string]: unknown })
-  return shown
+  if (shown["scope"] !== operatorScope) return shown
+  const { fields: __, ...others } = shown
+  return others
 }
 
 /** A row of the queue. */

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { JobId } from "../../src/kernel/queue/Job.ts"
 import * as queue from "../../src/kernel/queue/Jobs.ts"
+import { Queue } from "../../src/kernel/queue/Queue.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../src/kernel/sql/Driver.ts"
 import * as jobs from "../../src/operations/Jobs.ts"
@@ -68,6 +69,26 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.notProperty(shown.payload, "csr")
       assert.strictEqual((yield* Effect.flip(jobs.find(nobody)))._tag, "NoSuch")
       assert.strictEqual((yield* Effect.flip(jobs.find("x")))._tag, "NoSuch")
+    }))
+
+  test("that tell of operators are shown without what they tell", () =>
+    Effect.gen(function*() {
+      const payloadOf = (scope: string) =>
+        Effect.gen(function*() {
+          const of = { at: 1, profile: scope, hook: "admin_sign_in", delivery_id: "d" }
+          const fields = { ...of, username: "jane", recipient: "jane@example.org", client_ip: "192.0.2.1" }
+          const payload = { scope, backend: "email", entry: "-", event: "admin_sign_in", fields } as const
+          yield* Effect.flatMap(Queue, (queue) => queue.enqueue({ kind: "notify_deliver", dedupKey: scope, payload }))
+          const { items } = yield* jobs.list({ kind: "notify_deliver" }, { limit: 1, offset: 0 })
+          return jobObject(items[0] ?? assert.fail("no job")).payload
+        })
+      assert.deepStrictEqual(yield* payloadOf("__admin__"), {
+        scope: "__admin__",
+        backend: "email",
+        entry: "-",
+        event: "admin_sign_in"
+      })
+      assert.property(yield* payloadOf("default"), "fields")
     }))
 
   test("are shown with the order they are about, by itself or by a challenge, and with that order at its upstream", () =>
