@@ -173,3 +173,12 @@ export const payloadOf = (
     Object.entries(fields).filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0))
   )
 })
+
+/**
+ * To whom alone a mail goes: an operator's own address; about a change of that address, the one before. Without one, a mail goes to the
+ * recipients of the section.
+ */
+export const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string | undefined => {
+  const own = fields["change"] === "contact_address" ? fields["previous_recipient"] : fields["recipient"]
+  return typeof own === "string" ? own : undefined
+}

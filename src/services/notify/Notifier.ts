@@ -1,13 +1,6 @@
 import { Context, Effect, Layer } from "effect"
-import type {
-  MessageKind,
-  NotificationEvent,
-  NotificationFields,
-  Occurrence,
-  Payload,
-  Scope
-} from "../../domain/Notification.ts"
-import { contactEvent, onlyEntry, payloadOf } from "../../domain/Notification.ts"
+import type { MessageKind, NotificationEvent, Occurrence, Payload, Scope } from "../../domain/Notification.ts"
+import { contactEvent, onlyEntry, ownRecipientOf, payloadOf } from "../../domain/Notification.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
@@ -31,12 +24,7 @@ const routed = (config: Config): Routes =>
     return routes.length === 0 ? [] : [[scope, { routes, hasRecipients: section.email.to.length > 0 }] as const]
   }))
 
-type OfOperator = Partial<Pick<NotificationFields["admin_credential_changed"], "previous_recipient" | "recipient">>
-
-const hasOwnRecipient = (occurrence: Occurrence): boolean => {
-  const { previous_recipient, recipient } = occurrence.fields as OfOperator
-  return (previous_recipient ?? recipient) !== undefined
-}
+const hasOwnRecipient = ({ fields }: Occurrence): boolean => ownRecipientOf({ ...fields }) !== undefined
 
 /** The entries that are told of an occurrence. A mail without a recipient is left out. */
 const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> => {

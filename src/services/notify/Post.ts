@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Payload } from "../../domain/Notification.ts"
+import { ownRecipientOf } from "../../domain/Notification.ts"
 import type { Mail, MailServer } from "../../kernel/net/Mail.ts"
 import type { Receipt } from "./Delivery.ts"
 import { DeliveryRefused, unrendered } from "./Delivery.ts"
@@ -19,10 +20,10 @@ const serverOf = (
   timeoutMillis: timeout_ms
 })
 
-/** The recipients. An operator is written to at their own address; about a change of that address, at the former one. */
-const recipientsOf = ({ to }: Entry, { previous_recipient, recipient }: Payload): ReadonlyArray<string> => {
-  const own = previous_recipient ?? recipient
-  return typeof own === "string" ? [own] : to
+/** The recipients: `to`, unless the message is for one person ({@link ownRecipientOf}). */
+const recipientsOf = ({ to }: Entry, fields: Payload): ReadonlyArray<string> => {
+  const own = ownRecipientOf(fields)
+  return own === undefined ? to : [own]
 }
 
 /** The domain of a mailbox as a Message-ID has it: in ASCII. */

@@ -103,6 +103,12 @@ Delivery: ${deliveryId}
         recipient: "new@example.org",
         previous_recipient: "old@example.org"
       })
+      const first = payload("admin_credential_changed", {
+        username: "jane",
+        change: "contact_address",
+        by_self: true,
+        recipient: "thief@example.org"
+      })
       const signedIn = payload("admin_sign_in", {
         username: "jane",
         outcome: "succeeded_from_new_address",
@@ -110,9 +116,10 @@ Delivery: ${deliveryId}
         client_ip: "192.0.2.7"
       })
       const nobodys = payload("admin_sign_in", { username: "jane", outcome: "locked_out" })
-      yield* Effect.forEach([changed, signedIn, nobodys], (fields) => deliver("email", "-", fields, "__admin__")).pipe(
-        Effect.provide(deliveries(toml))
-      )
+      yield* Effect.forEach([changed, first, signedIn, nobodys], (fields) => deliver("email", "-", fields, "__admin__"))
+        .pipe(
+          Effect.provide(deliveries(toml))
+        )
       assert.deepStrictEqual(
         server.taken.map(({ mail, recipients }) => [
           recipients.join(),
@@ -120,6 +127,7 @@ Delivery: ${deliveryId}
         ]),
         [
           ["old@example.org", "ACME Service: operator jane: contact address changed"],
+          ["ops@example.org,two@example.org", "ACME Service: operator jane: contact address changed"],
           ["jane@example.org", "ACME Service: operator jane: signed in from a new address 192.0.2.7"],
           ["ops@example.org,two@example.org", "ACME Service: operator jane: sign-in locked"]
         ]

@@ -73,11 +73,10 @@ const membersOf = (kind: MessageKind, text: string) => ({
   superseded: 1,
   lead_days: 14,
   outcome: "succeeded_from_new_address",
-  change: "contact_address",
   by_self: false,
   ...kind === "expiry_reminder" ? { recipient: "o'hara+acme@bücher.example" } : {},
   ...kind === "admin_credential_changed"
-    ? { recipient: "a@example.org", previous_recipient: "jane@bücher.example" }
+    ? { change: "contact_address", recipient: "a@example.org", previous_recipient: "jane@bücher.example" }
     : {}
 })
 
