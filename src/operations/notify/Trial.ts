@@ -116,7 +116,10 @@ const targetsOf = (config: Config, { event, profile, target }: Trial): ReadonlyA
       )
   )
 
-/** Sends a sample of each event to each receiver that is meant and wants it, and says what was answered. */
+/**
+ * Sends a sample of each event to each receiver that is meant and wants it, and says what was answered. What was sent is in the trail,
+ * even if nobody waits for the answer any more.
+ */
 export const test = Effect.fnUntraced(function*(config: Config, by: Operator, trial: Trial) {
   const { event } = trial
   if (event !== undefined && !isKind(event)) {
@@ -130,13 +133,29 @@ export const test = Effect.fnUntraced(function*(config: Config, by: Operator, tr
   const { uuid } = yield* Entropy
   const now = yield* currentSeconds
   const samples = samplesAt(now)
+  const ended: Array<Tried> = []
+  const told = Effect.suspend(() => {
+    const failed = ended.filter(({ delivered }) => !delivered).length
+    const detail = {
+      ...(trial.target === undefined ? {} : { target: trial.target }),
+      delivered: ended.length - failed,
+      failed
+    }
+    const row = audit.record({
+      event: "notifications_tested",
+      ...actorOf(by),
+      ...(trial.profile === undefined ? {} : { profile: trial.profile }),
+      detail
+    })
+    return Effect.zipRight(row, emit("notify_tested", { ...actorFields(by), count: ended.length, failed }))
+  })
   const tried: ReadonlyArray<Tried> = yield* Effect.forEach(
     targets,
     ({ backend, entry, event, scope }) =>
       Effect.gen(function*() {
         const fields = { ...payloadOf({ event, scope, fields: samples[event] }, now, yield* uuid), test: true }
         const about = { profile: scope, backend, entry, event }
-        return yield* Effect.match(deliver({ scope, backend, entry, fields }), {
+        const one = yield* Effect.match(deliver({ scope, backend, entry, fields }), {
           onSuccess: ({ answer }): Tried => ({ ...about, delivered: true, answer }),
           onFailure: (failure): Tried => ({
             ...about,
@@ -144,21 +163,11 @@ export const test = Effect.fnUntraced(function*(config: Config, by: Operator, tr
             answer: failure._tag === "DeliveryRefused" ? failure.detail : "is not configured"
           })
         })
+        ended.push(one)
+        return one
       }),
     { concurrency: atOnce }
-  )
-  const failed = tried.filter(({ delivered }) => !delivered).length
-  const detail = {
-    ...(trial.target === undefined ? {} : { target: trial.target }),
-    delivered: tried.length - failed,
-    failed
-  }
-  yield* audit.record({
-    event: "notifications_tested",
-    ...actorOf(by),
-    ...(trial.profile === undefined ? {} : { profile: trial.profile }),
-    detail
-  })
-  yield* emit("notify_tested", { ...actorFields(by), count: tried.length, failed })
+  ).pipe(Effect.onInterrupt(() => Effect.ignore(told)))
+  yield* told
   return tried
 })
