@@ -3,23 +3,43 @@ import { everyRole } from "../domain/Role.ts"
 import { isExecutable } from "../kernel/host/Files.ts"
 import * as TlsFiles from "../kernel/http/TlsFiles.ts"
 import { PublicKeys } from "../services/keys/PublicKeys.ts"
+import { keyOf } from "../services/notify/Deliveries.ts"
+import { sectionsOf } from "../services/notify/Routes.ts"
 import * as Backends from "../services/signing/Backends.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { checkAddresses } from "./Addresses.ts"
 import * as Graph from "./Graph.ts"
+import type { Installed } from "./Host.ts"
 
 /* Finds everything that a start would refuse. It binds no socket and changes no file. */
 
-/** The scripts of the served profiles, each with the key that names it. */
-const scriptsOf = ({ profiles }: Config): ReadonlyArray<readonly [key: string, path: string]> =>
-  profiles.filter(({ enabled }) => enabled).flatMap(({ filter, name, signer }) => [
+type Scripts = ReadonlyArray<readonly [key: string, path: string]>
+
+const scriptsOfFilter = (at: string, { check }: Config["filter"]): Scripts =>
+  Object.entries(check).flatMap(([name, { script_path, type }]) =>
+    type === "custom" ? [[`${at}.check.${name}.script_path`, script_path] as const] : []
+  )
+
+/** The scripts of what is served, each with the key that names it. */
+const scriptsOf = (config: Config): Scripts => [
+  ...config.profiles.filter(({ enabled }) => enabled).flatMap(({ filter, ipam, name, signer }) => [
     ...signer.backend === "custom"
       ? [[`profiles.${name}.signer.custom.script_path`, signer.custom.script_path] as const]
       : [],
-    ...Object.entries(filter.check).flatMap(([check, { script_path, type }]) =>
-      type === "custom" ? [[`profiles.${name}.filter.check.${check}.script_path`, script_path] as const] : []
-    )
-  ])
+    ...scriptsOfFilter(`profiles.${name}.filter`, filter),
+    ...ipam.backend === "custom"
+      ? [[`profiles.${name}.ipam.custom.script_path`, ipam.custom.script_path] as const]
+      : []
+  ]),
+  ...config.admin.enabled ? scriptsOfFilter("admin.filter", config.admin.filter) : [],
+  ...[...sectionsOf(config)].flatMap(([scope, { custom, custom_enabled, enabled }]) =>
+    enabled.includes("custom")
+      ? custom_enabled.map((entry) =>
+        [`${keyOf(scope)}.custom.${entry}.script_path`, custom[entry]?.script_path ?? ""] as const
+      )
+      : []
+  )
+]
 
 const executable = ([key, path]: readonly [string, string]) =>
   Effect.flatMap(
@@ -35,8 +55,18 @@ const tlsOf = ({ admin, server }: Config): ReadonlyArray<TlsFiles.TlsFileSetting
         : []
   )
 
+// It is loaded only here, as in a start that serves operators.
+const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
+  Effect.flatMap(
+    Effect.promise(() => import("../surfaces/panel/Rendering.ts")),
+    ({ renderingOf }) => Effect.scoped(renderingOf(panel, admin))
+  )
+
 /** One sentence for each thing that a start with every role would refuse. The list is empty when the start would succeed. */
-export const faultsOf = (config: Config, version: string): Effect.Effect<ReadonlyArray<string>> => {
+export const faultsOf = (
+  config: Config,
+  { panel, version }: Pick<Installed, "panel" | "version">
+): Effect.Effect<ReadonlyArray<string>> => {
   const served = config.profiles.filter(({ enabled }) => enabled)
   const checks: ReadonlyArray<Effect.Effect<unknown, { readonly message: string }>> = [
     checkAddresses(config, new Set(everyRole)),
@@ -45,6 +75,7 @@ export const faultsOf = (config: Config, version: string): Effect.Effect<Readonl
     ...served.map(Backends.check),
     Effect.scoped(Layer.build(Graph.deliveriesOf(config, version))),
     ...tlsOf(config).map(TlsFiles.check),
+    ...config.admin.enabled ? [templatesOf(config, panel)] : [],
     ...scriptsOf(config).map(executable)
   ]
   return Effect.map(

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { chmodSync, existsSync, readdirSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Database } from "../../src/kernel/sql/Database.ts"
@@ -319,5 +319,43 @@ describe("config", () => {
       assert.deepStrictEqual(readdirSync(directory), before)
       chmodSync(join(directory, "sign.sh"), 0o755)
       assert.notInclude((yield* run(["config", "check"])).err, "sign.sh")
+    }))
+
+  test("check tells of every script and of the templates for operators", () =>
+    Effect.gen(function*() {
+      const { directory, run } = freshPlace((here) => `
+        [profiles.default]
+        enabled = true
+        [ipam]
+        backend = "custom"
+        [ipam.custom]
+        script_path = "${here}/names.sh"
+        [notify]
+        enabled = ["custom"]
+        custom_enabled = ["page"]
+        [notify.custom.page]
+        script_path = "${here}/page.sh"
+        [admin]
+        enabled = true
+        template_dir = "${here}/pages"
+        [admin.filter.check.known]
+        type = "custom"
+        script_path = "${here}/known.sh"
+      `)
+      mkdirSync(join(directory, "pages"))
+      writeFileSync(join(directory, "pages", "order.html"), "{{ order.id|no_such_filter }}")
+      const { code, err } = yield* run(["config", "check"])
+      assert.strictEqual(code, 3)
+      for (
+        const named of [
+          "profiles.default.ipam.custom.script_path",
+          "profiles.default.notify.custom.page.script_path",
+          "admin.filter.check.known.script_path",
+          "pages/order.html"
+        ]
+      ) assert.include(err, named)
+      for (const name of ["names.sh", "page.sh", "known.sh"]) writeFileSync(join(directory, name), "", { mode: 0o755 })
+      writeFileSync(join(directory, "pages", "order.html"), "{{ order.id }}")
+      assert.deepInclude(yield* run(["config", "check"]), { code: 0, err: "" })
     }))
 })

@@ -17,7 +17,7 @@ const checkCommand = Command.withDescription(
     Effect.gen(function*() {
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
-      const faults = yield* Effect.provide(faultsOf(loaded.config, process.version), Logging.quiet(loaded))
+      const faults = yield* Effect.provide(faultsOf(loaded.config, process), Logging.quiet(loaded))
       if (faults.length > 0) return yield* new CommandFailed({ code: 3, message: faults.join("\n") })
       const served = loaded.config.profiles.filter(({ enabled }) => enabled).length
       yield* Console.log(

@@ -4,7 +4,7 @@ import type { Resolved } from "../../settings/Resolve.ts"
 import type { Doors } from "../admin/Doors.ts"
 import { make } from "./App.ts"
 import { makePresenting } from "./Presenting.ts"
-import { makeRendering } from "./Rendering.ts"
+import { renderingOf } from "./Rendering.ts"
 import { routesOf } from "./Routes.ts"
 import type { PanelFiles } from "./Statics.ts"
 import { readStatics } from "./Statics.ts"
@@ -22,8 +22,7 @@ export const makePanel = (
   Effect.gen(function*() {
     const { admin } = resolved.config
     const statics = yield* readStatics(files)
-    const own = admin.template_dir === "" ? undefined : admin.template_dir
-    const rendering = yield* makeRendering(`${files.folder}/templates`, own)
+    const rendering = yield* renderingOf(files, admin)
     for (const path of rendering.unused) yield* emit("admin_template_unused", { path })
     return make(admin, doors, routesOf(resolved, statics), makePresenting(rendering, statics, version))
   })

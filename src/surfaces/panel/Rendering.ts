@@ -7,6 +7,7 @@ import { TemplateFault } from "../../kernel/template/TemplateFault.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { lean } from "./Lean.ts"
 import { shownValue } from "./Shown.ts"
+import type { PanelFiles } from "./Statics.ts"
 import { wordsAt } from "./Words.ts"
 
 /* The templates of the panel. */
@@ -28,6 +29,12 @@ export interface Rendering {
 const withSlashes = (text: string): string => text.replaceAll("&#x2f;", "/")
 
 const isTemplate = (name: string): boolean => name.endsWith(".html")
+
+/** The templates of a panel, as `admin.template_dir` says. */
+export const renderingOf = (
+  { folder }: Pick<PanelFiles, "folder">,
+  { template_dir }: { readonly template_dir: string }
+) => makeRendering(`${folder}/templates`, template_dir === "" ? undefined : template_dir)
 
 /** Compiles the built-in templates. A file in the folder `own` replaces the template of the same name. */
 export const makeRendering = (
