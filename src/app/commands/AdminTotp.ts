@@ -31,7 +31,7 @@ const reset = Command.withDescription(
       yield* operators.resetTotp(yield* Operator, name)
       yield* Console.log("The second factor was removed, and the sessions have ended.")
     }))),
-  "Remove an operator's second factor; the next sign-in enrols a new one. Example: acme-svc admin user totp reset olga. Exit codes: 0, 1, 2, 3."
+  "Remove an operator's second factor; with admin.require_mfa the next sign-in enrols a new one. Example: acme-svc admin user totp reset olga. Exit codes: 0, 1, 2, 3."
 )
 
 const recoveryCodes = Command.withDescription(

@@ -127,7 +127,9 @@ const disable = Command.withDescription(
   Command.make("disable", { name: nameArgument }, ({ name }) =>
     withOperators(Effect.gen(function*() {
       yield* operators.disable(yield* Operator, name)
-      yield* Console.log("The operator is disabled. The sessions have ended, and tokens are refused.")
+      yield* Console.log(
+        "The operator is disabled. The sessions have ended, and tokens are refused until the operator is enabled."
+      )
     }))),
   "Disable an operator: neither sign-in nor tokens are accepted. Example: acme-svc admin user disable olga. Exit codes: 0, 1, 3."
 )
@@ -136,7 +138,7 @@ const enable = Command.withDescription(
   Command.make("enable", { name: nameArgument }, ({ name }) =>
     withOperators(Effect.gen(function*() {
       yield* operators.enable(yield* Operator, name)
-      yield* Console.log("The operator is active.")
+      yield* Console.log("The operator is active. Tokens that have not ended are taken again.")
     }))),
   "Let a disabled operator sign in again. Example: acme-svc admin user enable olga. Exit codes: 0, 1, 3."
 )

@@ -46,7 +46,7 @@ export const operators = HttpApiGroup.make("operators").add(
       .setPayload(stepUp)
       .addSuccess(HttpApiSchema.NoContent)
       .addError(refusals("step_up_failed", "last_admin", "self_target"))
-      .annotate(OpenApi.Summary, "Disable an operator; ends their sessions and tokens")
+      .annotate(OpenApi.Summary, "Disable an operator; ends their sessions, and their tokens are refused meanwhile")
       .pipe(reachedBy("admin", admins))
   )
   .add(
