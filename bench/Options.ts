@@ -42,6 +42,8 @@ export interface Options {
   readonly attempts: number
   /** Reads a second beside the clients of `lists` and `pages`. */
   readonly readsPerSecond: number
+  /** Pairs of windows of `lists` and `pages`, one with reads and one without. */
+  readonly rounds: number
   /** Where `lists` and `pages` keep their databases for another run; undefined to remove them. */
   readonly keep: string | undefined
   /** The sizes of the database for `lists` and `pages`. */
@@ -79,6 +81,7 @@ Without one of these everything about issuances is measured, with one of these n
 
   --attempts N        sign-ins with each kind of name for --sign-in (100)
   --reads N           reads a second beside the clients of --lists and --pages (4)
+  --rounds N          pairs of windows of --lists and --pages, alone and beside reads (5)
   --keep DIR          keep the databases of --lists and --pages there, and use those that are there already
   --accounts N, --orders N, --audit-rows N
                       size of the database of --lists and --pages (1000000, 10000000, 1000000)
@@ -115,6 +118,7 @@ const parse = (words: ReadonlyArray<string>) => {
         part: { type: "string", default: "1" },
         attempts: { type: "string", default: "100" },
         reads: { type: "string", default: "4" },
+        rounds: { type: "string", default: "5" },
         keep: { type: "string" },
         accounts: { type: "string", default: "1000000" },
         orders: { type: "string", default: "10000000" },
@@ -180,6 +184,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     // Each attempt has an address of its own, and there are so many for each kind of name.
     attempts: number("attempts", given.attempts, 50_000),
     readsPerSecond: number("reads", given.reads, 1000, false),
+    rounds: number("rounds", given.rounds, 1000),
     keep: given.keep,
     accounts: scaled("accounts", given.accounts),
     orders: scaled("orders", given.orders),

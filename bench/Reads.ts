@@ -22,8 +22,6 @@ import type { Subject } from "./Subject.ts"
  * of issuing beside some reads a second, by turns.
  */
 
-const rounds = 5
-
 /** A window, as its clients saw it. Times are milliseconds, of one request; CPU is of one issuance. */
 interface Side {
   readonly perSecond: number
@@ -56,6 +54,12 @@ interface ReadCost {
   readonly unexpected: ReadonlyArray<number>
 }
 
+/** A median and its standard error. */
+export interface Spread {
+  readonly median: number
+  readonly error: number
+}
+
 /** Medians over the rounds, and the reads of all of them. */
 export interface ReadsCost {
   readonly name: Dialect
@@ -65,14 +69,21 @@ export interface ReadsCost {
   readonly concurrency: number
   readonly alone: Side
   readonly beside: Side
-  /** Medians of the ratios of neighbouring windows. */
-  readonly ratio: { readonly p50: number; readonly p99: number; readonly perSecond: number }
+  /** Medians of the ratios of neighbouring windows, with their standard errors. */
+  readonly ratio: { readonly p50: Spread; readonly p99: Spread; readonly perSecond: Spread }
   readonly reads: ReadonlyArray<ReadCost>
   readonly readsPerSecond: number
 }
 
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
+
+/** The error of a median is taken for 1.25 times that of the mean, as it is where values are spread normally. */
+const spreadOf = (values: ReadonlyArray<number>): Spread => {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, values.length - 1)
+  return { median: median(values), error: 1.25 * Math.sqrt(variance / values.length) }
+}
 
 interface Bench {
   readonly service: Service
@@ -190,7 +201,7 @@ const measureOne = async (
   loader: Peer<typeof load>,
   progress: Progress
 ): Promise<ReadsCost> => {
-  const { accounts, auditRows, nodeWords, orders, synchronous } = options
+  const { accounts, auditRows, nodeWords, orders, rounds, synchronous } = options
   const wanted = { accounts, orders, auditRows }
   const place = await placeOf(name, options.keep)
   const readers = startPeer<typeof reader>("reader")
@@ -239,7 +250,7 @@ const measureOne = async (
     }
     await service.stop()
     const readings = measured.flatMap(({ beside }) => beside.readings)
-    const ratioOf = (key: keyof Side) => median(measured.map(({ alone, beside }) => beside[key] / alone[key]))
+    const ratioOf = (key: keyof Side) => spreadOf(measured.map(({ alone, beside }) => beside[key] / alone[key]))
     return {
       name,
       population,

@@ -1,4 +1,4 @@
-import type { ReadsCost } from "./Reads.ts"
+import type { ReadsCost, Spread } from "./Reads.ts"
 import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
 
@@ -7,14 +7,16 @@ const milliseconds = (value: number | undefined): string => fixed(value, value !
 
 const percent = (share: number): string => `${Math.round(share * 100)} %`
 
+const ratioOf = ({ error, median }: Spread): string => `${fixed(median, 2)} ± ${fixed(error, 2)}`
+
 const clientsTable = (paint: Paint, { alone, beside, ratio }: ReadsCost): string =>
   table(
     paint,
     ["issuing clients", "alone", "beside reads", "ratio"],
     [
-      ["request p50 ms", fixed(alone.p50, 1), fixed(beside.p50, 1), fixed(ratio.p50, 2)],
-      ["request p99 ms", fixed(alone.p99, 1), fixed(beside.p99, 1), paint.strong(fixed(ratio.p99, 2))],
-      ["issuances/s", fixed(alone.perSecond, 1), fixed(beside.perSecond, 1), fixed(ratio.perSecond, 2)],
+      ["request p50 ms", fixed(alone.p50, 1), fixed(beside.p50, 1), ratioOf(ratio.p50)],
+      ["request p99 ms", fixed(alone.p99, 1), fixed(beside.p99, 1), paint.strong(ratioOf(ratio.p99))],
+      ["issuances/s", fixed(alone.perSecond, 1), fixed(beside.perSecond, 1), ratioOf(ratio.perSecond)],
       ["CPU ms of the service", fixed(alone.serviceCpu, 2), fixed(beside.serviceCpu, 2), ""],
       ["CPU ms of database or readers", fixed(alone.databaseCpu, 2), fixed(beside.databaseCpu, 2), ""],
       ["others on the machine", percent(alone.others), percent(beside.others), ""]
