@@ -84,6 +84,11 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     steps: /accounts_profile_created_network|orders_account_id|order_identifiers_name_rev/
   },
   {
+    bound: "those of one end of a name, which is walked where there are many, beside the service",
+    names: /^order_names_(newest|count)$/,
+    steps: /order_identifiers_name_rev/
+  },
+  {
     bound: "a stretch of a walk that is bounded, beside the service",
     names: /^order_walk_(matches|count|end|end_of_(account|time))$/,
     steps: /PRIMARY KEY \(order_id|orders_account_id_id \(account_id=\? AND id|orders_created_at \(created_at/

@@ -14,7 +14,7 @@ const walkMillis = 3000
 const firstStretch = 10_000
 const longestStretch = 200_000
 /** So many orders of the settled names are kept. */
-const mostFirst = 100
+const mostFirst = 500
 /** Names are settled after this time, or twice as long. */
 const settledSeconds = 900
 
@@ -117,27 +117,38 @@ const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
 
 /**
  * A page among the first orders that match. The first of the settled names are kept: where few orders match, all names are walked
- * for them, and the next page and the next search walk only what is new. `undefined` where the page lies further back.
+ * for them, and the next page and the next search walk only what is new. A status is looked at anew each time, since it changes.
+ * `undefined` where the page lies further back.
  */
-const firstOf = Effect.fnUntraced(function*(sought: Sought, { limit, offset }: Page, now: number) {
-  // The status of an order changes.
-  if (nameWalk.sourceOf(sought) !== "names" || sought.status !== undefined) return undefined
+const firstOf = Effect.fnUntraced(function*({ status, ...sought }: Sought, { limit, offset }: Page, now: number) {
+  if (nameWalk.sourceOf(sought) !== "names") return undefined
   const ways = waysOf(sought, now)
   const first: Page = { limit: mostFirst, offset: 0 }
   const recent = yield* walk(sought, ways.recent, first, false)
   if (recent.truncated || recent.total >= mostFirst) return undefined
   const key = `order_walk_settled ${ways.settled[0]?.before} ${JSON.stringify(sought)}`
   const settled = yield* keptWalk(key, walk(sought, ways.settled, first, false))
-  if (settled.total >= mostFirst && recent.total + mostFirst < offset + limit) return undefined
-  return {
-    ids: [...recent.ids, ...settled.ids].slice(offset, offset + limit),
-    total: recent.total + settled.total,
-    truncated: settled.truncated
+  const ids = [...recent.ids, ...settled.ids]
+  const { truncated } = settled
+  const areAll = settled.total < mostFirst
+  if (status !== undefined) {
+    if (!areAll) return undefined
+    const items = (yield* orderSearch.findListed(ids)).filter((one) => one.status === status)
+    return { items: items.slice(offset, offset + limit), total: items.length, truncated, isWhole: true }
   }
+  if (!areAll && ids.length < offset + limit) return undefined
+  const page = ids.slice(offset, offset + limit)
+  const items = yield* orderSearch.findListed(page)
+  // What was found may have been deleted since.
+  return { items, total: recent.total + settled.total, truncated, isWhole: items.length === page.length }
 })
 
-const listed = <F extends { readonly ids: ReadonlyArray<OrderId> }>(found: F) =>
-  Effect.map(orderSearch.findListed(found.ids), (items) => ({ ...found, items }))
+/** A page by a walk of its own. */
+const anew = (sought: Sought, ways: ReadonlyArray<Stretch>, page: Page) =>
+  Effect.flatMap(
+    walk(sought, ways, page, false),
+    ({ ids, total, truncated }) => Effect.map(orderSearch.findListed(ids), (items) => ({ items, total, truncated }))
+  )
 
 /**
  * A page of the orders that match, newest first, and how many were met. `truncated` says that there may be more than were
@@ -148,13 +159,9 @@ export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, is
   const { recent, settled } = waysOf(sought, now)
   const ways = [...recent, ...settled]
   const first = yield* firstOf(sought, page, now)
-  const kept = first && (yield* listed(first))
-  // What was found may have been deleted since.
-  const found = kept !== undefined && kept.items.length === kept.ids.length
-    ? kept
-    : yield* listed(yield* walk(sought, ways, page, false))
+  const found = first?.isWhole === true ? first : yield* anew(sought, ways, page)
   const { items } = found
-  if (!isTotalWanted || !found.truncated || found.ids.length < page.limit) {
+  if (!isTotalWanted || !found.truncated || items.length < page.limit) {
     return { items, total: found.total, truncated: found.truncated }
   }
   const { total, truncated } = yield* keptWalk(

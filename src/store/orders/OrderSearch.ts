@@ -11,6 +11,8 @@ import { keptTotal } from "../../kernel/sql/Kept.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { reversedRange } from "./NameWalk.ts"
+import * as orderNames from "./OrderNames.ts"
+import { nameColumns, nameConditions } from "./OrderNames.ts"
 import { orderColumns } from "./Orders.ts"
 
 /* Searches of orders for operators: by id without a profile, or by any of a set of filters. */
@@ -25,10 +27,12 @@ const listed = {
   createdPtr: nullable(text())
 }
 
+type Row = Effect.Effect.Success<ReturnType<typeof all<typeof listedStatement.params, typeof listed>>>[number]
+
 const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(bytes) }
 
 /** An order as lists show it. Times are epoch seconds. */
-export type ListedOrder = Effect.Effect.Success<ReturnType<typeof search>>[number]
+export type ListedOrder = Row
 
 /** An order with everything that operators are shown. */
 export type OrderRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof findRecord>>>
@@ -53,10 +57,7 @@ const filterColumns = {
   profile: text(),
   accountId: uuid<AccountId>(),
   status: text<OrderStatus>(),
-  identifier: text(),
-  reversed: text(),
-  belowFrom: text(),
-  belowTo: text(),
+  ...nameColumns,
   certSerial: text(),
   since: int,
   until: int
@@ -86,9 +87,6 @@ const narrowed = ({ status, ...others }: OrderFilters): { readonly [_ in Narrowi
   if (status === undefined) return others
   return { ...others, [status === "valid" || status === "invalid" ? status : "underWay"]: true }
 }
-
-const named = "i.name = :identifier"
-const endsSo = "(i.name_rev = :reversed OR (i.name_rev >= :belowFrom AND i.name_rev < :belowTo))"
 
 /** The index of serials begins with the profile. A search without a profile reads it once for each profile. */
 const anyProfile = `o.profile IN (SELECT profile FROM ${distinct("orders", "profile")})`
@@ -131,8 +129,8 @@ const whereOf = (
     valid: equals(filterIf(isNarrow || isUsed("profile"), "o.status"), "'valid'"),
     invalid: equals(filterIf(isNarrow && failuresOf === undefined, "o.status"), "'invalid'"),
     underWay: equals(filterIf(isNarrow, "o.status"), ":status"),
-    identifier: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${named})`,
-    identifierSuffix: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${endsSo})`,
+    identifier: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${nameConditions.identifier})`,
+    identifierSuffix: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${nameConditions.identifierSuffix})`,
     certSerial: "o.cert_serial = :certSerial AND o.cert_serial IS NOT NULL",
     since: `${createdAt} >= :since`,
     until: `${createdAt} < :until`
@@ -165,21 +163,12 @@ const pageStatement = perFilters(narrowings, (used) =>
        ORDER BY ${newestFirst(used, f)} LIMIT :limit OFFSET :offset`
   }), statuses)
 
-/** Whether the rows of the names alone tell which orders match. */
-const isOfNames = (used: ReadonlyArray<Narrowing>): boolean =>
-  used.length === 1 && (used.includes("identifier") || used.includes("identifierSuffix"))
-
 const countStatement = perFilters(narrowings, (used) =>
   statement({
     name: "order_search_count",
     params: filterColumns,
     row: { total: int },
-    sql: (f) =>
-      isOfNames(used)
-        ? `SELECT count(DISTINCT i.order_id) AS "total" FROM order_identifiers i WHERE ${
-          used.includes("identifier") ? named : endsSo
-        }`
-        : `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
+    sql: (f) => `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
   }), statuses)
 
 // The first comparison lets the engine read a range of an index, which an OR alone does not.
@@ -240,9 +229,23 @@ export const findRecord = (id: OrderId) => first(byId, { id })
 /** The order that replaces a certificate, by the certID of that certificate. */
 export const findSuccessor = (profile: string, certId: string) => first(replacedBy, { profile, replaces: certId })
 
+/** The name of a search that has no other filter. */
+const onlyName = ({ identifier, identifierSuffix, ...others }: OrderFilters): orderNames.Named | undefined => {
+  if (Object.values(others).some((one) => one !== undefined)) return undefined
+  if (identifier !== undefined) return identifierSuffix === undefined ? { identifier } : undefined
+  return identifierSuffix === undefined ? undefined : { identifierSuffix }
+}
+
 /** A page of matching orders, newest first. */
-export const search = (filters: OrderFilters, page: { readonly limit: number; readonly offset: number }) =>
-  all(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
+export const search = (
+  filters: OrderFilters,
+  page: { readonly limit: number; readonly offset: number }
+): Effect.Effect<ReadonlyArray<Row>, StorageFailed, Database> => {
+  const named = onlyName(filters)
+  return named === undefined
+    ? all(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
+    : Effect.flatMap(orderNames.newest(named, page), findListed)
+}
 
 // An order is valid if it has a certificate. The certificates of a profile are counted in two indexes.
 const issuedStatement = statement({
@@ -258,6 +261,8 @@ const issuedStatement = statement({
 })
 
 const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, Database> => {
+  const named = onlyName(filters)
+  if (named !== undefined) return orderNames.count(named)
   const { accountId, certSerial, identifier, identifierSuffix, profile, since, status, until } = filters
   const isNarrow = [accountId, certSerial, identifier, identifierSuffix].some((one) => one !== undefined)
   const total = (row: { readonly total: number } | undefined) => row?.total ?? 0
@@ -287,5 +292,5 @@ export const behind = (
 /** Orders by their ids, newest first. */
 export const findListed = (ids: ReadonlyArray<OrderId>) =>
   ids.length === 0
-    ? Effect.succeed<ReadonlyArray<ListedOrder>>([])
+    ? Effect.succeed<ReadonlyArray<Row>>([])
     : all(listedStatement, { ids: ids.map((one) => [packedUuid(one)]) })

@@ -1,0 +1,75 @@
+import { Effect } from "effect"
+import { firstIdAt, OrderId } from "../../domain/Id.ts"
+import { int, text, uuid } from "../../kernel/sql/Column.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { all, first } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import { reversedRange } from "./NameWalk.ts"
+
+/*
+ * Orders by their names alone. The rows of the names tell which orders match, and an id begins with the time, so only the orders of
+ * a page are read: those of one zone lie all over a large table.
+ */
+
+/** What is looked for: one whole name, or the end of a name, which begins with a whole label. */
+export type Named =
+  | { readonly identifier: string; readonly identifierSuffix?: undefined }
+  | { readonly identifierSuffix: string; readonly identifier?: undefined }
+
+/** The rows `i` of the names that match, by parameters that {@link nameColumns} has. */
+export const nameConditions = {
+  identifier: "i.name = :identifier",
+  identifierSuffix: "(i.name_rev = :reversed OR (i.name_rev >= :belowFrom AND i.name_rev < :belowTo))"
+} as const
+
+/** The parameters of {@link nameConditions}. */
+export const nameColumns = { identifier: text(), reversed: text(), belowFrom: text(), belowTo: text() }
+
+const perName = <S>(make: (condition: string) => S) => {
+  const [whole, end] = [make(nameConditions.identifier), make(nameConditions.identifierSuffix)]
+  return ({ identifier }: Named): S => identifier === undefined ? end : whole
+}
+
+// Rows converted from another service may have ids that do not begin with a time, and come last.
+const newestStatement = perName((condition) =>
+  statement({
+    name: "order_names_newest",
+    params: { ...nameColumns, timed: uuid<OrderId>(), limit: int, offset: int },
+    row: { id: uuid<OrderId>() },
+    sql: () =>
+      `SELECT id AS "id" FROM (SELECT DISTINCT i.order_id AS id FROM order_identifiers i WHERE ${condition}) AS found
+       ORDER BY (id < :timed) DESC, id DESC LIMIT :limit OFFSET :offset`
+  })
+)
+
+const countStatement = perName((condition) =>
+  statement({
+    name: "order_names_count",
+    params: nameColumns,
+    row: { total: int },
+    sql: () => `SELECT count(DISTINCT i.order_id) AS "total" FROM order_identifiers i WHERE ${condition}`
+  })
+)
+
+const valuesOf = ({ identifier = "", identifierSuffix = "" }: Named) => ({
+  identifier,
+  ...reversedRange(identifierSuffix)
+})
+
+const daySeconds = 86_400
+
+/** The ids of a page of the orders with such a name, newest first. */
+export const newest = (
+  named: Named,
+  page: { readonly limit: number; readonly offset: number }
+): Effect.Effect<ReadonlyArray<OrderId>, StorageFailed, Database> =>
+  Effect.flatMap(currentSeconds, (now) =>
+    Effect.map(
+      all(newestStatement(named), { ...valuesOf(named), timed: OrderId(firstIdAt(now + daySeconds)), ...page }),
+      (found) => found.map(({ id }) => id)
+    ))
+
+/** How many orders have such a name. */
+export const count = (named: Named): Effect.Effect<number, StorageFailed, Database> =>
+  Effect.map(first(countStatement(named), valuesOf(named)), (row) => row?.total ?? 0)
