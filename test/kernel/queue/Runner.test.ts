@@ -11,6 +11,7 @@ import { start } from "../../../src/kernel/queue/Running.ts"
 import * as workers from "../../../src/kernel/queue/Workers.ts"
 import { Database, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
+import { currentSeconds } from "../../../src/kernel/Time.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
@@ -433,6 +434,11 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.enqueuePeriodic()
         for (let round = 0; round < 10; round++) {
           yield* pass(runner)
+          assert.isAbove(
+            Number((yield* jobRow)[0]?.run_at),
+            yield* currentSeconds,
+            "not at once: it would run without end"
+          )
           yield* TestClock.adjust("2 hours")
         }
         assert.strictEqual(turn, 10)
