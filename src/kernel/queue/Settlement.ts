@@ -176,6 +176,8 @@ export const make = (options: {
           return tryAgainLater(ended, new BudgetSpent(), ran)
         case "lost":
           return leaseLost(job)
+        case "unheld":
+          return Effect.asVoid(uncount(job, ran))
         default:
           return handBack(job, ran)
       }

@@ -223,6 +223,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.strictEqual(seen.interrupted, 1)
       assert.deepStrictEqual(yield* statuses, ["ready"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["0"])
+      assert.strictEqual(yield* reached(runner.drain), 0, "a shutdown released none")
     }))
 
   test("who gets no answer to any statement ends what he does too, whichever statement he waits for", () =>
