@@ -110,9 +110,9 @@ const endStatement = statement({
 const claimedStatement = statement({
   name: "upstream_order_claimed",
   params: { urls: rows },
-  row: { orderUrl: text(), status: text<UpstreamStatus>() },
+  row: { orderUrl: text() },
   sql: ({ at, each }) =>
-    `SELECT upstream_order_url AS "orderUrl", status AS "status" FROM upstream_orders
+    `SELECT upstream_order_url AS "orderUrl" FROM upstream_orders
      WHERE upstream_order_url IN (SELECT ${at(0, "text")} FROM ${each(":urls")})`
 })
 
@@ -183,9 +183,9 @@ export const end = (of: {
   readonly now: number
 }) => run(endStatement, { ...of, error: of.error?.slice(0, longestError) })
 
-/** Which of these URLs of upstream orders belong to an order here that has not failed. */
+/** Which of these URLs of upstream orders belong to an order here, whatever has become of it. */
 export const claimed = (urls: ReadonlyArray<string>) =>
   Effect.map(
     all(claimedStatement, { urls: urls.map((url) => [url] as const) }),
-    (found) => found.flatMap(({ orderUrl, status }) => status === "invalid" ? [] : [orderUrl])
+    (found) => found.map(({ orderUrl }) => orderUrl)
   )

@@ -163,7 +163,6 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       const [failed, next] = [yield* inserted, yield* inserted]
       assert.isTrue(yield* opened(failed, 30, 120))
       yield* set(failed, "invalid")
-      assert.deepStrictEqual(yield* upstreamOrders.claimed(["https://ca.example/order/30"]), [])
       assert.isTrue(yield* opened(next, 30, 130))
       assert.isUndefined((yield* upstreamOrders.find(failed))?.orderUrl)
       assert.strictEqual((yield* upstreamOrders.find(next))?.orderUrl, "https://ca.example/order/30")
@@ -238,7 +237,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("say which of some orders of the upstream are somebody's, unless that has failed", () =>
+  test("say which of some orders of the upstream are somebody's, in any status", () =>
     Effect.gen(function*() {
       for (const [index, status] of statuses.entries()) {
         const orderId = yield* inserted
@@ -247,8 +246,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
       yield* inserted
       const urls = [0, 1, 2, 3, 4].map((number) => `https://ca.example/order/${number}`)
-      const isTaken = (_: string, index: number) => index < 3 && statuses[index] !== "invalid"
-      assert.sameMembers([...yield* upstreamOrders.claimed(urls)], urls.filter(isTaken))
+      assert.sameMembers([...yield* upstreamOrders.claimed(urls)], urls.slice(0, 3))
       assert.deepStrictEqual(yield* upstreamOrders.claimed(urls.slice(3)), [])
       assert.deepStrictEqual(yield* upstreamOrders.claimed(["https://ca.example/order/1"]), [
         "https://ca.example/order/1"

@@ -137,9 +137,14 @@ const open = <E>(
 ): Effect.Effect<{ readonly url: string; readonly isRead: boolean }, UpstreamFailed | E> =>
   Effect.gen(function*() {
     const { ask, client, names } = talk
-    const keep = Effect.fnUntraced(function*(url: string, members: Members | undefined) {
+    const keep = Effect.fnUntraced(function*(
+      url: string,
+      members: Members | undefined,
+      ifTaken: Effect.Effect<void, E> = Effect.void
+    ) {
       const finalize = members && (yield* client.checked(members["finalize"], "a finalize"))
       if (yield* keeper.opened(url, finalize)) return { url, isRead: members !== undefined }
+      yield* ifTaken
       return yield* broken("an order that another one here has already")
     })
     const known = yield* found(talk, stored, keeper)
@@ -156,7 +161,7 @@ const open = <E>(
     if (location === undefined) return yield* broken("an order without a location")
     if (members !== undefined && !hasNames(members, names)) return yield* otherNames
     // If another one here has the order, this request opened none, and its answer was not lost.
-    return yield* Effect.tapError(keep(location, members), () => keeper.asked(known))
+    return yield* keep(location, members, keeper.asked(known))
   })
 
 const authorizationsIn = (members: Members, { names }: Conversation) =>
