@@ -74,7 +74,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "rows by their ids, where PostgreSQL knows how few there are",
     names:
-      /^(job_(claim_these|renew|still_held|move|bring_forward)|order_(purge|listed|set_end)|upstream_order_claimed|expiring_(find|covering)|expiry_reminder_take)$/,
+      /^(job_(claim_these|renew|still_held|move|bring_forward)|order_(purge|listed|set_end)|expiring_(find|covering)|expiry_reminder_take)$/,
     steps: /never/
   },
   { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },

@@ -85,18 +85,18 @@ export const make = <H extends Holding>(of: {
         until,
         held: counted.map(([{ job }, spent]) => [job.id, job.attempts, spent])
       })
-      const left = counted.flatMap(([{ job }]) => renewed.has(job.id) ? [] : [job])
-      const locked = yield* jobLeases.stillHeld(of.owner, left)
       unansweredSince = undefined
-      renewedAt = life
-      const lost: Array<H> = []
+      const left: Array<H> = []
       for (const [one, spent] of counted) {
         if (renewed.has(one.job.id)) {
           one.heldAt = life
           one.spentAt += spent * 1000
-        } else if (!locked.has(one.job.id)) lost.push(one)
+        } else left.push(one)
       }
-      return lost
+      const locked = yield* jobLeases.stillHeld(of.owner, left.map(({ job }) => job))
+      // A row that was locked is tried again in a second: others wait for it to change, too.
+      if (locked.size === 0) renewedAt = life
+      return left.filter(({ job }) => !locked.has(job.id))
     }),
     /** Whether another process may hold the row of an attempt by now, because no renewal can be written. */
     isDoubtful: ({ heldAt }: H, life: number): boolean =>

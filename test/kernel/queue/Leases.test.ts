@@ -283,13 +283,16 @@ describe.each(databases)("leases on $name", (backend) => {
         const stopping = yield* Effect.fork(stopped)
         yield* Deferred.await(isLocked)
         const [, before] = yield* leases
-        for (let passed = 0; passed < 12; passed++) yield* second(runner)
+        const other = yield* finishing(there)
+        const watched = Effect.zipRight(second(runner), other.tend)
+        for (let passed = 0; passed < 12; passed++) yield* watched
         const meanwhile = yield* leases
         yield* Deferred.succeed(mayEnd, undefined)
         yield* Fiber.join(stopping)
-        assert.deepStrictEqual(meanwhile, [100 * day + 20, before])
-        for (let passed = 0; passed < 3; passed++) yield* second(runner)
+        assert.deepStrictEqual(meanwhile, [100 * day + 22, before])
+        for (let passed = 0; passed < 3; passed++) yield* watched
         assert.deepStrictEqual(yield* leases, [100 * day + 23, 100 * day + 23])
+        assert.deepStrictEqual(yield* statuses, ["running", "running"], "others that watch wait too")
         assert.strictEqual(seen.interrupted, 0)
       }))
   }
