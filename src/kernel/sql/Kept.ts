@@ -57,6 +57,10 @@ export const kept = <A, R>(
         }))
     }))
 
+/** Drops what is {@link kept} for a key, because it is known to be wrong. */
+export const forget = (key: string): Effect.Effect<void, never, Database> =>
+  Effect.map(Database, (driver) => void keptOf(driver).delete(key))
+
 /** {@link kept} for a total. */
 export const keptTotal = <R>(key: string, filters: object, count: Effect.Effect<number, StorageFailed, R>) =>
   kept(`${key} ${JSON.stringify(filters)}`, (total: number) => total, count)

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { turn } from "../../kernel/sql/Database.ts"
-import { kept } from "../../kernel/sql/Kept.ts"
+import { forget, kept } from "../../kernel/sql/Kept.ts"
 import { currentMillis, currentSeconds } from "../../kernel/Time.ts"
 import type { Sought, Stretch } from "../../store/orders/NameWalk.ts"
 import * as nameWalk from "../../store/orders/NameWalk.ts"
@@ -139,8 +139,10 @@ const firstOf = Effect.fnUntraced(function*({ status, ...sought }: Sought, { lim
   if (!areAll && ids.length < offset + limit) return undefined
   const page = ids.slice(offset, offset + limit)
   const items = yield* orderSearch.findListed(page)
-  // What was found may have been deleted since.
-  return { items, total: recent.total + settled.total, truncated, isWhole: items.length === page.length }
+  const isWhole = items.length === page.length
+  // What was deleted since is forgotten, so that no other page is cut from it.
+  if (!isWhole) yield* forget(key)
+  return { items, total: recent.total + settled.total, truncated, isWhole }
 })
 
 /** A page by a walk of its own. */
@@ -158,7 +160,8 @@ export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, is
   const now = yield* currentSeconds
   const { recent, settled } = waysOf(sought, now)
   const ways = [...recent, ...settled]
-  const first = yield* firstOf(sought, page, now)
+  // Who needs no more than a page gets it as soon as it is full.
+  const first = isTotalWanted ? yield* firstOf(sought, page, now) : undefined
   const found = first?.isWhole === true ? first : yield* anew(sought, ways, page)
   const { items } = found
   if (!isTotalWanted || !found.truncated || items.length < page.limit) {
