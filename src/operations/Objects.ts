@@ -97,6 +97,13 @@ const payloadShown = (payload: string): { readonly [member: string]: unknown } =
   return others
 }
 
+/** Why an attempt failed. A mail server that refuses an operator's address repeats it. */
+const lastErrorShown = (job: JobRecord): string | undefined => {
+  if (job.lastError === undefined) return undefined
+  const text = failureShown(job.lastError)
+  return payloadShown(job.payload)["scope"] === operatorScope ? text.replaceAll(/[^\s<>]+@[^\s<>]+/g, "***") : text
+}
+
 /** A row of the queue. */
 export const jobObject = (job: JobRecord) => ({
   id: job.id,
@@ -110,7 +117,7 @@ export const jobObject = (job: JobRecord) => ({
   ...timeMember("deadline", job.deadline),
   ...timeMember("leaseUntil", job.leaseUntil),
   ...member("leaseOwner", job.leaseOwner),
-  ...member("lastError", job.lastError === undefined ? undefined : failureShown(job.lastError)),
+  ...member("lastError", lastErrorShown(job)),
   createdAt: rfc3339(job.createdAt),
   updatedAt: rfc3339(job.updatedAt)
 })
