@@ -134,12 +134,14 @@ export const test = Effect.fnUntraced(function*(config: Config, by: Operator, tr
   const now = yield* currentSeconds
   const samples = samplesAt(now)
   const ended: Array<Tried> = []
+  let begun = 0
   const told = Effect.suspend(() => {
     const failed = ended.filter(({ delivered }) => !delivered).length
     const detail = {
       ...(trial.target === undefined ? {} : { target: trial.target }),
       delivered: ended.length - failed,
-      failed
+      failed,
+      ...(begun > ended.length ? { unanswered: begun - ended.length } : {})
     }
     const row = audit.record({
       event: "notifications_tested",
@@ -147,7 +149,7 @@ export const test = Effect.fnUntraced(function*(config: Config, by: Operator, tr
       ...(trial.profile === undefined ? {} : { profile: trial.profile }),
       detail
     })
-    return Effect.zipRight(row, emit("notify_tested", { ...actorFields(by), count: ended.length, failed }))
+    return Effect.zipRight(row, emit("notify_tested", { ...actorFields(by), count: begun, failed }))
   })
   const tried: ReadonlyArray<Tried> = yield* Effect.forEach(
     targets,
@@ -155,6 +157,7 @@ export const test = Effect.fnUntraced(function*(config: Config, by: Operator, tr
       Effect.gen(function*() {
         const fields = { ...payloadOf({ event, scope, fields: samples[event] }, now, yield* uuid), test: true }
         const about = { profile: scope, backend, entry, event }
+        begun++
         const one = yield* Effect.match(deliver({ scope, backend, entry, fields }), {
           onSuccess: ({ answer }): Tried => ({ ...about, delivered: true, answer }),
           onFailure: (failure): Tried => ({
