@@ -6,7 +6,7 @@ import type { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { remarks } from "../operations/operators/Remarks.ts"
 import { advise as notifications } from "../services/notify/Advisories.ts"
-import { advise as policies } from "../services/policy/Advisories.ts"
+import { advise as policies, scriptsOfFilter } from "../services/policy/Advisories.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
@@ -38,6 +38,11 @@ export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
         key: `profiles.${name}.signer.custom.script_path`,
         path: script_path
       })
+    }
+    if (config.admin.enabled && roles.has("admin")) {
+      for (const [key, path] of scriptsOfFilter("admin.filter", config.admin.filter)) {
+        if (!(yield* isExecutable(path))) yield* emit("script_not_executable", { key, path })
+      }
     }
     for (const { enabled, name, signer } of config.profiles) {
       const hasSecret = signer.backend === "relay" && Redacted.value(signer.relay.eab.hmac_key) !== ""

@@ -5,6 +5,7 @@ import * as TlsFiles from "../kernel/http/TlsFiles.ts"
 import { PublicKeys } from "../services/keys/PublicKeys.ts"
 import { keyOf } from "../services/notify/Deliveries.ts"
 import { sectionsOf } from "../services/notify/Routes.ts"
+import { scriptsOfFilter } from "../services/policy/Advisories.ts"
 import * as Backends from "../services/signing/Backends.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { checkAddresses } from "./Addresses.ts"
@@ -14,11 +15,6 @@ import type { Installed } from "./Host.ts"
 /* Finds everything that a start would refuse. It binds no socket and changes no file. */
 
 type Scripts = ReadonlyArray<readonly [key: string, path: string]>
-
-const scriptsOfFilter = (at: string, { check }: Config["filter"]): Scripts =>
-  Object.entries(check).flatMap(([name, { script_path, type }]) =>
-    type === "custom" ? [[`${at}.check.${name}.script_path`, script_path] as const] : []
-  )
 
 /** The scripts of what is served, each with the key that names it. */
 const scriptsOf = (config: Config): Scripts => [
@@ -62,7 +58,10 @@ const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
     ({ renderingOf }) => Effect.scoped(renderingOf(panel, admin))
   )
 
-/** One sentence for each thing that a start with every role would refuse. The list is empty when the start would succeed. */
+/**
+ * One sentence for each thing that a start with every role would refuse, and for each script that cannot be run, of which a start
+ * only warns.
+ */
 export const faultsOf = (
   config: Config,
   { panel, version }: Pick<Installed, "panel" | "version">

@@ -4,11 +4,17 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { unusedChecks } from "./View.ts"
 
+type Scripts = ReadonlyArray<readonly [key: string, path: string]>
+
+/** The programs of a filter's checks, each with the key that names it. */
+export const scriptsOfFilter = (at: string, { check }: Pick<ProfileConfig["filter"], "check">): Scripts =>
+  Object.entries(check).flatMap(([name, { script_path, type }]) =>
+    type === "custom" ? [[`${at}.check.${name}.script_path`, script_path] as const] : []
+  )
+
 /** Programs a profile's policy would run, by key. */
-const scriptsOf = ({ filter, ipam }: ProfileConfig): ReadonlyArray<readonly [string, string]> => [
-  ...Object.entries(filter.check).flatMap(([name, check]) =>
-    check.type === "custom" ? [[`filter.check.${name}.script_path`, check.script_path] as const] : []
-  ),
+const scriptsOf = ({ filter, ipam }: ProfileConfig): Scripts => [
+  ...scriptsOfFilter("filter", filter),
   ...ipam.backend === "custom" ? [["ipam.custom.script_path", ipam.custom.script_path] as const] : []
 ]
 
