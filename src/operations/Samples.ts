@@ -11,6 +11,8 @@ import { countOpen } from "./order/Expiring.ts"
 
 const keptMillis = 10_000
 const patienceMillis = 2000
+/** No sample begins later than this: a scrape is given up after ten seconds, with all that it has. */
+const latestMillis = 5000
 
 type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>
 
@@ -67,7 +69,7 @@ const undelivered: Sampling = Effect.gen(function*() {
 
 /**
  * The database metrics a worker reports at a scrape, counted at most once in ten seconds. A sample that fails or takes
- * longer than two seconds is left out, and logged (docs/decisions/log-and-metrics.md, "Metrics").
+ * longer than two seconds is left out, and so are those after five, and logged (docs/decisions/log-and-metrics.md, "Metrics").
  */
 export const make = (known: {
   readonly kinds: ReadonlyArray<JobKind>
@@ -100,13 +102,14 @@ export const make = (known: {
       const now = yield* currentMillis
       const last = yield* Ref.get(kept)
       if (last !== undefined && now - last.at < keptMillis && now >= last.at) return last.samples
-      const found: Samples = new Map(
-        (yield* Effect.forEach(
-          Object.entries(samplings),
-          ([series, sampling]) => sampled(series as SampledName, sampling)
-        )).flat()
-      )
-      yield* Ref.set(kept, { at: now, samples: found })
+      const found = new Map<SampledName, ReadonlyArray<Sample>>()
+      for (const [series, sampling] of Object.entries(samplings)) {
+        const spent = (yield* currentMillis) - now
+        if (spent < latestMillis) {
+          for (const [name, samples] of yield* sampled(series as SampledName, sampling)) found.set(name, samples)
+        } else yield* emit("metrics_sample_failed", { series, error: "those before took too long" })
+      }
+      yield* Ref.set(kept, { at: yield* currentMillis, samples: found })
       return found
     }))
   })

@@ -119,4 +119,18 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       assert.isFalse((yield* Fiber.join(fiber)).has("acme_svc_crl_next_update_seconds"))
       yield* Deferred.succeed(over, [])
     }))
+
+  test("of a database that does not answer are given up in time for the rest of the scrape", () =>
+    Effect.gen(function*() {
+      const over = yield* Deferred.make<ReadonlyArray<never>>()
+      const waiting = Effect.provideService(yield* samples.make(known), Database, instead(/./, Deferred.await(over)))
+      const fiber = yield* Effect.fork(waiting)
+      const seconds = yield* Effect.iterate(0, {
+        while: () => fiber.unsafePoll() === null,
+        body: (round) => Effect.as(TestClock.adjust("1 second"), round + 1)
+      })
+      assert.isAtMost(seconds, 6)
+      assert.strictEqual((yield* Fiber.join(fiber)).size, 0)
+      yield* Deferred.succeed(over, [])
+    }))
 })
