@@ -14,16 +14,17 @@ import { database } from "./OpenDatabase.ts"
 const freshSeconds = 30
 const maxBytes = 1024
 
-const wildcards = new Map([["0.0.0.0", "127.0.0.1"], ["::", "::1"]])
+const ipv4 = "127.0.0.1"
 
-/** GET /health where a listener is bound, over loopback for a wildcard, TLS unverified. */
-const answers = (
-  { bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">,
-  version: string
+/** Where to ask a listener that is bound to a host. What is bound to every address of IPv6 has those of IPv4 too. */
+const loopbacks = new Map([["0.0.0.0", [ipv4]], ["::", ["::1", ipv4]], ["localhost", [ipv4]]])
+
+/** GET /health at an address, TLS unverified. */
+const answersAt = (
+  dialled: string,
+  { port, tls, version }: Pick<Config["server"], "tls"> & { readonly port: number; readonly version: string }
 ): Effect.Effect<boolean> =>
   Effect.gen(function*() {
-    const { host, port } = parseBindAddress(bind_address) ?? { host: "", port: 0 }
-    const dialled = wildcards.get(host) ?? (host === "localhost" ? "127.0.0.1" : host)
     const address = parseAddress(dialled)
     if (Option.isNone(address)) return false
     const { get } = yield* HttpGet
@@ -38,6 +39,12 @@ const answers = (
     })
     return answer.status === 200 && answer.body.toString().includes(`"healthy":true`)
   }).pipe(Effect.provide(HttpGet.layer(version)), Effect.orElseSucceed(() => false))
+
+/** GET /health where a listener is bound, over loopback for a wildcard. A host may have no loopback of IPv6, such as a container. */
+const answers = ({ bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">, version: string) => {
+  const { host, port } = parseBindAddress(bind_address) ?? { host: "", port: 0 }
+  return Effect.exists(loopbacks.get(host) ?? [host], (dialled) => answersAt(dialled, { port, tls, version }))
+}
 
 /** A process of this host with the worker role was seen within half a minute. */
 const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
