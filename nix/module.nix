@@ -111,6 +111,8 @@ in
         Restart = "on-failure";
         RestartSec = 2;
         RestartPreventExitStatus = "2 3";
+        # A reload in the first moments of a start ends it, which systemd takes for a good end.
+        RestartForceExitStatus = "SIGHUP";
         KillMode = "mixed";
         TimeoutStopSec = 90;
         LimitNOFILE = 65536;
