@@ -123,7 +123,10 @@ describe("acme-svc admin", () => {
       assert.deepStrictEqual(yield* user("show", "nobody"), refused(3, "There is no operator nobody."))
       assert.strictEqual((yield* user("disable", "olga")).code, 0)
       assert.strictEqual((yield* served(place, Effect.flip(entering("olga"))))._tag, "InvalidCredentials")
-      assert.deepStrictEqual(yield* user("enable", "olga"), done("The operator is active."))
+      assert.deepStrictEqual(
+        yield* user("enable", "olga"),
+        done("The operator is active. Tokens that have not ended are taken again.")
+      )
       assert.deepStrictEqual(
         yield* user("passwd", "olga", "--password-file", fileOf(place, "Gdańsk shipyard, 9 cranes")),
         done("The password was changed, and 0 session(s) ended.")

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { turn } from "../../kernel/sql/Database.ts"
 import { forget, kept } from "../../kernel/sql/Kept.ts"
-import { currentMillis, currentSeconds } from "../../kernel/Time.ts"
+import { currentMillis } from "../../kernel/Time.ts"
 import type { Sought, Stretch } from "../../store/orders/NameWalk.ts"
 import * as nameWalk from "../../store/orders/NameWalk.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
@@ -31,7 +31,8 @@ interface Page {
  * The ways of a walk, one after the other: what is new, and what is settled. Rows converted from another service may have ids that
  * do not begin with a time. All walks over names begin at the same places for a while, so that the ends of their stretches are the same.
  */
-const waysOf = (sought: Sought, now: number) => {
+const waysOf = (sought: Sought, started: number) => {
+  const now = Math.floor(started / 1000)
   const whole: Stretch = {
     from: zeroId,
     before: lastId,
@@ -75,6 +76,12 @@ const lookedAt = Effect.fnUntraced(function*(sought: Sought, stretch: Stretch, p
   return { ids: isBehind ? yield* nameWalk.matches(sought, stretch, page) : ids, count }
 })
 
+/** When the search began, in epoch milliseconds, and whether it goes on when the page is full. */
+interface Extent {
+  readonly started: number
+  readonly isTotalWanted?: boolean
+}
+
 /**
  * A page of the orders that match, newest first, and how many were met among so many names. A walk for no more than a page
  * ends when the page is full. `truncated` says that there may be more than were met, `isLate` that time was too short.
@@ -83,9 +90,8 @@ const walk = Effect.fnUntraced(function*(
   sought: Sought,
   ways: ReadonlyArray<Stretch>,
   { limit, offset }: Page,
-  isTotalWanted: boolean
+  { isTotalWanted = false, started }: Extent
 ) {
-  const started = yield* currentMillis
   const ids: Array<OrderId> = []
   let [names, total, size, truncated, isLate] = [0, 0, firstStretch, false, false]
   for (const way of ways) {
@@ -120,14 +126,18 @@ const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
  * for them, and the next page and the next search walk only what is new. A status is looked at anew each time, since it changes.
  * `undefined` where the page lies further back.
  */
-const firstOf = Effect.fnUntraced(function*({ status, ...sought }: Sought, { limit, offset }: Page, now: number) {
+const firstOf = Effect.fnUntraced(function*(
+  { status, ...sought }: Sought,
+  { limit, offset }: Page,
+  started: number
+) {
   if (nameWalk.sourceOf(sought) !== "names") return undefined
-  const ways = waysOf(sought, now)
+  const ways = waysOf(sought, started)
   const first: Page = { limit: mostFirst, offset: 0 }
-  const recent = yield* walk(sought, ways.recent, first, false)
+  const recent = yield* walk(sought, ways.recent, first, { started })
   if (recent.truncated || recent.total >= mostFirst) return undefined
   const key = `order_walk_settled ${ways.settled[0]?.before} ${JSON.stringify(sought)}`
-  const settled = yield* keptWalk(key, walk(sought, ways.settled, first, false))
+  const settled = yield* keptWalk(key, walk(sought, ways.settled, first, { started }))
   const ids = [...recent.ids, ...settled.ids]
   const { truncated } = settled
   const areAll = settled.total < mostFirst
@@ -146,9 +156,9 @@ const firstOf = Effect.fnUntraced(function*({ status, ...sought }: Sought, { lim
 })
 
 /** A page by a walk of its own. */
-const anew = (sought: Sought, ways: ReadonlyArray<Stretch>, page: Page) =>
+const anew = (sought: Sought, ways: ReadonlyArray<Stretch>, page: Page, started: number) =>
   Effect.flatMap(
-    walk(sought, ways, page, false),
+    walk(sought, ways, page, { started }),
     ({ ids, total, truncated }) => Effect.map(orderSearch.findListed(ids), (items) => ({ items, total, truncated }))
   )
 
@@ -157,19 +167,19 @@ const anew = (sought: Sought, ways: ReadonlyArray<Stretch>, page: Page) =>
  * met. Where many match, the page is found soon, and the number is kept for a while.
  */
 export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, isTotalWanted: boolean) {
-  const now = yield* currentSeconds
-  const { recent, settled } = waysOf(sought, now)
+  const started = yield* currentMillis
+  const { recent, settled } = waysOf(sought, started)
   const ways = [...recent, ...settled]
   // Who needs no more than a page gets it as soon as it is full.
-  const first = isTotalWanted ? yield* firstOf(sought, page, now) : undefined
-  const found = first?.isWhole === true ? first : yield* anew(sought, ways, page)
+  const first = isTotalWanted ? yield* firstOf(sought, page, started) : undefined
+  const found = first?.isWhole === true ? first : yield* anew(sought, ways, page, started)
   const { items } = found
   if (!isTotalWanted || !found.truncated || items.length < page.limit) {
     return { items, total: found.total, truncated: found.truncated }
   }
   const { total, truncated } = yield* keptWalk(
     `order_walk ${JSON.stringify(sought)}`,
-    walk(sought, ways, nothing, true)
+    walk(sought, ways, nothing, { started: yield* currentMillis, isTotalWanted: true })
   )
   return { items, total: Math.max(total, found.total), truncated }
 })

@@ -180,7 +180,7 @@ describe("a handler of the API", () => {
       const later = Object.assign(Object.create(clock) as Clock.Clock, {
         unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + late
       })
-      const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
+      const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10100)"
       const row = "unhex(printf('01900000000070008000%012x', i)), 'default'"
       yield* sql(
         `${numbers} INSERT INTO orders (id, profile, account_id, status, identifiers, created_at)
