@@ -163,7 +163,7 @@ describe.each(databases)("names that are walked on $name", (backend) => {
     database.use(Effect.gen(function*() {
       yield* filled
       yield* TestClock.adjust("1 day") // the ends that other tests met are not those of more names
-      yield* insert("019000000001", many + 1, 160_000, "'h' || i || '.many.example'")
+      yield* insert("019000000001", many + 1, 80_000, "'h' || i || '.many.example'")
       const part = { identifierContains: "h1234." } as const
       assert.deepStrictEqual(yield* numbersOf(part), found([1234], 1))
       const recent = (1_800_086_400_000 - 60_000).toString(16).padStart(12, "0")
