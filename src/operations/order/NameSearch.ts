@@ -132,18 +132,18 @@ const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
 const firstOf = Effect.fnUntraced(function*(
   { status, ...sought }: Sought,
   { limit, offset }: Page,
-  started: number
+  { most, started }: { readonly most: number; readonly started: number }
 ) {
   if (nameWalk.sourceOf(sought) !== "names") return undefined
   const ways = waysOf(sought, started)
-  const first: Page = { limit: mostFirst, offset: 0 }
+  const first: Page = { limit: most, offset: 0 }
   const recent = yield* walk(sought, ways.recent, first, { started })
-  if (recent.truncated || recent.total >= mostFirst) return undefined
-  const key = `order_walk_settled ${ways.settled[0]?.before} ${JSON.stringify(sought)}`
+  if (recent.truncated || recent.total >= most) return undefined
+  const key = `order_walk_settled ${ways.settled[0]?.before} ${most} ${JSON.stringify(sought)}`
   const settled = yield* keptWalk(key, walk(sought, ways.settled, first, { started }))
   const ids = [...recent.ids, ...settled.ids]
   const { truncated } = settled
-  const areAll = settled.total < mostFirst
+  const areAll = settled.total < most
   if (status !== undefined) {
     if (!areAll) return undefined
     const items = (yield* orderSearch.findListed(ids)).filter((one) => one.status === status)
@@ -174,7 +174,8 @@ export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, is
   const { recent, settled } = waysOf(sought, started)
   const ways = [...recent, ...settled]
   // Who needs no more than a page gets it as soon as it is full.
-  const first = isTotalWanted ? yield* firstOf(sought, page, started) : undefined
+  const most = isTotalWanted ? mostFirst : page.offset + page.limit
+  const first = yield* firstOf(sought, page, { most, started })
   const found = first?.isWhole === true ? first : yield* anew(sought, ways, page, started)
   const { items } = found
   if (!isTotalWanted || !found.truncated || items.length < page.limit) {
