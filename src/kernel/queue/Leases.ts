@@ -85,7 +85,6 @@ export const make = <H extends Holding>(of: {
         until,
         held: counted.map(([{ job }, spent]) => [job.id, job.attempts, spent])
       })
-      unansweredSince = undefined
       const left: Array<H> = []
       for (const [one, spent] of counted) {
         if (renewed.has(one.job.id)) {
@@ -94,6 +93,7 @@ export const make = <H extends Holding>(of: {
         } else left.push(one)
       }
       const locked = yield* jobLeases.stillHeld(of.owner, left.map(({ job }) => job))
+      unansweredSince = undefined
       // A row that was locked is tried again in a second: others wait for it to change, too.
       if (locked.size === 0) renewedAt = life
       return left.filter(({ job }) => !locked.has(job.id))
