@@ -150,9 +150,13 @@ export class BoundSocket {
     return this.#current?.server === server
   }
 
-  /** Takes no more connections, and ends the idle ones. */
+  /** Takes no more connections. */
   close(): void {
     this.#socket.close()
+  }
+
+  /** Ends the idle connections; Node.js takes one for idle whose answer is handed over, whether or not it is all sent. */
+  closeIdle(): void {
     for (const { server } of this.#speakers) server.closeIdleConnections()
   }
 

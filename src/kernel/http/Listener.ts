@@ -1,4 +1,4 @@
-import { Cause, Deferred, Effect, Exit, Fiber, FiberId, FiberRef, Runtime } from "effect"
+import { Cause, Effect, Exit, Fiber, FiberRef, Runtime } from "effect"
 import type { Scope } from "effect"
 import type * as Http from "node:http"
 import type { Socket } from "node:net"
@@ -22,6 +22,8 @@ import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
 import { bareAnswer, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
+import type { InFlight } from "./InFlight.ts"
+import { millisToTake, RequestsInFlight } from "./InFlight.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
 import { isProbe, unmatched } from "./Message.ts"
 
@@ -61,16 +63,6 @@ export interface Listener {
   readonly drain: Effect.Effect<number>
 }
 
-interface InFlight {
-  readonly socket: Socket
-  /** The server of its connection. */
-  readonly server: Http.Server
-  endsAt: number
-  fiber: Fiber.RuntimeFiber<void> | undefined
-  /** Why its handler was interrupted, if it was. */
-  ending: "late" | "gone" | "cut" | undefined
-}
-
 const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
   Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
 
@@ -78,9 +70,8 @@ const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
 export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed, Scope.Scope> =>
   Effect.gen(function*() {
     const bodies = new Body()
-    const inFlight = new Set<InFlight>()
+    const inFlight = new RequestsInFlight()
     let deadlineMillis = 0
-    let whenIdle: Deferred.Deferred<void> | undefined
     let draining = false
     let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
     let onRequest: (message: Http.IncomingMessage, response: Http.ServerResponse, server: Http.Server) => void =
@@ -91,18 +82,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       socket.end(bareAnswer(status))
       linger(socket)
       // The fault may be in the body of a request in flight, which will get a record of its own.
-      for (const one of inFlight) if (one.socket === socket) return
-      onRefused(socket, status)
-    }
-
-    const interrupt = (one: InFlight, ending: InFlight["ending"]) => {
-      if (one.ending !== undefined) return
-      one.ending = ending
-      one.fiber?.unsafeInterruptAsFork(FiberId.none)
-    }
-    const finished = (one: InFlight) => {
-      inFlight.delete(one)
-      if (inFlight.size === 0 && whenIdle !== undefined) Deferred.unsafeDone(whenIdle, Exit.void)
+      if (!inFlight.isOn(socket)) onRefused(socket, status)
     }
 
     const socket = new BoundSocket(options.maxConnections, (server) => {
@@ -146,7 +126,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     yield* Effect.forkScoped(awake.repeat(Effect.map(currentMillis, (now) => {
       bodies.expire(now)
       connections.expire(now)
-      for (const one of inFlight) if (one.endsAt <= now) interrupt(one, "late")
+      inFlight.expire(now)
     })))
 
     const serve = <R>({ app, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
@@ -207,7 +187,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                 Effect.zipRight(enterSpan(span)),
                 Effect.zipRight(answer),
                 Effect.flatMap((given) => {
-                  const took = millisOf(fiber) - startedAt
+                  const now = millisOf(fiber)
+                  const took = now - startedAt
                   const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
                   const status = isSent ? given.status : 499
                   // One record for every request, malformed ones and those whose client went away included (499, not sent).
@@ -217,7 +198,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                     const weight = accessWeight(status, isProbe(request))
                     emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
                   }
-                  const stream = isSent ? send(one, message, response, request, given) : undefined
+                  const stream = isSent ? send(one, message, response, request, given, now) : undefined
                   if (stream !== undefined) return Effect.zipRight(Effect.map(stream, ended), leaveSpan(startedAt))
                   ended()
                   return leaveSpan(startedAt)
@@ -232,13 +213,15 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           message: Http.IncomingMessage,
           response: Http.ServerResponse,
           { id, method }: Request,
-          answer: Answer
+          answer: Answer,
+          now: number
         ): Effect.Effect<void> | undefined => {
           leaveUnread(message, response)
           if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
           write(response, id, answer)
+          one.endsAt = now + requestTimeoutMillis + millisToTake(response)
           if (answer.stream === undefined) return undefined
-          // From here on each chunk has the deadline: a file may be long, but its client has to take it.
+          // Each chunk has the deadline: a file may be long, but its client has to take it.
           const goesOn = Effect.map(currentMillis, (at) => void (one.endsAt = at + requestTimeoutMillis))
           return writeStream(response, method, answer.stream, goesOn)
         }
@@ -247,20 +230,13 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           connections.headSeen(message.socket)
           if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
           if (!hasOneHost(message)) return refuse(message.socket, 400)
-          const one: InFlight = {
-            socket: message.socket,
-            server,
-            endsAt: Number.POSITIVE_INFINITY,
-            fiber: undefined,
-            ending: undefined
-          }
-          inFlight.add(one)
           awake.wake()
-          response.once("close", () => {
-            if (!response.writableFinished) interrupt(one, "gone")
-          })
-          one.fiber = fork(Effect.uninterruptible(program(one, message, response)))
-          one.fiber.addObserver(() => finished(one))
+          inFlight.begin(
+            message,
+            response,
+            server,
+            (one) => fork(Effect.uninterruptible(program(one, message, response)))
+          )
         }
 
         // All of this is one step, so that no request sees a mixture of old and new settings.
@@ -284,15 +260,17 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     const drain = Effect.gen(function*() {
       draining = true
       socket.close()
-      if (inFlight.size === 0) return 0
-      const done = Deferred.unsafeMake<void>(FiberId.none)
-      whenIdle = done
-      yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), deadlineMillis)
-      const cut = inFlight.size
-      for (const one of inFlight) interrupt(one, "cut")
+      // Node.js would also end a connection whose answer is handed over and not all sent, so the idle ones stay until there is none.
+      const endIdle = () => {
+        if (!inFlight.isSending) socket.closeIdle()
+      }
+      inFlight.onOver = endIdle
+      endIdle()
+      yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), deadlineMillis)
+      const cut = inFlight.cut()
       socket.cut()
       // A statement that the database does not answer cannot be interrupted: the process ends without waiting for it.
-      if (inFlight.size > 0) yield* Effect.timeoutOption(Effect.interruptible(Deferred.await(done)), cutMillis)
+      yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), cutMillis)
       return cut
     })
 

@@ -14,7 +14,7 @@ import { serialFrom } from "../../../src/pki/x509/Leaf.ts"
 import { generateTlsPair } from "../../../src/pki/x509/TlsPair.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { talk } from "../../support/Talk.ts"
-import { useTests } from "../../support/UseTests.ts"
+import { onSystemClock, useTests } from "../../support/UseTests.ts"
 
 /*
  * The listener on loopback sockets, with apps made for one test each. Time is the test's own, so that ten seconds pass
@@ -907,6 +907,111 @@ describe("bind", () => {
       yield* Scope.close(scope, Exit.void)
       yield* open.ended
       yield* bind({ ...options, port: listener.port })
+    }))
+})
+
+/** A client whose answer is far larger than what the kernel holds for a socket, and that takes none of it yet. */
+const slowTaker = (port: number, open?: () => Socket, requests = get("/large")) =>
+  Effect.gen(function*() {
+    const client = yield* talk(port, open)
+    if (open !== undefined) {
+      yield* Effect.async<void>((resume) => void client.socket.once("secureConnect", () => resume(Effect.void)))
+    }
+    client.socket.pause()
+    yield* client.send(requests)
+    yield* log.of("request_completed")
+    return { ...client, take: Effect.sync(() => void client.socket.resume()) }
+  })
+
+const large = "x".repeat(32 * 1024 * 1024)
+
+/** Answers what is asked for with a large text, or with a small one. */
+const gives = appOf(({ path }) =>
+  Effect.succeed({ status: 200, headers: {}, body: path === "/large" ? large : "small" })
+)
+
+describe("an answer that is handed over and not yet taken", () => {
+  const bySocket = (port: number) => [
+    undefined,
+    () => connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false })
+  ]
+
+  test("is sent whole while the listener drains, plain or over TLS", () =>
+    Effect.gen(function*() {
+      const pair = yield* tlsPair
+      for (const tls of [undefined, pair]) {
+        log.records.length = 0
+        const listener = yield* serving(gives, { tls })
+        const open = bySocket(listener.port)[tls === undefined ? 0 : 1]
+        const client = yield* slowTaker(listener.port, open)
+        const idle = yield* talk(listener.port, open)
+        yield* idle.send(get("/"))
+        yield* idle.heard(/small$/)
+        const draining = yield* Effect.fork(listener.drain)
+        yield* Effect.yieldNow()
+        assert.strictEqual((yield* Fiber.poll(draining))._tag, "None")
+        yield* client.take
+        yield* client.heard(/x{1000}$/)
+        assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, large.length)
+        yield* idle.ended
+        assert.strictEqual(yield* Fiber.join(draining), 0)
+      }
+    }))
+
+  test("is cut at the deadline of a drain, and counted", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(gives, { requestTimeoutMillis: 1000 })
+      const client = yield* slowTaker(listener.port)
+      const draining = yield* Effect.fork(listener.drain)
+      yield* Effect.yieldNow()
+      yield* TestClock.adjust("1 seconds")
+      assert.strictEqual(yield* Fiber.join(draining), 1)
+      yield* client.take
+      assert.isBelow((yield* client.ended).length, large.length)
+    }))
+
+  test("may take longer than a request", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(gives, { requestTimeoutMillis: 1000 })
+      const client = yield* slowTaker(listener.port, undefined, get("/large", once))
+      yield* TestClock.adjust("10 seconds")
+      yield* client.take
+      assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, large.length)
+    }))
+
+  test("keeps the idle connections of a drain only until it is taken", () =>
+    Effect.gen(function*() {
+      const { answer, app, begun } = yield* held
+      const listener = yield* serving(
+        appOf((request) => request.path === "/held" ? app.handle(request) : gives.handle(request))
+      )
+      const busy = yield* talk(listener.port)
+      yield* busy.send(get("/held"))
+      yield* begun
+      const client = yield* slowTaker(listener.port)
+      const idle = yield* talk(listener.port)
+      yield* idle.send(get("/"))
+      yield* idle.heard(/small$/)
+      const draining = yield* Effect.fork(listener.drain)
+      yield* Effect.yieldNow()
+      yield* client.take
+      // By itself Node.js ends an idle connection after 65 s.
+      yield* Effect.timeout(idle.ended, "40 seconds").pipe(onSystemClock)
+      yield* Deferred.succeed(answer, { status: 200, headers: {}, body: "finished" })
+      assert.match(yield* busy.ended, /finished$/)
+      assert.strictEqual(yield* Fiber.join(draining), 0)
+    }))
+
+  test("is forgotten with its connection, also one that waits behind another", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(gives)
+      const client = yield* slowTaker(listener.port, undefined, get("/large") + get("/large"))
+      yield* log.of("request_completed", 2)
+      client.socket.resetAndDestroy()
+      const draining = yield* Effect.fork(listener.drain)
+      yield* Effect.yieldNow()
+      yield* TestClock.adjust(sweep)
+      assert.strictEqual(yield* Fiber.join(draining), 0)
     }))
 })
 
