@@ -109,6 +109,13 @@ describe("src", () => {
     }
   )
 
+  it("imports Effect module by module, so that the built program has only what it uses", () => {
+    const whole = imports.filter(({ file, of }) =>
+      ["effect", "@effect/cli", "@effect/platform"].includes(of) && file !== "app/commands/Descriptor.ts"
+    )
+    assert.deepStrictEqual(whole.map(show), [])
+  })
+
   it("meets the runtime and every package in the rooms made for it", () => {
     const outside = imports.filter(({ file, of }) => {
       if (!isPackage(of) || isOf("effect")(of)) return false

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Roles } from "../domain/Role.ts"
 import type { Comparable } from "../kernel/net/Address.ts"
 import { hostAddress } from "../kernel/net/HostAddress.ts"

@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { makeAddressSet } from "../kernel/net/Address.ts"
 import { Resolver } from "../kernel/net/Resolver.ts"
 import { ReverseNames } from "../kernel/net/ReverseNames.ts"

@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { isExecutable } from "../kernel/host/Files.ts"

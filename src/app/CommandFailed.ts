@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 import type { OperatorError } from "../domain/OperatorError.ts"
 import { operatorProblemOf } from "../domain/OperatorProblem.ts"
 

@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { everyRole } from "../domain/Role.ts"
 import { isExecutable } from "../kernel/host/Files.ts"
 import * as TlsFiles from "../kernel/http/TlsFiles.ts"

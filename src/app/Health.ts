@@ -1,4 +1,6 @@
-import { Effect, Layer, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { hostname } from "node:os"
 import type { Role } from "../domain/Role.ts"
 import { parseAddress } from "../kernel/net/Address.ts"

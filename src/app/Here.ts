@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { relative, resolve } from "node:path"
 import { Host } from "./Host.ts"
 

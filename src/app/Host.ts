@@ -1,5 +1,5 @@
-import { Context } from "effect"
-import type { Effect } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
 import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 
 /** An output stream of the process. */

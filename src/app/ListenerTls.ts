@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import type { Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { TlsSettings } from "../kernel/http/BoundSocket.ts"
 import * as TlsFiles from "../kernel/http/TlsFiles.ts"
 import type { Entropy } from "../pki/Entropy.ts"

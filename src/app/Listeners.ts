@@ -1,4 +1,6 @@
-import { Effect, Exit, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import type { Listener, SocketOptions } from "../kernel/http/Listener.ts"
 import { bind } from "../kernel/http/Listener.ts"
 import { parseBindAddress } from "../kernel/net/SocketAddress.ts"

@@ -1,4 +1,6 @@
-import { Effect, Layer, Logger } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import type { EventLog } from "../kernel/telemetry/EventLog.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { LevelWord } from "../kernel/telemetry/LogFilter.ts"

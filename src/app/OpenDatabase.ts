@@ -1,4 +1,6 @@
-import { Effect, Layer, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Files from "../kernel/host/Files.ts"
 import type { Database } from "../kernel/sql/Database.ts"
 import { readersOf } from "../kernel/sql/Gate.ts"

@@ -1,4 +1,4 @@
-import { Option } from "effect"
+import * as Option from "effect/Option"
 import { networkInterfaces } from "node:os"
 import { parseAddress } from "../kernel/net/Address.ts"
 import { parseBindAddress } from "../kernel/net/SocketAddress.ts"

@@ -1,5 +1,7 @@
 import * as NodeContext from "@effect/platform-node/NodeContext"
-import { Effect, Exit, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
 import { createInterface } from "node:readline"
 import { setFlagsFromString } from "node:v8"
 import { run } from "./Cli.ts"

@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { currentMillis } from "../kernel/Time.ts"
 import { Globals } from "../surfaces/cli/Globals.ts"
 import { progressBar, progressLine } from "../surfaces/cli/ProgressBar.ts"

@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { OperatorError } from "../domain/OperatorError.ts"
 import { Queue } from "../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"

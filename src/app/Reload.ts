@@ -1,5 +1,6 @@
-import { Effect, Ref } from "effect"
-import type { Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
+import type * as Scope from "effect/Scope"
 import type { JobFailure } from "../domain/JobFailure.ts"
 import type { Running } from "../kernel/queue/Running.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"

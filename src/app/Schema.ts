@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Database } from "../kernel/sql/Database.ts"
 import * as Migrations from "../kernel/sql/Migrations.ts"
 import { CommandFailed } from "./CommandFailed.ts"

@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Loaded } from "../settings/Load.ts"
 import { loadConfig } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"

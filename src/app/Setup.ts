@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { resolve } from "node:path"
 import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"

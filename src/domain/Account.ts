@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { Malformed } from "./AcmeError.ts"
 import { InvalidContact, UnsupportedContact } from "./AcmeError.ts"
 import type { AccountId } from "./Id.ts"

@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 import type { BodyTooLarge, BodyTooSlow, Shed } from "../kernel/http/Refused.ts"
 import type { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "../pki/jose/Refused.ts"
 import type { LimitName } from "./Limit.ts"

@@ -1,4 +1,4 @@
-import { Brand } from "effect"
+import * as Brand from "effect/Brand"
 
 /** Record ids: lower-case hyphenated UUIDs; new ones are version 7, converted rows may hold version 4. */
 export type AccountId = string & Brand.Brand<"AccountId">

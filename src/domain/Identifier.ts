@@ -1,4 +1,7 @@
-import { Brand, Data, Either, Schema } from "effect"
+import * as Brand from "effect/Brand"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
 import tr46 from "tr46"
 import { shownCharacter } from "../pki/Character.ts"
 

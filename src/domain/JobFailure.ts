@@ -1,4 +1,5 @@
-import { Option, Schema } from "effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type { Failure } from "../kernel/queue/Failure.ts"
 import { cut, queueFailures, rowOf, Words } from "../kernel/queue/Failure.ts"
 

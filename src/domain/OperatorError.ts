@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 
 /*
  * The refusals for operators, the same over the API, in the panel and on the command line. `OperatorProblem.ts` has one

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 
 /** Every role, in the order they are named. */
 export const everyRole = ["acme", "admin", "worker"] as const

@@ -1,4 +1,5 @@
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 
 /** A look that is repeated only while there is something to look at, so that an idle process has no timer for it. */
 export interface Awake {

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /**
  * Does something when an effect has ended, however it has. Only for what runs uninterruptibly, or is restored within such a

@@ -1,4 +1,4 @@
-import type { SchemaAST } from "effect"
+import type * as SchemaAST from "effect/SchemaAST"
 
 /* Words for JSON that does not fit a schema: the form that is required, and the place of a member. */
 

@@ -1,5 +1,7 @@
-import type { Fiber } from "effect"
-import { Clock, Context, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 
 /* The clock in whole seconds, the unit of rows and certificates, and the reading and writing of RFC 3339 times. */
 

@@ -1,4 +1,5 @@
-import { Context, Effect } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 
 /** Goes on with a service. The same as `Effect.flatMap(tag, use)` in one operation in place of four, for what each request does. */
 export const using = <I, S, A, E, R>(

@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Busy } from "../domain/OperatorError.ts"
 import { makeKept } from "../kernel/Kept.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"

@@ -1,4 +1,5 @@
-import { Effect, Ref } from "effect"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
 import type { AuditRow } from "../domain/Audit.ts"
 import { NoSuch } from "../domain/OperatorError.ts"
 import { transaction, turn } from "../kernel/sql/Database.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountsMode } from "../domain/Audit.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { isId } from "../domain/Id.ts"

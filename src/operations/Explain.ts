@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Comparable } from "../kernel/net/Address.ts"
 import type { IdentifiersQuestion } from "../services/policy/Check.ts"
 import { Policies } from "../services/policy/Policies.ts"

@@ -1,4 +1,4 @@
-import { Stream } from "effect"
+import * as Stream from "effect/Stream"
 
 /* Writes objects as CSV or as JSON, piece by piece (docs/decisions/admin.md, "Exports"). */
 

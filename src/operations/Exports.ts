@@ -1,5 +1,6 @@
-import type { Stream } from "effect"
-import { Effect, Stream as Streams } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import * as Streams from "effect/Stream"
 import { AccountId, OrderId } from "../domain/Id.ts"
 import { BadRequest, ExportTooLarge } from "../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"

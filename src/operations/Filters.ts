@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AuditEvent } from "../domain/Audit.ts"
 import { actorKinds, auditEvents, auditOutcomes } from "../domain/Audit.ts"

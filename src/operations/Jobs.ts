@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import { isId, OrderId } from "../domain/Id.ts"
 import { Cancelled } from "../domain/JobFailure.ts"
 import { JobNotCancellable, JobNotRunnable, NoSuch } from "../domain/OperatorError.ts"

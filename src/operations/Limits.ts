@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { RateLimited } from "../domain/AcmeError.ts"
 import type { LimitName } from "../domain/Limit.ts"
 import { peerOf } from "../kernel/net/Peer.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Busy } from "../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { aside } from "../kernel/sql/Database.ts"

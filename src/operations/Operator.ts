@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ClientFacts } from "../kernel/queue/Job.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 

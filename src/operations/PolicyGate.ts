@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AcmeError } from "../domain/AcmeError.ts"
 import { ClientRefused, Compound, OrderRefused, RejectedIdentifier, ServerInternal } from "../domain/AcmeError.ts"
 import { AccessDenied, Internal } from "../domain/OperatorError.ts"

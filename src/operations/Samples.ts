@@ -1,4 +1,5 @@
-import { Effect, Ref } from "effect"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
 import type { JobKind } from "../kernel/queue/Job.ts"
 import * as queueState from "../kernel/queue/QueueState.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { AccountId, isId, OrderId } from "../domain/Id.ts"
 import { BadRequest } from "../domain/OperatorError.ts"
 import { JobId } from "../kernel/queue/Job.ts"

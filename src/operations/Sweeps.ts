@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { IssuanceAbandoned } from "../domain/AcmeError.ts"
 import { OrderId } from "../domain/Id.ts"
 import { expiresAt } from "../domain/Order.ts"

@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import * as workers from "../kernel/queue/Workers.ts"
 import { Database } from "../kernel/sql/Database.ts"
 import type { Driver } from "../kernel/sql/Driver.ts"

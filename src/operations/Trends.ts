@@ -1,4 +1,5 @@
-import { Effect, Ref } from "effect"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
 import type { Busy } from "../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { currentMillis } from "../kernel/Time.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { pbkdf2 } from "node:crypto"
 import { isSame } from "./Digest.ts"
 

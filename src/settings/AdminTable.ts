@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { baseUrl, bindAddress, orEmpty, path } from "../kernel/config/Form.ts"
 import { count, flag, milliseconds, text } from "../kernel/config/Key.ts"
 import { adminNotify } from "./NotifyTable.ts"

@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import type { Form } from "../kernel/config/Form.ts"
 
 const sqlite = "sqlite://"

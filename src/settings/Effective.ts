@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import type { Source } from "../kernel/config/Assemble.ts"
 import type { Node } from "../kernel/config/Key.ts"
 import { dotted } from "../kernel/config/KeyPath.ts"

@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import type { Config } from "./AppConfig.ts"
 
 const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as nodePath from "node:path"
 import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"

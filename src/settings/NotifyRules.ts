@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import { comparable, makeAddressSet } from "../kernel/net/Address.ts"
 import { outsideSubset } from "../kernel/template/Subset.ts"
 import type { Config } from "./AppConfig.ts"

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { isMailAddress } from "../domain/Account.ts"
 import { notificationEvents } from "../domain/Notification.ts"
 import { anyText, form, headerName, orEmpty, path } from "../kernel/config/Form.ts"

@@ -1,4 +1,7 @@
-import { Array, Either, Option, Redacted } from "effect"
+import * as Array from "effect/Array"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import type { CheckType } from "../domain/policy/CheckType.ts"
 import { checkTypes, sharedStages, stagesOf } from "../domain/policy/CheckType.ts"
 import { checksOf, parseCondition } from "../domain/policy/Condition.ts"

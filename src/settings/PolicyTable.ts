@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { namePattern, reservedNames } from "../domain/policy/Condition.ts"
 import {
   addressOrCidr,

@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import { isInZone } from "../kernel/net/Zone.ts"
 import type { Finding, Subject } from "./Finding.ts"
 

@@ -1,4 +1,6 @@
-import { Either, ParseResult, Schema } from "effect"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
 import type { Assembled, Source } from "../kernel/config/Assemble.ts"
 import { assemble, byName, merge } from "../kernel/config/Assemble.ts"
 import type { Fault } from "../kernel/config/ConfigRefused.ts"

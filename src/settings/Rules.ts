@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import { sectionText } from "../kernel/config/Section.ts"
 import { parseProxy } from "../kernel/net/Proxy.ts"
 import { adminFindings } from "./AdminRules.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { int, kid, nullable, text, uuid } from "../kernel/sql/Column.ts"

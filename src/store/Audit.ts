@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AuditEvent, AuditRow } from "../domain/Audit.ts"
 import { bounded, outcomeOf } from "../domain/Audit.ts"
 import { int, nullable, text } from "../kernel/sql/Column.ts"

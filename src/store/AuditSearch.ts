@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ActorKind, AuditEvent, AuditOutcome } from "../domain/Audit.ts"
 import { int, json, nullable, text } from "../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"

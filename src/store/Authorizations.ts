@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AuthorizationStatus } from "../domain/Authorization.ts"
 import { authorizationMoves } from "../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../domain/Challenge.ts"

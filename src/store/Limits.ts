@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import { firstIdAt, OrderId as makeOrderId } from "../domain/Id.ts"
 import { int, text, uuid } from "../kernel/sql/Column.ts"

@@ -1,4 +1,4 @@
-import { Command } from "@effect/cli"
+import * as Command from "@effect/cli/Command"
 import { sessionCommand } from "./AdminSession.ts"
 import { tokenCommand } from "./AdminToken.ts"
 import { userCommand } from "./AdminUser.ts"

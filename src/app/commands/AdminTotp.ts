@@ -1,5 +1,6 @@
-import { Command } from "@effect/cli"
-import { Console, Effect } from "effect"
+import * as Command from "@effect/cli/Command"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
 import { MfaNotEnrolled } from "../../domain/OperatorError.ts"
 import * as operators from "../../operations/operators/Operators.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"

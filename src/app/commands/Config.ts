@@ -1,5 +1,6 @@
-import { Command } from "@effect/cli"
-import { Console, Effect } from "effect"
+import * as Command from "@effect/cli/Command"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
 import { NoSuch } from "../../domain/OperatorError.ts"
 import { configKeyObject } from "../../operations/objects/Settings.ts"
 import { effectiveKeys } from "../../settings/Effective.ts"

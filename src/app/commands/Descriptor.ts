@@ -1,5 +1,8 @@
-import type { CommandDescriptor, HelpDoc, Options, Span } from "@effect/cli"
-import { Option } from "effect"
+import type { Span } from "@effect/cli"
+import type * as CommandDescriptor from "@effect/cli/CommandDescriptor"
+import type * as HelpDoc from "@effect/cli/HelpDoc"
+import type * as Options from "@effect/cli/Options"
+import * as Option from "effect/Option"
 import type { CommandNode, Flag } from "../../surfaces/cli/CommandTree.ts"
 import { describedBy } from "../../surfaces/cli/CommandTree.ts"
 

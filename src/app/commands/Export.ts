@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Exported } from "../../operations/Exports.ts"
 import { Host } from "../Host.ts"
 

@@ -1,5 +1,6 @@
-import { Command, Options } from "@effect/cli"
-import { Effect } from "effect"
+import * as Command from "@effect/cli/Command"
+import * as Options from "@effect/cli/Options"
+import * as Effect from "effect/Effect"
 import { AccountId, isId } from "../../domain/Id.ts"
 import { normalizeIdentifier } from "../../domain/Identifier.ts"
 import { comparable } from "../../kernel/net/Address.ts"

@@ -1,5 +1,6 @@
-import { Command, Options } from "@effect/cli"
-import { Effect } from "effect"
+import * as Command from "@effect/cli/Command"
+import * as Options from "@effect/cli/Options"
+import * as Effect from "effect/Effect"
 import { everyRole } from "../../domain/Role.ts"
 import { health } from "../Health.ts"
 import { Host } from "../Host.ts"

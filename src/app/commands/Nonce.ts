@@ -1,5 +1,5 @@
-import { Command } from "@effect/cli"
-import { Effect } from "effect"
+import * as Command from "@effect/cli/Command"
+import * as Effect from "effect/Effect"
 import * as nonces from "../../operations/NonceRecords.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { Confirmation } from "../Confirmation.ts"

@@ -1,5 +1,5 @@
-import { Console } from "effect"
-import type { Effect } from "effect"
+import * as Console from "effect/Console"
+import type * as Effect from "effect/Effect"
 import type { Rendered } from "../../surfaces/cli/Rendered.ts"
 
 /** Prints an object as JSON or as text. */

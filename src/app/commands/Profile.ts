@@ -1,5 +1,6 @@
-import { Command } from "@effect/cli"
-import { Console, Effect } from "effect"
+import * as Command from "@effect/cli/Command"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
 import { renderProfiles } from "../../surfaces/cli/Profiles.ts"
 import { Settings } from "../Settings.ts"
 import { jsonOption } from "./Flags.ts"

@@ -1,5 +1,6 @@
-import { Args, Command } from "@effect/cli"
-import { Effect } from "effect"
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { upstreamOrderFilters, upstreamStatuses } from "../../operations/Filters.ts"
 import { jobObject, upstreamOrderObject } from "../../operations/Objects.ts"

@@ -1,4 +1,5 @@
-import { Data, Either } from "effect"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
 
 /**
  * The conditions of filter rules: boolean expressions over check names (docs/decisions/policy.md, "Conditions"). A chain of

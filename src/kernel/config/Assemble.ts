@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { Node } from "./Key.ts"
 import { dotted } from "./KeyPath.ts"
 import type { Entry, Layer, Written } from "./Source.ts"

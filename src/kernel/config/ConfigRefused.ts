@@ -1,4 +1,5 @@
-import { Data, Order } from "effect"
+import * as Data from "effect/Data"
+import * as Order from "effect/Order"
 
 /** One thing wrong with the configuration: the key it is about and a sentence that never quotes its value. */
 export interface Fault {

@@ -1,4 +1,4 @@
-import { Option } from "effect"
+import * as Option from "effect/Option"
 import { parseCidr, parseNameserver } from "../net/Address.ts"
 import { isExemption, parseProxy } from "../net/Proxy.ts"
 import { isDnsName, parseBindAddress } from "../net/SocketAddress.ts"

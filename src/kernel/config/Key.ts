@@ -1,4 +1,9 @@
-import { Either, Option, ParseResult, Redacted, Schema, SchemaAST } from "effect"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import * as ParseResult from "effect/ParseResult"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import type { Form } from "./Form.ts"
 
 /** The TOML type of a value in the file. The form of the value in an environment variable follows from it. */

@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 
 /**
  * Every value of a section, secrets included, as one text. Two sections are equal when their texts are equal. Use the

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import { parse, TomlError } from "smol-toml"
 import type { Fault } from "./ConfigRefused.ts"
 import type { Facts, Kind, Node } from "./Key.ts"

@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import * as fs from "node:fs/promises"
 import * as nodePath from "node:path"
 import { codeOf } from "./Exhausted.ts"

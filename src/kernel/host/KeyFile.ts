@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import type { Stats } from "node:fs"
 import { constants } from "node:fs"
 import type { FileHandle } from "node:fs/promises"

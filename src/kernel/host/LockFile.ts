@@ -1,4 +1,6 @@
-import { Data, Effect, Schedule } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { unlink } from "node:fs/promises"
 import type { FileUnusable } from "./KeyFile.ts"
 import { claimName, stampOf } from "./KeyFile.ts"

@@ -1,4 +1,7 @@
-import { Context, Data, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { spawn } from "node:child_process"
 import type { Readable } from "node:stream"
 import { traced } from "../telemetry/Tracing.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { makeTurns } from "../net/Turns.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { Shed } from "./Refused.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { currentPeer } from "../net/Turns.ts"
 import { emit } from "../telemetry/EventLog.ts"

@@ -1,5 +1,6 @@
-import { Data, Effect } from "effect"
-import type { Scope } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"

@@ -1,4 +1,6 @@
-import { Effect, Exit, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
 import type { Entropy } from "../../pki/Entropy.ts"

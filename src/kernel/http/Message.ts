@@ -1,4 +1,5 @@
-import type { Effect, Stream } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import type { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
 
 /** A parsed request head, and its body on demand. */

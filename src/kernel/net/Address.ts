@@ -1,4 +1,7 @@
-import { Array, Brand, Either, Option } from "effect"
+import * as Array from "effect/Array"
+import * as Brand from "effect/Brand"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 
 /** An IPv4 or IPv6 address in canonical text (dotted quad; RFC 5952), without zone, brackets or port. */
 export type IpAddress = string & Brand.Brand<"IpAddress">

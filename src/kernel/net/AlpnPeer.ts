@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as Net from "node:net"
 import { codeOf } from "../host/Exhausted.ts"
 import { traced } from "../telemetry/Tracing.ts"

@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import * as Http from "node:http"
 import type * as Net from "node:net"
 import { codeOf } from "../host/Exhausted.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { lookup } from "node:dns"
 import type { Comparable } from "./Address.ts"
 import { comparable } from "./Address.ts"

@@ -1,4 +1,8 @@
-import { Context, Data, Effect, Layer, Redacted } from "effect"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import type { SMTPPoolOptions } from "nodemailer/lib/smtp-pool"
 
 /** The server that takes mail. */

@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import { comparable, makeAddressSet, parseAddress, parseCidr } from "./Address.ts"
 
 /*

@@ -1,4 +1,6 @@
-import { Effect, FiberRef, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as FiberRef from "effect/FiberRef"
+import * as Option from "effect/Option"
 import { finallyDo } from "../Finally.ts"
 import type { Peer } from "./Peer.ts"
 

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database, ifUndone } from "../sql/Database.ts"
 import type { Job, JobKind } from "./Job.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Job } from "./Job.ts"
 
 /** What identifies the work that waits are for. A job that follows another one of the same kind and key is the same work. */

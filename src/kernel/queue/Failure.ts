@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /* The reasons for failed attempts that the queue itself knows. Handlers define further ones. */
 

@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { StorageFailed } from "../sql/Database.ts"
 import type { Failure, QueueFailure } from "./Failure.ts"
 import type { Job, JobKind, PayloadOf } from "./Job.ts"

@@ -1,4 +1,5 @@
-import { Brand, Schema } from "effect"
+import * as Brand from "effect/Brand"
+import * as Schema from "effect/Schema"
 
 /** A job's id: a lower-case hyphenated UUID, like the id of every record. */
 export type JobId = string & Brand.Brand<"JobId">

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
 import { all, first } from "../sql/Database.ts"
 import { statement } from "../sql/Statement.ts"

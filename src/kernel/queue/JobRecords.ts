@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import { int, nullable, rows, text, uuid } from "../sql/Column.ts"
 import { all, first } from "../sql/Database.ts"
 import { distinct } from "../sql/Distinct.ts"

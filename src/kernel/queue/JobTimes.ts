@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
 import { all } from "../sql/Database.ts"
 import { select, statement } from "../sql/Statement.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { int, nullable, packedUuid, rows, text, uuid } from "../sql/Column.ts"
 import { all, first } from "../sql/Database.ts"
 import type { Fragments } from "../sql/Statement.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { clockOf, currentSeconds } from "../Time.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import * as jobs from "./Jobs.ts"

@@ -1,4 +1,6 @@
-import { Effect, Layer, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"

@@ -1,4 +1,4 @@
-import { Schedule } from "effect"
+import * as Schedule from "effect/Schedule"
 
 /**
  * Tries again until what is away is back: after a second, then twice as long each time, and every half minute at last. What

@@ -1,4 +1,7 @@
-import { Cause, Data, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { Entropy } from "../../pki/Entropy.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { transaction } from "../sql/Database.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import type { JobId } from "./Job.ts"
 import type { Job, JobKind, Room } from "./Job.ts"

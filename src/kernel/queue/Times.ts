@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
 import type { JobKind } from "./Job.ts"

@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { makeTurns } from "../net/Turns.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"

@@ -1,6 +1,11 @@
 import type { SqlError } from "@effect/sql/SqlError"
-import type { Fiber } from "effect"
-import { Context, Data, Effect, Exit, FiberRef, Option } from "effect"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
+import * as Option from "effect/Option"
 import { emit } from "../telemetry/EventLog.ts"
 import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
 import type { Columns, ValuesOf } from "./Column.ts"
@@ -36,11 +41,7 @@ export interface Opening {
 }
 
 /** The {@link Opening} of a fiber. Whoever sets it takes it away. */
-export const currentOpening: FiberRef.FiberRef<Opening | undefined> = FiberRef.unsafeMake<Opening | undefined>(
-  undefined
-)
-
-type RunningFiber = Fiber.RuntimeFiber<unknown, unknown>
+export const currentOpening = FiberRef.unsafeMake<Opening | undefined>(undefined)
 
 /**
  * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's
@@ -169,7 +170,7 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
   })
 
 /** What the fiber still has to write first. */
-const openingOf = (fiber: RunningFiber): Opening | undefined => {
+const openingOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Opening | undefined => {
   const opening = fiber.getFiberRef(currentOpening)
   return opening === undefined || opening.state === "written" ? undefined : opening
 }

@@ -1,6 +1,7 @@
 import type { Connection as AnyConnection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
-import type { Effect, Exit } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
 import type { Dialect } from "./Column.ts"
 import type { Compiled } from "./Statement.ts"
 

@@ -1,5 +1,5 @@
 import { SqlError } from "@effect/sql/SqlError"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { finallyDo } from "../Finally.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { Late } from "./Late.ts"

@@ -1,6 +1,10 @@
 import type { SqlError } from "@effect/sql/SqlError"
-import { Effect, Exit, FiberRef, FiberRefs, FiberSet } from "effect"
-import type { Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberRef from "effect/FiberRef"
+import * as FiberRefs from "effect/FiberRefs"
+import * as FiberSet from "effect/FiberSet"
+import type * as Scope from "effect/Scope"
 import { rollback } from "./Database.ts"
 import type { Connection, Driver } from "./Driver.ts"
 

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { currentMillis } from "../Time.ts"
 import type { StorageFailed } from "./Database.ts"
 import { Database } from "./Database.ts"

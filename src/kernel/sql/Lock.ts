@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { using } from "../Using.ts"
 import { uuid } from "./Column.ts"
 import type { StorageFailed } from "./Database.ts"

@@ -1,5 +1,6 @@
 import type { SqlError } from "@effect/sql/SqlError"
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import * as Path from "node:path"
 import { sha256 } from "../../pki/Digest.ts"

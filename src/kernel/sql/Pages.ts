@@ -1,4 +1,7 @@
-import { Chunk, Effect, Option, Stream } from "effect"
+import * as Chunk from "effect/Chunk"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import { turn } from "./Database.ts"
 
 /* Long tables are read and swept in parts, so that other work can run between two parts. */

@@ -1,5 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
-import { Effect, Exit, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
 import type { ClientConfig, Pool, PoolClient } from "pg"
 import { emit } from "../telemetry/EventLog.ts"
 import { Database, rollback } from "./Database.ts"

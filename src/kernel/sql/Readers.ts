@@ -1,6 +1,6 @@
 import { SqlError } from "@effect/sql/SqlError"
-import { Effect } from "effect"
-import type { Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { ChildProcess } from "node:child_process"
 import { fork } from "node:child_process"
 import * as Fs from "node:fs"

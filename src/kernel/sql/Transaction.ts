@@ -1,5 +1,6 @@
 import type { SqlError } from "@effect/sql/SqlError"
-import { Effect, FiberRef } from "effect"
+import * as Effect from "effect/Effect"
+import * as FiberRef from "effect/FiberRef"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Executor } from "./Driver.ts"
 

@@ -1,5 +1,7 @@
-import type { Fiber } from "effect"
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import type { OpenMetricsContentType } from "prom-client"
 import { Counter, Gauge, Histogram, Registry } from "prom-client"
 

@@ -1,5 +1,11 @@
-import { Cause, Effect, Exit, Layer, Option, Schedule, Tracer } from "effect"
-import type { Context } from "effect"
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import * as Tracer from "effect/Tracer"
 import { emit } from "./EventLog.ts"
 import { tracing } from "./Tracing.ts"
 

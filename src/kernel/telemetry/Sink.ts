@@ -1,4 +1,6 @@
-import { Effect, Layer, Record } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Record from "effect/Record"
 import type { EventName } from "./Event.ts"
 import { events } from "./Event.ts"
 import { fields as dictionary } from "./EventField.ts"

@@ -1,5 +1,8 @@
-import type { Fiber } from "effect"
-import { Effect, FiberRef, Layer, Tracer } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
+import * as Layer from "effect/Layer"
+import * as Tracer from "effect/Tracer"
 
 const isTraced = FiberRef.unsafeMake(false)
 

@@ -1,5 +1,6 @@
-import { Data, Effect } from "effect"
-import type { Scope } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Environment } from "minijinja-js"
 import type { Filter } from "./Filters.ts"
 import { unknownIn } from "./Known.ts"

@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 import { tagsOf } from "./Tags.ts"
 import { TemplateFault } from "./TemplateFault.ts"
 import type { Token } from "./Tokens.ts"

@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 
 /** What is wrong with one template, when it is compiled or rendered. Nothing of its text or its variables is quoted. */
 export class TemplateFault extends Data.TaggedError("TemplateFault")<{

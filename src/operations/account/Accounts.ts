@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Account } from "../../domain/Account.ts"
 import { checkContacts } from "../../domain/Account.ts"
 import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"

@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { ExternalAccountRequired, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { isId } from "../../domain/Id.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"

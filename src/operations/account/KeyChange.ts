@@ -1,4 +1,6 @@
-import { Effect, Either, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"

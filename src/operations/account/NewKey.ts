@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountId } from "../../domain/Id.ts"
 import { PublicKeys } from "../../services/keys/PublicKeys.ts"
 import * as burntKeys from "../../store/revocation/BurntKeys.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Malformed, NotFound } from "../../domain/AcmeError.ts"
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import { authorizationMoves, statusShown } from "../../domain/Authorization.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { ChallengeEnqueueFailed, Malformed, NotFound, RateLimited } from "../../domain/AcmeError.ts"
 import { statusShown } from "../../domain/Authorization.ts"
 import type { ChallengeId } from "../../domain/Id.ts"

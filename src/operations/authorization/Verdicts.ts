@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import type { ChallengeFailed } from "../../domain/AcmeError.ts"
 import {
   AlpnCertificateMismatched,

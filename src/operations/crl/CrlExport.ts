@@ -1,5 +1,6 @@
-import type { Context } from "effect"
-import { Effect, Schedule } from "effect"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { readTextFile, replaceFile, stampOf } from "../../kernel/host/KeyFile.ts"
 import { withLockFile } from "../../kernel/host/LockFile.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"

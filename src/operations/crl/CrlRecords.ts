@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { AlreadyRevoked, BadRequest, NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"

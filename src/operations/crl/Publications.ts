@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { CrlNotReady, NotPublished, ServerInternal } from "../../domain/AcmeError.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"

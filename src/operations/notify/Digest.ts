@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { DatabaseFailed } from "../../kernel/queue/Failure.ts"
 import type { Outcome } from "../../kernel/queue/Handler.ts"

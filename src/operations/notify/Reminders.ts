@@ -1,4 +1,6 @@
-import { Data, Effect, Stream } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { mailAddressesOf } from "../../domain/Account.ts"
 import { AccountId, OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"

@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import { rfc3339 } from "../../kernel/Time.ts"
 import type * as purge from "../order/Purge.ts"
 import { timeMember } from "./Members.ts"

@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { apiTokenHash, isApiToken } from "../../domain/ApiToken.ts"
 import { SessionInvalid } from "../../domain/OperatorError.ts"
 import { isRoleUnknown, lowerRole, roleRead } from "../../domain/OperatorRole.ts"

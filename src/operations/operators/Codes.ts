@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { mfaKey } from "../../domain/LoginKey.ts"
 import { InvalidCode, SessionInvalid } from "../../domain/OperatorError.ts"
 import { recoveryCodeFrom, recoveryCodeSize, showRecoveryCode } from "../../domain/RecoveryCode.ts"

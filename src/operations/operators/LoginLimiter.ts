@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { addressKey } from "../../domain/LoginKey.ts"
 import { Busy, RateLimited } from "../../domain/OperatorError.ts"
 import { currentSeconds } from "../../kernel/Time.ts"

@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { InvalidCode, MfaNotEnrolled, MfaNotPending, MfaPending, SessionInvalid } from "../../domain/OperatorError.ts"
 import { readRecoveryCode } from "../../domain/RecoveryCode.ts"
 import { transaction } from "../../kernel/sql/Database.ts"

@@ -1,4 +1,6 @@
-import { Effect, Either, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
 import type { Guessable } from "../../domain/Password.ts"
 import { checkPassword } from "../../domain/Password.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"

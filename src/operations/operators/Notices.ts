@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { lockoutKey } from "../../domain/LoginKey.ts"
 import type { NotificationFields, Occurrence } from "../../domain/Notification.ts"
 import { operatorScope } from "../../domain/Notification.ts"

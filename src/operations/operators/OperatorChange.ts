@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { InsufficientRole, LastAdmin, NoSuch } from "../../domain/OperatorError.ts"
 import { readUsername } from "../../domain/Username.ts"
 import { transaction } from "../../kernel/sql/Database.ts"

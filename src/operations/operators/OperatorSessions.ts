@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import * as audit from "../../store/Audit.ts"

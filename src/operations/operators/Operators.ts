@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import type { Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import { BadRequest, MfaNotEnrolled, NameTaken, SelfTarget } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { readUsername, usernameForm } from "../../domain/Username.ts"

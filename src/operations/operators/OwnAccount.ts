@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { isMailAddress } from "../../domain/Account.ts"
 import { BadRequest, StepUpFailed } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import * as users from "../../store/operators/Users.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"

@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import type { Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import { BadRequest, MfaNotEnrolled, MfaNotPending, MfaRequired, SessionInvalid } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"

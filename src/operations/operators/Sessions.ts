@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { MfaPending, NoSuch, SessionExpired, SessionIdle, SessionInvalid } from "../../domain/OperatorError.ts"
 import { isRoleUnknown, roleRead } from "../../domain/OperatorRole.ts"
 import { transaction } from "../../kernel/sql/Database.ts"

@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { InvalidCredentials } from "../../domain/OperatorError.ts"
 import { isRoleUnknown, roleRead } from "../../domain/OperatorRole.ts"
 import { readUsername } from "../../domain/Username.ts"

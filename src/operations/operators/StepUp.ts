@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { SessionInvalid, StepUpFailed } from "../../domain/OperatorError.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"

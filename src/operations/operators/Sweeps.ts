@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { inBatches } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { apiTokenHash, longestTokenName, mostTokenAddresses, printApiToken, tokenLife } from "../../domain/ApiToken.ts"
 import { isId } from "../../domain/Id.ts"
 import { BadRequest, InsufficientRole, NameTaken, NoSuch } from "../../domain/OperatorError.ts"

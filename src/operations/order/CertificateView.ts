@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { namedLeafOf } from "../../pki/x509/CertId.ts"
 import { decodeChain } from "../../pki/x509/Decoded.ts"
 import type { Config } from "../../settings/AppConfig.ts"

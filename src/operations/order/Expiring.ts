@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { OrderId } from "../../domain/Id.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import { aside, turn } from "../../kernel/sql/Database.ts"

@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { OrderId } from "../../domain/Id.ts"
 import { aside } from "../../kernel/sql/Database.ts"
 import { currentSeconds } from "../../kernel/Time.ts"

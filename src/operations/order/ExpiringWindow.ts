@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { OrderId } from "../../domain/Id.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { aside } from "../../kernel/sql/Database.ts"

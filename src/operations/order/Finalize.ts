@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"

@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { IssuanceFailed } from "../../domain/AcmeError.ts"
 import { AuthorityWithdrawn, BadCsr, IssuanceAbandoned } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { turn } from "../../kernel/sql/Database.ts"
 import type { NamedLeaf } from "../../pki/x509/CertId.ts"
 import { namedLeafOf } from "../../pki/x509/CertId.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { turn } from "../../kernel/sql/Database.ts"
 import { forget, kept } from "../../kernel/sql/Kept.ts"

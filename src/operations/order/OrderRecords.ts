@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyRevoked as RevokedBefore, ServerInternal } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isId, OrderId } from "../../domain/Id.ts"
 import { LiveCertificates, NoSuch } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"

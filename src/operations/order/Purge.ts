@@ -1,4 +1,5 @@
-import { Effect, Ref } from "effect"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { inBatches } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"

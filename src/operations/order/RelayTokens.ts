@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { currentSeconds } from "../../kernel/Time.ts"
 import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
 

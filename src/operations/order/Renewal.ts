@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Malformed, NoSuchCertificate } from "../../domain/AcmeError.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"

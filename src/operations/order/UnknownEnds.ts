@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import * as unknownEnds from "../../store/orders/UnknownEnds.ts"
 import { leavesOf } from "./Leaves.ts"

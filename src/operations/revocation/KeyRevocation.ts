@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { OrderId } from "../../domain/Id.ts"
 import { Done } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"

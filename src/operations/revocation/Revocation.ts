@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import type { AuditRow } from "../../domain/Audit.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier } from "../../domain/Order.ts"

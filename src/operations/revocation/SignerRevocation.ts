@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { ServerInternal } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"

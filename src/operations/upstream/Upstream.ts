@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import * as AcmeClient from "../../services/signing/relay/AcmeClient.ts"
 import { account } from "../../services/signing/relay/Relay.ts"
 import type { UpstreamCredential } from "../../services/signing/relay/UpstreamAccount.ts"

@@ -1,4 +1,5 @@
-import { Data, Either } from "effect"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
 
 /**
  * Strict DER (X.690 section 10) for the few structures on the hot path: one CSR in, one leaf out

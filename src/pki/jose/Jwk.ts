@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import { decodeBase64url } from "../Base64url.ts"

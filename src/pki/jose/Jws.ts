@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { KeyObject } from "node:crypto"
 import { verify } from "node:crypto"
 import { sequence, unsigned } from "../asn1/DerWriter.ts"

@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 
 /* Why a JWS or a key is refused, each with a sentence for the client. */
 

@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import { createPrivateKey, createPublicKey } from "node:crypto"
 
 /* Signatures that this service makes as a client of other CAs. `Jws.ts` reads the requests of its own clients. */

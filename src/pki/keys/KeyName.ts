@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { modulusOf } from "./KeyWeakness.ts"
 import { ED25519, readAlgorithm } from "./WeakKey.ts"

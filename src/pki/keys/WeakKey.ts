@@ -1,4 +1,5 @@
-import { Data, Either } from "effect"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
 import type { JsonWebKeyInput, KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import type { DerReader } from "../asn1/DerReader.ts"
@@ -256,14 +257,12 @@ const hasRocaFingerprint = (n: bigint): boolean => {
   return rocaPrimes.every(({ prime, residues }) => residues[Number(rest % BigInt(prime))] === 1)
 }
 
-const FERMAT_ROUNDS = 100
-
 /** Fermat's method: n = a^2 - b^2, where `a` is one of the first hundred integers from the square root up. */
 const hasClosePrimes = (n: bigint): boolean => {
   let a = squareRoot(n)
   if (a * a < n) a += 1n
   let square = a * a - n
-  for (let round = 0; round < FERMAT_ROUNDS; round++) {
+  for (let round = 0; round < 100; round++) {
     if (isSquare(square)) return true
     square += 2n * a + 1n
     a += 1n

@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text, unsigned } from "../asn1/DerWriter.ts"
 import { extension, type LeafNotSigned, relativeName, subjectKeyIdentifier, type UnsupportedIssuer } from "./Leaf.ts"

@@ -1,4 +1,5 @@
-import { Data, Either } from "effect"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"

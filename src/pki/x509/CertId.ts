@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import { splitPem } from "../asn1/Pem.ts"
 import { decodeBase64url } from "../Base64url.ts"

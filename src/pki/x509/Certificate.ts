@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { KeyObject } from "node:crypto"
 import { verify, X509Certificate } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { KeyObject } from "node:crypto"
 import { X509Certificate } from "node:crypto"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"

@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { KeyObject } from "node:crypto"
 import type { DerFault } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import { constants, verify } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"

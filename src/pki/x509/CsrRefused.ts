@@ -1,4 +1,5 @@
-import { Data, Either } from "effect"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
 
 /** Why a CSR is refused: the `reason` of `csr_rejected`. Callers set `weak_key` to `account_key`. */
 export type CsrReason =

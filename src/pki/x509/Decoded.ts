@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import { X509Certificate } from "node:crypto"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"

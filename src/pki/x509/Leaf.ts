@@ -1,4 +1,6 @@
-import { Data, Effect, Either } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { KeyObject } from "node:crypto"
 import { sign } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"

@@ -1,4 +1,4 @@
-import type { Either } from "effect"
+import type * as Either from "effect/Either"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { DNS_NAME, latin1 } from "./Certificate.ts"

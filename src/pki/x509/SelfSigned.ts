@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { KeyObject } from "node:crypto"
 import { generateKeyPair } from "node:crypto"
 import { encodePem } from "../asn1/Pem.ts"

@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import { isIP } from "node:net"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text } from "../asn1/DerWriter.ts"

@@ -1,4 +1,7 @@
-import { Context, Data, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
 import { sha1, sha256 } from "../../pki/Digest.ts"
 import { keyWeakness, modulusOf } from "../../pki/keys/KeyWeakness.ts"

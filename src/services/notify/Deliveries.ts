@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Scope } from "../../domain/Notification.ts"
 import { operatorScope } from "../../domain/Notification.ts"
 import { sectionText } from "../../kernel/config/Section.ts"

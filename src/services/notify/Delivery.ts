@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 import type { NotificationBackend, Payload, Scope } from "../../domain/Notification.ts"
 
 /** What one entry is to be told. */

@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { MessageKind, NotificationEvent, Occurrence, Payload, Scope } from "../../domain/Notification.ts"
 import { contactEvent, onlyEntry, ownRecipientOf, payloadOf } from "../../domain/Notification.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"

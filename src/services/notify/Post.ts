@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Payload } from "../../domain/Notification.ts"
 import { ownRecipientOf } from "../../domain/Notification.ts"
 import type { Mail, MailServer } from "../../kernel/net/Mail.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Payload } from "../../domain/Notification.ts"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
 import { longestVariable, wordsOf } from "../../kernel/host/Scripts.ts"

@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { RateLimited } from "../../domain/OperatorError.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { Derive, PasswordHash } from "../../pki/Password.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isExecutable } from "../../kernel/host/Files.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"

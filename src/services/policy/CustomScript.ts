@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ScriptOutcome, Scripts } from "../../kernel/host/Scripts.ts"
 import { wordsOf } from "../../kernel/host/Scripts.ts"
 import type { Turns } from "../../kernel/net/Turns.ts"

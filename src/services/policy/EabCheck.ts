@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { textGlob } from "../../domain/policy/Glob.ts"
 import type { Check, CheckAnswer, CheckConfig, Credential } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"

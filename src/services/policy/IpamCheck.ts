@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import type { Check, CheckAnswer, NamedIdentifier } from "./Check.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Known } from "../../domain/policy/Condition.ts"
 import { checksOf } from "../../domain/policy/Condition.ts"
 import type { Judgement, Rule } from "../../domain/policy/Stage.ts"

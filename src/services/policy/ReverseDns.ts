@@ -1,4 +1,5 @@
-import { Array, Effect } from "effect"
+import * as Array from "effect/Array"
+import * as Effect from "effect/Effect"
 import { labelGlob } from "../../domain/policy/Glob.ts"
 import type { Comparable, IpAddress } from "../../kernel/net/Address.ts"
 import type { ResolveFailed, Resolver } from "../../kernel/net/Resolver.ts"

@@ -1,4 +1,6 @@
-import { Data, Effect, Layer } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { sectionText } from "../../kernel/config/Section.ts"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
 import type { DnsUpdate } from "../../kernel/net/DnsUpdate.ts"

@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import type { FileUnusable } from "../../kernel/host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../kernel/host/KeyFile.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Scripts } from "../../kernel/host/Scripts.ts"
 import { accept, maxChainBytes } from "./ForeignChain.ts"
 import type { DirectSigner } from "./Signer.ts"

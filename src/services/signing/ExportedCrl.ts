@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { readTextFile } from "../../kernel/host/KeyFile.ts"
 import { sameBytes } from "../../pki/asn1/DerReader.ts"
 import { splitPem } from "../../pki/asn1/Pem.ts"

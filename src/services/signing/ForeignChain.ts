@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { readCertificate } from "../../pki/x509/Certificate.ts"

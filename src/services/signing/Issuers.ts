@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { sectionText } from "../../kernel/config/Section.ts"
 import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
 import { currentSeconds } from "../../kernel/Time.ts"

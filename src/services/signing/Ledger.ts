@@ -1,4 +1,7 @@
-import { Data, Effect, Either, Schema } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
 import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
 import { foldSerial } from "../../pki/x509/Serial.ts"
 

@@ -1,4 +1,6 @@
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"

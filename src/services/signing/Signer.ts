@@ -1,5 +1,6 @@
-import { Context, Data } from "effect"
-import type { Effect } from "effect"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
 import type { SignerFailed } from "../../domain/JobFailure.ts"
 import type { CrlSigner } from "../../pki/x509/Crl.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"

@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
 import { wordsOf } from "../../kernel/host/Scripts.ts"
 import type { Turns } from "../../kernel/net/Turns.ts"

@@ -1,5 +1,5 @@
-import type { Ref } from "effect"
-import { Data } from "effect"
+import * as Data from "effect/Data"
+import type * as Ref from "effect/Ref"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
 import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"

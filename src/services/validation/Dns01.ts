@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { isSame } from "../../pki/Digest.ts"

@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { IpAddress } from "../../kernel/net/Address.ts"
 import type { TlsFailed } from "../../kernel/net/Connect.ts"
 import type { ExchangeFailed, HttpAnswer, HttpGet } from "../../kernel/net/HttpGet.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
 import type { AlpnPeer } from "../../kernel/net/AlpnPeer.ts"
 import type { Resolver } from "../../kernel/net/Resolver.ts"

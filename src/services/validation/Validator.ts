@@ -1,4 +1,7 @@
-import { Context, Effect, Layer, Ref } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Ref from "effect/Ref"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import { AlpnPeer } from "../../kernel/net/AlpnPeer.ts"
 import { HttpGet } from "../../kernel/net/HttpGet.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import type { JobStatus } from "../../kernel/queue/Job.ts"
 import { record } from "../../kernel/queue/JobRecords.ts"

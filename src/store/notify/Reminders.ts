@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, packedUuid, rows, uuid } from "../../kernel/sql/Column.ts"
 import { all } from "../../kernel/sql/Database.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first, run } from "../../kernel/sql/Database.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first, run } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"

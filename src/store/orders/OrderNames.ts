@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../../domain/Account.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { AccountId } from "../../domain/Id.ts"
 import type { Dialect } from "../../kernel/sql/Column.ts"
 import { bytes, int, uuid } from "../../kernel/sql/Column.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
 import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"

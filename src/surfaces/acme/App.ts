@@ -1,4 +1,6 @@
-import { Cause, Effect, Option } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import {
   DeadlineExceeded,

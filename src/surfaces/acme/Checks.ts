@@ -1,4 +1,5 @@
-import { Either, Schema } from "effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { Malformed } from "../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../domain/Id.ts"

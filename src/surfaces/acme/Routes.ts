@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { tagged } from "../../kernel/http/EntityTag.ts"
 import type { Answer } from "../../kernel/http/Message.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Answer } from "../../kernel/http/Message.ts"
 import { withHeaders } from "../../kernel/http/Message.ts"
 import type { Moment, Subject } from "../../kernel/queue/Ends.ts"

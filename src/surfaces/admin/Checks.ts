@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { CsrfFailed, InsufficientRole, MfaPending, SessionInvalid } from "../../domain/OperatorError.ts"
 import { permits } from "../../domain/OperatorRole.ts"

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"

@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { Internal } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"

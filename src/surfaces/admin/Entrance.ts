@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { CsrfFailed, NoSuchRoute, SessionInvalid } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { Internal } from "../../domain/OperatorError.ts"
 import { isOperatorError } from "../../domain/OperatorProblem.ts"

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { MethodRefused, NoSuchRoute } from "../../domain/OperatorError.ts"
 import type { Guard } from "./Access.ts"

@@ -1,5 +1,5 @@
-import type { HttpApiEndpoint } from "@effect/platform"
-import { Context } from "effect"
+import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as Context from "effect/Context"
 import type { Access, Guard } from "../admin/Access.ts"
 
 /** Who may use an endpoint. */

@@ -1,4 +1,5 @@
-import { HttpApi, OpenApi } from "@effect/platform"
+import * as HttpApi from "@effect/platform/HttpApi"
+import * as OpenApi from "@effect/platform/OpenApi"
 import { WithCaller } from "./CurrentCaller.ts"
 import * as accounts from "./groups/Accounts.ts"
 import { notifications } from "./groups/Notifications.ts"

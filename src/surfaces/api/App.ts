@@ -1,5 +1,6 @@
-import type { HttpApp } from "@effect/platform"
-import { Cause, Effect } from "effect"
+import type * as HttpApp from "@effect/platform/HttpApp"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
 import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
 import type { OperatorError } from "../../domain/OperatorError.ts"

@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"

@@ -1,5 +1,8 @@
-import { HttpApiMiddleware, HttpServerRequest } from "@effect/platform"
-import { Context, Effect, Layer } from "effect"
+import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { Sender } from "../admin/Checks.ts"
 

@@ -1,5 +1,5 @@
-import { OpenApi } from "@effect/platform"
-import { Schema } from "effect"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as Schema from "effect/Schema"
 import type { Access } from "../admin/Access.ts"
 import { isChange } from "../admin/Checks.ts"
 import { sessionCookie } from "../admin/Credentials.ts"

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 
 /* Reads bodies as JSON. Each member of an object may occur once. */
 

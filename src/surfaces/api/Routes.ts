@@ -1,7 +1,8 @@
-import type { HttpApiGroup } from "@effect/platform"
-import { HttpApi } from "@effect/platform"
-import { Context, Option } from "effect"
-import type { Schema } from "effect"
+import * as HttpApi from "@effect/platform/HttpApi"
+import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as Context from "effect/Context"
+import * as Option from "effect/Option"
+import type * as Schema from "effect/Schema"
 import type { Guarded } from "../admin/Routes.ts"
 import { AccessRule } from "./Access.ts"
 

@@ -1,4 +1,5 @@
-import { Context, Either } from "effect"
+import * as Context from "effect/Context"
+import * as Either from "effect/Either"
 import type { Flag } from "./CommandTree.ts"
 
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const

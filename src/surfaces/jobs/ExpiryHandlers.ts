@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { TargetNotServed } from "../../domain/JobFailure.ts"
 import type { AnyHandler, Outcome } from "../../kernel/queue/Handler.ts"

@@ -1,4 +1,5 @@
-import { Context, Effect } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { DatabaseFailed } from "../../kernel/queue/Failure.ts"
 import type { AnyHandler } from "../../kernel/queue/Handler.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Answer, App } from "../../kernel/http/Message.ts"
 import { unmatched } from "../../kernel/http/Message.ts"
 

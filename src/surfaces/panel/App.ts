@@ -1,4 +1,5 @@
-import { Cause, Effect } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
 import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
 import type { OperatorError } from "../../domain/OperatorError.ts"

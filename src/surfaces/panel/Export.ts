@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { UnknownWord } from "../../domain/OperatorError.ts"
 import { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"

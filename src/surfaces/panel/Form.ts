@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
 import type { Doors } from "../admin/Doors.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import type { OperatorProblem } from "../../domain/OperatorProblem.ts"
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"

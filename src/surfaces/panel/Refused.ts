@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { isOperatorError } from "../../domain/OperatorProblem.ts"
 import type { Failure } from "../admin/Failures.ts"

@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import type { Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { readFolder } from "../../kernel/host/Files.ts"
 import type { FileUnreadable } from "../../kernel/host/Files.ts"
 import { compile, TemplatesRefused } from "../../kernel/template/Engine.ts"

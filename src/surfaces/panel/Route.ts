@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "../../operations/operators/Identity.ts"

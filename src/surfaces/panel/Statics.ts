@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { readText } from "../../kernel/host/Files.ts"
 import { deflated } from "../../kernel/http/Compressed.ts"
 import type { Answer, Request } from "../../kernel/http/Message.ts"

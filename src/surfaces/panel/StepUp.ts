@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { SessionIdentity } from "../../operations/operators/Identity.ts"
 import { stepUp } from "../../operations/operators/StepUp.ts"
 import type { Config } from "../../settings/AppConfig.ts"

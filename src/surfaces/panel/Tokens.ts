@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { tokenLife } from "../../domain/ApiToken.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"

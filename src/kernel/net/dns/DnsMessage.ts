@@ -1,4 +1,5 @@
-import { Data, Either } from "effect"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
 
 /* The wire form of DNS messages (RFC 1035 section 4), as far as updates (RFC 2136) and their signatures need it. */
 

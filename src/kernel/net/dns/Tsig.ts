@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import { hmac, isSame } from "../../../pki/Digest.ts"
 import type { DnsMessage } from "./DnsMessage.ts"
 import { DnsFault, encodeName, reading, readMessage, readName, rr, uint16, uint32 } from "./DnsMessage.ts"

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import * as Either from "effect/Either"
 import type { DnsFault } from "./DnsMessage.ts"
 import { encodeName, rr, uint16, uint32 } from "./DnsMessage.ts"
 

@@ -1,5 +1,7 @@
-import { Data, Either, Schema } from "effect"
-import type { Effect } from "effect"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 
 /** The inventory gave no readable answer. `detail` contains no secret. */

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { JsonAnswer, JsonGet } from "../../../kernel/net/JsonGet.ts"
 import { InventoryFailed } from "./Inventory.ts"
 

@@ -1,4 +1,6 @@
-import { Effect, Redacted, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 import { comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"

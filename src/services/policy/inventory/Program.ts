@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
 import type { ScriptHost } from "../CustomScript.ts"

@@ -1,4 +1,5 @@
-import { Effect, Ref } from "effect"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
 import type { WebAnswer } from "../../../kernel/net/Web.ts"
 import { Web } from "../../../kernel/net/Web.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"

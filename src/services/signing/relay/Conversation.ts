@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { currentMillis } from "../../../kernel/Time.ts"
 import type { AcmeClient, UpstreamAnswer } from "./AcmeClient.ts"
 import type { Strategy } from "./Strategy.ts"

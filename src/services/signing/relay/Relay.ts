@@ -1,4 +1,6 @@
-import { Effect, Redacted, Ref } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Ref from "effect/Ref"
 import { DnsUpdate } from "../../../kernel/net/DnsUpdate.ts"
 import type { Web } from "../../../kernel/net/Web.ts"
 import { currentMillis } from "../../../kernel/Time.ts"

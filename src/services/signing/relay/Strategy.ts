@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import type { Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { DnsUpdate, UpdateServer } from "../../../kernel/net/DnsUpdate.ts"
 import { isInZone } from "../../../kernel/net/Zone.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"

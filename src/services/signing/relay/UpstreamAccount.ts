@@ -1,4 +1,6 @@
-import { Data, Effect, Redacted } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { FileUnusable } from "../../../kernel/host/KeyFile.ts"
 import { readTextFile, removeLeftovers, replaceFile, said, writeNewFile } from "../../../kernel/host/KeyFile.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { UpstreamAnswer } from "./AcmeClient.ts"
 import { plain, problemIn } from "./AcmeClient.ts"
 import type { Conversation } from "./Conversation.ts"

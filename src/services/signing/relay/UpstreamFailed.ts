@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 
 /** A later attempt may succeed: no answer, 5xx, a limit, or a nonce that was never accepted. */
 export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")<{

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { UpstreamAnswer } from "./AcmeClient.ts"
 import type { UpstreamChallenge } from "./Strategy.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"

@@ -1,4 +1,5 @@
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { Malformed, Unauthorized } from "../../../domain/AcmeError.ts"
 import { isId, OrderId } from "../../../domain/Id.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"

@@ -1,4 +1,5 @@
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { tagged } from "../../../kernel/http/EntityTag.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"
 import { json } from "../../../kernel/http/Message.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { NotFound } from "../../../domain/AcmeError.ts"
 import { isId } from "../../../domain/Id.ts"
 

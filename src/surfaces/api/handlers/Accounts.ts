@@ -1,5 +1,5 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as Effect from "effect/Effect"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import * as accounts from "../../../operations/AccountRecords.ts"
 import { accountsFile, mostOverApi } from "../../../operations/Exports.ts"

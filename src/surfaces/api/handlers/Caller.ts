@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Operator } from "../../../operations/Operator.ts"
 import type { HalfIdentity, Identity, Requester, SessionIdentity } from "../../../operations/operators/Identity.ts"
 import { operatorOf } from "../../../operations/operators/Identity.ts"

@@ -1,5 +1,5 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as Effect from "effect/Effect"
 import * as eab from "../../../operations/Eab.ts"
 import { eabFile, mostOverApi } from "../../../operations/Exports.ts"
 import { credentialObject } from "../../../operations/Objects.ts"

@@ -1,5 +1,6 @@
-import { HttpServerResponse } from "@effect/platform"
-import { Effect, Stream } from "effect"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Database } from "../../../kernel/sql/Database.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
 import type { Exported } from "../../../operations/Exports.ts"

@@ -1,5 +1,5 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as Effect from "effect/Effect"
 import { isId, OrderId } from "../../../domain/Id.ts"
 import type { JobRecord } from "../../../kernel/queue/JobRecords.ts"
 import * as workers from "../../../kernel/queue/Workers.ts"

@@ -1,5 +1,5 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as Effect from "effect/Effect"
 import { deliveryObject, list } from "../../../operations/notify/Recent.ts"
 import * as trial from "../../../operations/notify/Trial.ts"
 import type { Config } from "../../../settings/AppConfig.ts"

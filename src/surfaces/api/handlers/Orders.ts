@@ -1,5 +1,6 @@
-import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { Effect } from "effect"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Effect from "effect/Effect"
 import { shown } from "../../../domain/JobFailure.ts"
 import { SignerRefused } from "../../../domain/OperatorError.ts"
 import { BadRequest } from "../../../domain/OperatorError.ts"

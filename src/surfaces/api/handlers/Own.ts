@@ -1,5 +1,6 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect, Redacted } from "effect"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { sessionObject } from "../../../operations/operators/OperatorObjects.ts"
 import * as ownAccount from "../../../operations/operators/OwnAccount.ts"
 import * as secondFactor from "../../../operations/operators/SecondFactor.ts"

@@ -1,5 +1,5 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as Effect from "effect/Effect"
 import { BadRequest, NoSuch } from "../../../domain/OperatorError.ts"
 import { Activity } from "../../../operations/Activity.ts"
 import * as auditTrail from "../../../operations/AuditTrail.ts"

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { created, Id, Time } from "./Common.ts"
 
 /* Accounts of ACME clients and the credentials that bind them. */

@@ -1,4 +1,4 @@
-import { HttpApiSchema } from "@effect/platform"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 
 /* Lists as files (docs/decisions/admin.md, "Exports"). */
 

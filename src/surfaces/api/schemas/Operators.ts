@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { operatorRoles } from "../../../domain/OperatorRole.ts"
 import { created, Id, Time } from "./Common.ts"
 

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { Id, Identifier, Members, Problem, Time } from "./Common.ts"
 
 /* Orders, their certificates, and their state at an upstream (docs/decisions/admin.md, "Conventions"). */

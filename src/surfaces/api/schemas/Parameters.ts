@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /* Parameters of paths and queries, each with what the document says of it. */
 

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { Members, Time } from "./Common.ts"
 
 /* The audit trail, the queue, the CAs and the configuration of the service. */

@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { BadRequest, NoSuch } from "../../../domain/OperatorError.ts"
 import { operatorDetailObject, sessionObject } from "../../../operations/operators/OperatorObjects.ts"
 import * as operators from "../../../operations/operators/Operators.ts"

@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { checkContacts } from "../../../domain/Account.ts"
 import { BadRequest } from "../../../domain/OperatorError.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { actorKinds, auditEvents, auditOutcomes } from "../../../domain/Audit.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import * as auditTrail from "../../../operations/AuditTrail.ts"

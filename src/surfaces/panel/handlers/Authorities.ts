@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { crlObject } from "../../../operations/Objects.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { NoSuch } from "../../../domain/OperatorError.ts"
 import type { EffectiveKey } from "../../../settings/Effective.ts"
 import { effectiveKeys } from "../../../settings/Effective.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AccountsMode } from "../../../domain/Audit.ts"
 import { UnknownWord } from "../../../domain/OperatorError.ts"
 import * as eab from "../../../operations/Eab.ts"

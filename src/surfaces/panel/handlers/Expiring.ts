@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { expiringFile, mostOverApi } from "../../../operations/Exports.ts"
 import { expiringFilters, supersededWords } from "../../../operations/Filters.ts"
 import { expiringObject } from "../../../operations/Objects.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { jobKinds } from "../../../kernel/queue/Job.ts"
 import * as workers from "../../../kernel/queue/Workers.ts"
 import { currentSeconds, rfc3339 } from "../../../kernel/Time.ts"

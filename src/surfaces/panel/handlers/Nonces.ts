@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { BadRequest } from "../../../domain/OperatorError.ts"
 import * as nonces from "../../../operations/NonceRecords.ts"
 import type { Config } from "../../../settings/AppConfig.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { notificationEvents, onlyEntry } from "../../../domain/Notification.ts"
 import * as jobs from "../../../operations/Jobs.ts"
 import { deliveryObject, list } from "../../../operations/notify/Recent.ts"

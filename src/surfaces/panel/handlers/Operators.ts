@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { BadRequest, NoSuch } from "../../../domain/OperatorError.ts"
 import { operatorRoles } from "../../../domain/OperatorRole.ts"
 import { wordOf } from "../../../operations/Filters.ts"

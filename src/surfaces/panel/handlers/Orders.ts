@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { BadRequest } from "../../../domain/OperatorError.ts"
 import { orderStatuses, statusShown } from "../../../domain/Order.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"

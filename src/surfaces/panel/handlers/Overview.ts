@@ -1,4 +1,5 @@
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as workers from "../../../kernel/queue/Workers.ts"
 import { currentSeconds, rfc3339 } from "../../../kernel/Time.ts"
 import { Activity } from "../../../operations/Activity.ts"

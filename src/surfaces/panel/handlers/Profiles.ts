@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { NoSuch } from "../../../domain/OperatorError.ts"
 import { checkTypes } from "../../../domain/policy/CheckType.ts"
 import { reservedNames } from "../../../domain/policy/Condition.ts"

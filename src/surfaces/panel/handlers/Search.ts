@@ -1,4 +1,5 @@
-import { Effect, Either } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import * as operators from "../../../operations/operators/Operators.ts"
 import type { ResultKind, SearchResult } from "../../../operations/Search.ts"

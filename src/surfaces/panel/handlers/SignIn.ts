@@ -1,4 +1,6 @@
-import { Effect, Either, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import * as mfaSignIn from "../../../operations/operators/MfaSignIn.ts"

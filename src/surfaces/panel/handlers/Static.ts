@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { NoSuchRoute } from "../../../domain/OperatorError.ts"
 import { moved, open } from "../Route.ts"
 import type { Statics } from "../Statics.ts"

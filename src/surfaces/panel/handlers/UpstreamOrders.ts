@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import { upstreamOrderFilters, upstreamStatuses } from "../../../operations/Filters.ts"
 import { jobObject, upstreamOrderObject } from "../../../operations/Objects.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as workers from "../../../kernel/queue/Workers.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import { workerObject } from "../../../operations/Objects.ts"
