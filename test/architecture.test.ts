@@ -64,7 +64,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   nodemailer: ["kernel/net/Mail.ts"],
   otplib: ["pki/Totp.ts"],
   pg: ["kernel/sql/Postgres.ts", "kernel/sql/PostgresPool.ts"],
-  "prom-client": ["kernel/telemetry/Metrics.ts"],
+  "prom-client": ["kernel/telemetry/Series.ts"],
   re2js: ["domain/policy/Regex.ts"],
   "smol-toml": ["kernel/config/Source.ts"],
   tr46: ["domain/Identifier.ts"],

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs"
 import { assert, beforeAll, describe, it } from "vitest"
 import type { Sample } from "../src/kernel/telemetry/Metrics.ts"
 import { Metrics, sampled } from "../src/kernel/telemetry/Metrics.ts"
+import * as counters from "../src/kernel/telemetry/Series.ts"
 
 /* The dashboard and the alerts ask for what the service tells, and the dashboard shows all of it. */
 
@@ -45,7 +46,7 @@ describe("what is scraped", () => {
       )
       return yield* metrics.render({ idle: 1, busy: 0 }, samples)
     })
-    const text = await Effect.runPromise(Effect.provide(program, Metrics.layer("acme,worker")))
+    const text = await Effect.runPromise(Effect.provide(program, counters.layer("acme,worker")))
     for (const line of text.split("\n")) {
       const [, name, labels = ""] = /^(\w+)(?:\{([^}]*)\})? /.exec(line) ?? []
       if (name === undefined) continue

@@ -17,7 +17,7 @@ import { Web } from "../kernel/net/Web.ts"
 import { Queue } from "../kernel/queue/Queue.ts"
 import { Waits } from "../kernel/queue/Waits.ts"
 import type { Database } from "../kernel/sql/Database.ts"
-import { Metrics } from "../kernel/telemetry/Metrics.ts"
+import * as series from "../kernel/telemetry/Series.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import { AuditAllowance } from "../services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../services/keys/AccountKeys.ts"
@@ -68,7 +68,7 @@ export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, ver
 export const kept = (roles: Roles) =>
   Layer.unwrapEffect(Effect.map(InForce, ({ config }) =>
     Layer.mergeAll(
-      Metrics.layer(rolesText(roles)),
+      series.layer(rolesText(roles)),
       Layer.provideMerge(
         Notifier.layer(config),
         Queue.layer({ maxAttempts: () => config().jobs.max_attempts })

@@ -4,6 +4,7 @@ import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import { problemOf, retryAfter } from "../../src/domain/Problem.ts"
 import type { Database } from "../../src/kernel/sql/Database.ts"
 import { Metrics } from "../../src/kernel/telemetry/Metrics.ts"
+import * as series from "../../src/kernel/telemetry/Series.ts"
 import { databases } from "../support/Databases.ts"
 import type { World } from "../support/Graph.ts"
 import { accountKeyOf, callerAt, configOf, count, orderOf, profileOf, registerKey, sql } from "../support/Graph.ts"
@@ -132,5 +133,5 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* Effect.flip(orderOf(caller, "b.example"))
       const text = yield* Effect.flatMap(Metrics, ({ render }) => render({ idle: 0, busy: 0 }, new Map()))
       assert.include(text, `acme_svc_rate_limited_total{role="x",profile="default",limit="orders_per_account"} 1`)
-    }).pipe(Effect.provide(Metrics.layer("x"))))
+    }).pipe(Effect.provide(series.layer("x"))))
 })

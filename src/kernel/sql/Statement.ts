@@ -124,6 +124,25 @@ const compile = (sql: string, dialect: Dialect): Compiled => {
   return { text, order, reads: text.startsWith("SELECT") }
 }
 
+/** A process uses some statements on one engine, so that each is compiled when it is first asked for. */
+class CompiledWhenUsed implements Record<Dialect, Compiled> {
+  readonly #sql: (f: Fragments) => string
+  #sqlite: Compiled | undefined
+  #postgres: Compiled | undefined
+
+  constructor(sql: (f: Fragments) => string) {
+    this.#sql = sql
+  }
+
+  get sqlite(): Compiled {
+    return this.#sqlite ??= compile(this.#sql(fragments.sqlite), "sqlite")
+  }
+
+  get postgres(): Compiled {
+    return this.#postgres ??= compile(this.#sql(fragments.postgres), "postgres")
+  }
+}
+
 /** Every declared statement, for tests of the engines' query plans. */
 export const declared: Array<Statement<Columns, Columns>> = []
 
@@ -141,10 +160,7 @@ export const statement = <P extends Columns, R extends Columns>(definition: {
     name: definition.name,
     params: definition.params,
     row: definition.row,
-    compiled: {
-      sqlite: compile(definition.sql(fragments.sqlite), "sqlite"),
-      postgres: compile(definition.sql(fragments.postgres), "postgres")
-    },
+    compiled: new CompiledWhenUsed(definition.sql),
     decoders: Object.entries(definition.row) as ReadonlyArray<readonly [string, Columns[string]]>
   }
   declared.push(made)

@@ -197,7 +197,6 @@ interface Node {
 // A chunk's product fits a double exactly, so that the last step needs no BigInt.
 const CHUNK_BITS = 53n
 const NODE_CHUNKS = 12
-
 const chunksOf = (primes: ReadonlyArray<number>): ReadonlyArray<Chunk> => {
   const chunks: Array<Chunk> = []
   let product = 1n
@@ -226,11 +225,13 @@ const nodesOf = (chunks: ReadonlyArray<Chunk>): ReadonlyArray<Node> => {
   return nodes
 }
 
-const trialPrimes = nodesOf(chunksOf(primesBelow(0x10000)))
+// Made when the first key is judged: a command judges none.
+let madeNodes: ReadonlyArray<Node> | undefined
+const trialNodes = (): ReadonlyArray<Node> => madeNodes ??= nodesOf(chunksOf(primesBelow(0x10000)))
 
 /** Trial division by a remainder tree of three levels: few long divisions, many short ones. */
 const hasSmallFactor = (n: bigint): boolean => {
-  for (const node of trialPrimes) {
+  for (const node of trialNodes()) {
     const middle = n % node.product
     for (const chunk of node.chunks) {
       const rest = Number(middle % chunk.product)

@@ -3,6 +3,7 @@ import { assert, describe } from "vitest"
 import type { ExpiringCertificate } from "../../../src/domain/Notification.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Metrics } from "../../../src/kernel/telemetry/Metrics.ts"
+import * as series from "../../../src/kernel/telemetry/Series.ts"
 import * as expiring from "../../../src/operations/order/Expiring.ts"
 import { databases } from "../../support/Databases.ts"
 import { accountWith, ahead, ending, queued, setOrder, worker, works, worksUntil } from "../../support/Ending.ts"
@@ -420,7 +421,7 @@ lead_days = 14
         `acme_svc_notify_expiry_digests_total{role="worker",profile="default",outcome="${outcome}"} ${value}`
       assert.include(text, line("queued", 1))
       assert.include(text, line("skipped", 1))
-    }).pipe(Effect.provide(Metrics.layer("worker"))))
+    }).pipe(Effect.provide(series.layer("worker"))))
 
   test("has one live job for a profile", () =>
     Effect.gen(function*() {

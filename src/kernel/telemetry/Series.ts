@@ -1,0 +1,126 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { OpenMetricsContentType } from "prom-client"
+import { Counter, Gauge, Histogram, Registry } from "prom-client"
+import type { SampledName } from "./Metrics.ts"
+import { Metrics, sampled } from "./Metrics.ts"
+
+/* The series of a process that serves. A command counts nothing, and does not load their library. */
+
+const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const issueBuckets = [1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
+
+/** The counters of a process; `roles` is the value of the label `role` of every series. */
+export const layer = (roles: string): Layer.Layer<Metrics> => Layer.sync(Metrics, () => make(roles))
+
+const make = (role: string): Metrics["Type"] => {
+  const registry = new Registry<OpenMetricsContentType>()
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
+  const registers = [registry]
+  const requests = new Counter({
+    name: "acme_svc_requests_total",
+    help: "Requests answered.",
+    labelNames: ["role", "profile", "route", "status"],
+    registers
+  })
+  const durations = new Histogram({
+    name: "acme_svc_request_duration_seconds",
+    help: "From the parsed request head to the answer handed to the socket.",
+    labelNames: ["role", "profile", "route"],
+    buckets: requestBuckets,
+    registers
+  })
+  const issues = new Counter({
+    name: "acme_svc_certificates_issued_total",
+    help: "Certificates issued.",
+    labelNames: ["role", "profile"],
+    registers
+  })
+  const failures = new Counter({
+    name: "acme_svc_certificate_issue_failures_total",
+    help: "Issuances refused or failed.",
+    labelNames: ["role", "profile", "reason"],
+    registers
+  })
+  const limited = new Counter({
+    name: "acme_svc_rate_limited_total",
+    help: "Requests refused for a limit of the configuration.",
+    labelNames: ["role", "profile", "limit"],
+    registers
+  })
+  const deliveries = new Counter({
+    name: "acme_svc_notify_deliveries_total",
+    help: "Attempts to deliver a notification.",
+    labelNames: ["role", "backend", "outcome"],
+    registers
+  })
+  const digests = new Counter({
+    name: "acme_svc_notify_expiry_digests_total",
+    help: "Digests of certificates that expire soon.",
+    labelNames: ["role", "profile", "outcome"],
+    registers
+  })
+  const reminders = new Counter({
+    name: "acme_svc_notify_expiry_reminders_total",
+    help: "Mails to contacts about certificates that expire soon.",
+    labelNames: ["role", "profile", "outcome"],
+    registers
+  })
+  const issueDurations = new Histogram({
+    name: "acme_svc_certificate_issue_duration_seconds",
+    help: "From the accepted finalize to the stored certificate, in whole seconds.",
+    labelNames: ["role", "profile"],
+    buckets: issueBuckets,
+    registers
+  })
+  const connections = new Gauge({
+    name: "acme_svc_database_pool_connections",
+    help: "Connections of the process to its database.",
+    labelNames: ["role", "state"],
+    registers
+  })
+  const gauges = Object.entries(sampled).map(([name, { help, labels }]) =>
+    [name as SampledName, new Gauge({ name, help, labelNames: [...labels], registers: [] })] as const
+  )
+  return {
+    requestFinished: ({ profile, route, status }, seconds) => {
+      requests.inc({ role, profile, route, status })
+      durations.observe({ role, profile, route }, seconds)
+    },
+    issued: (profile, seconds) => {
+      issues.inc({ role, profile })
+      issueDurations.observe({ role, profile }, seconds)
+    },
+    issueFailed: (profile, reason) => failures.inc({ role, profile, reason }),
+    rateLimited: (profile, limit) => limited.inc({ role, profile, limit }),
+    delivered: (backend, outcome) => deliveries.inc({ role, backend, outcome }),
+    digested: (profile, outcome) => digests.inc({ role, profile, outcome }),
+    reminded: (profile, outcome, by = 1) => reminders.inc({ role, profile, outcome }, by),
+    expiring: (profile) => {
+      for (const outcome of ["queued", "skipped", "failed"]) digests.inc({ role, profile, outcome }, 0)
+      for (const outcome of ["queued", "limited", "dropped"]) reminders.inc({ role, profile, outcome }, 0)
+    },
+    notifying: (backend) => {
+      for (const outcome of ["delivered", "retried", "failed"]) deliveries.inc({ role, backend, outcome }, 0)
+    },
+    mounted: (profile, limits) => {
+      issues.inc({ role, profile }, 0)
+      for (const limit of limits) limited.inc({ role, profile, limit }, 0)
+      for (const reason of ["badCSR", "serverInternal"]) failures.inc({ role, profile, reason }, 0)
+    },
+    render: ({ busy, idle }, samples) =>
+      Effect.promise(() => {
+        connections.set({ role, state: "idle" }, idle)
+        connections.set({ role, state: "busy" }, busy)
+        for (const [name, gauge] of gauges) {
+          const found = samples.get(name)
+          registry.removeSingleMetric(name)
+          if (found === undefined) continue
+          gauge.reset()
+          for (const { labels, value } of found) gauge.set(labels, value)
+          registry.registerMetric(gauge)
+        }
+        return registry.metrics()
+      })
+  }
+}
