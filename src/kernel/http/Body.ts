@@ -59,7 +59,8 @@ export class Body {
         if (victim === undefined) return shed
         victim.shed()
       }
-      if (message.headers.expect?.toLowerCase() === "100-continue") response.writeContinue()
+      // An answer that waits for the one before it cannot begin: the client has to send by itself, as it may.
+      if (message.headers.expect?.toLowerCase() === "100-continue" && response.socket !== null) response.writeContinue()
       return Effect.async<Buffer, BodyTooLarge | BodyTooSlow | Shed>((resume) => {
         const chunks: Array<Buffer> = []
         let size = 0
@@ -110,13 +111,13 @@ export const leaveUnread = (message: IncomingMessage, response: ServerResponse):
   if (!message.complete && (coding !== undefined || Number(length ?? 0) > 0)) abandon(message, response)
 }
 
-// Sends the answer and then ends the connection. To close it with unread octets would reset it, and a client that is
+// The connection ends with the answer. To close it with unread octets would reset it, and a client that is
 // still sending would lose the answer. So for a while the rest of the body is read and thrown away.
 const abandon = (message: IncomingMessage, response: ServerResponse): void => {
   const { socket } = message
   if (response.hasHeader("connection")) return
   response.setHeader("connection", "close")
   socket.destroySoon = () => void socket.end()
-  linger(socket)
+  response.once("finish", () => linger(socket))
   message.resume()
 }

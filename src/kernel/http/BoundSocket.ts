@@ -156,11 +156,6 @@ export class BoundSocket {
     this.#socket.close()
   }
 
-  /** Ends the idle connections; Node.js takes one for idle whose answer is handed over, whether or not it is all sent. */
-  closeIdle(): void {
-    for (const { server } of this.#speakers) server.closeIdleConnections()
-  }
-
   /** Ends every connection. */
   cut(): void {
     for (const connection of this.#unspoken) connection.destroy()

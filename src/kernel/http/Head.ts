@@ -3,6 +3,7 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
+import type { Socket } from "node:net"
 import type { Entropy } from "../../pki/Entropy.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Answer, Request } from "./Message.ts"
@@ -112,33 +113,45 @@ export const write = (response: ServerResponse, id: string, answer: Answer): voi
   response.writeHead(answer.status, headers).end(answer.body)
 }
 
-/** Hands a chunk to the socket, and waits while the other side is slower. */
-const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<void> =>
+/** Hands a chunk to the socket, and answers whether the other side is slower. */
+const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<boolean> =>
+  Effect.sync(() => !response.write(chunk))
+
+const taken = (response: ServerResponse): Effect.Effect<void> =>
   Effect.async((resume) => {
     const go = () => resume(Effect.void)
-    if (response.write(chunk)) return go()
     response.once("drain", go)
     return Effect.sync(() => void response.off("drain", go))
   })
 
+/** Cuts the connection, once it is the turn of this answer. */
+const breakOff = (response: ServerResponse): void => {
+  if (response.socket === null) response.once("socket", (socket: Socket) => void socket.destroy())
+  else response.destroy()
+}
+
 /**
- * Sends the body of a streamed answer; `sent` hears of each chunk that the other side took. A body that breaks off cuts the
- * connection. Interruption does too.
+ * Sends the body of a streamed answer; `goesOn` hears of each chunk when it is handed over, when the other side has taken it, and
+ * of the end. A body that breaks off cuts the connection. Interruption does too.
  */
 export const writeStream = (
   response: ServerResponse,
   method: string,
   stream: NonNullable<Answer["stream"]>,
-  sent: Effect.Effect<void>
+  goesOn: Effect.Effect<void>
 ): Effect.Effect<void> =>
   Stream.runForEach(
     method === "HEAD" ? Stream.empty : stream,
-    (chunk) => Effect.zipRight(handOver(response, chunk), sent)
+    (chunk) =>
+      Effect.flatMap(handOver(response, chunk), (isSlower) =>
+        isSlower ? Effect.zipRight(goesOn, Effect.zipRight(taken(response), goesOn)) : goesOn)
   ).pipe(
     Effect.interruptible,
     Effect.exit,
-    Effect.map((exit) => {
-      if (Exit.isSuccess(exit)) response.end()
-      else response.destroy()
+    Effect.flatMap((exit) => {
+      if (Exit.isSuccess(exit)) {
+        response.end()
+      } else breakOff(response)
+      return goesOn
     })
   )

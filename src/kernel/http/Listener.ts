@@ -28,7 +28,7 @@ import { linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
 import { bareAnswer, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
 import type { InFlight } from "./InFlight.ts"
-import { millisToTake, RequestsInFlight } from "./InFlight.ts"
+import { handedOver, RequestsInFlight } from "./InFlight.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
 import { isProbe, unmatched } from "./Message.ts"
 
@@ -92,8 +92,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
     const socket = new BoundSocket(options.maxConnections, (server) => {
       server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-        if (error.code === "ECONNRESET" || !socket.writable) socket.destroy()
-        else refuse(socket, statusOf(error))
+        if (error.code === "ECONNRESET" || !(socket.writable || socket.writableEnded)) socket.destroy()
+        else if (socket.writable) refuse(socket, statusOf(error))
       })
       // The interim answer 100 is sent when the body is read, not before.
       for (const event of ["request", "checkContinue", "checkExpectation"]) {
@@ -224,10 +224,10 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           leaveUnread(message, response)
           if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
           write(response, id, answer)
-          one.endsAt = now + requestTimeoutMillis + millisToTake(response)
+          handedOver(one, now, requestTimeoutMillis)
           if (answer.stream === undefined) return undefined
-          // Each chunk has the deadline: a file may be long, but its client has to take it.
-          const goesOn = Effect.map(currentMillis, (at) => void (one.endsAt = at + requestTimeoutMillis))
+          // Each chunk has its own time: a file may be long, but its client has to take it.
+          const goesOn = Effect.map(currentMillis, (at) => handedOver(one, at, requestTimeoutMillis))
           return writeStream(response, method, answer.stream, goesOn)
         }
 
@@ -265,12 +265,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     const drain = Effect.gen(function*() {
       draining = true
       socket.close()
-      // Node.js would also end a connection whose answer is handed over and not all sent, so the idle ones stay until there is none.
-      const endIdle = () => {
-        if (!inFlight.isSending) socket.closeIdle()
-      }
-      inFlight.onOver = endIdle
-      endIdle()
+      inFlight.endIdle()
       yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), deadlineMillis)
       const cut = inFlight.cut()
       socket.cut()

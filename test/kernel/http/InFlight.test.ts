@@ -1,10 +1,10 @@
 import { Deferred, Effect, FiberId, Runtime } from "effect"
-import type { RequestListener } from "node:http"
+import type { IncomingMessage } from "node:http"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe } from "vitest"
 import type { InFlight } from "../../../src/kernel/http/InFlight.ts"
-import { millisToTake, RequestsInFlight } from "../../../src/kernel/http/InFlight.ts"
+import { handedOver, RequestsInFlight } from "../../../src/kernel/http/InFlight.ts"
 import { talk } from "../../support/Talk.ts"
 import { useTests } from "../../support/UseTests.ts"
 
@@ -12,78 +12,135 @@ import { useTests } from "../../support/UseTests.ts"
 
 const { test } = useTests({})
 
-const serving = (listener: RequestListener) =>
-  Effect.acquireRelease(
+const size = 32 * 1024 * 1024
+const timeout = 1000
+
+/** A server whose handlers are done as soon as they have handed over an answer, large or of one octet, at time 0. */
+const serving = Effect.gen(function*() {
+  const requests = new RequestsInFlight()
+  const fork = Runtime.runFork(yield* Effect.runtime<never>())
+  const begun: Array<InFlight> = []
+  const waiting: Array<{ readonly count: number; readonly done: Deferred.Deferred<ReadonlyArray<InFlight>> }> = []
+  const bodyOf = ({ url }: IncomingMessage) => Buffer.alloc(url === "/large" ? size : 1, "x")
+  const server = yield* Effect.acquireRelease(
     Effect.async<ReturnType<typeof createServer>>((resume) => {
-      const server = createServer(listener)
-      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      const made = createServer((message, response) => {
+        requests.begin(message, response, made, (one) => {
+          response.end(bodyOf(message))
+          handedOver(one, 0, timeout)
+          begun.push(one)
+          return fork(Effect.void)
+        })
+        for (const { count, done } of waiting) {
+          if (begun.length >= count) Deferred.unsafeDone(done, Effect.succeed(begun))
+        }
+      })
+      made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
     }),
-    (server) =>
+    (made) =>
       Effect.sync(() => {
-        server.closeAllConnections()
-        server.close()
+        made.closeAllConnections()
+        made.close()
       })
   )
+  /** So many requests, as soon as their answers are handed over. */
+  const first = (count: number) =>
+    Effect.suspend(() => {
+      const done = Deferred.unsafeMake<ReadonlyArray<InFlight>>(FiberId.none)
+      if (begun.length >= count) return Effect.succeed(begun)
+      waiting.push({ count, done })
+      return Deferred.await(done)
+    })
+  return { requests, first, port: (server.address() as AddressInfo).port }
+})
 
-/** A server that hands over the same large answer to everybody, and whose handlers are done then. */
-const handingOver = (size: number) =>
-  Effect.gen(function*() {
-    const requests = new RequestsInFlight()
-    const fork = Runtime.runFork(yield* Effect.runtime<never>())
-    const begun = Deferred.unsafeMake<InFlight>(FiberId.none)
-    const server = yield* serving((message, response) =>
-      requests.begin(message, response, server, (one) => {
-        response.end(Buffer.alloc(size, "x"))
-        Deferred.unsafeDone(begun, Effect.succeed(one))
-        return fork(Effect.void)
-      })
-    )
-    return { requests, begun: Deferred.await(begun), port: (server.address() as AddressInfo).port }
-  })
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+const large = get("/large")
+const small = get("/small")
+const connectTo = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
-const size = 32 * 1024 * 1024
-const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+/** A connection that takes nothing until it is told to. */
+const mute = (port: number) => Effect.tap(talk(port), ({ socket }) => Effect.sync(() => socket.pause()))
+
+const patience = timeout + size / 8.192
 
 describe("a peer that takes nothing of its answer", () => {
-  test("has a second for each 8 KiB", () =>
+  test("has the time of a request and a second more for each 8 KiB", () =>
     Effect.gen(function*() {
-      const { begun, port } = yield* handingOver(size)
-      const client = yield* talk(port)
-      client.socket.pause()
-      yield* client.send(get)
-      const seconds = millisToTake((yield* begun).response) / 1000
-      assert.isAtLeast(seconds, 4096)
-      assert.isBelow(seconds, 4097) // the head of the answer has a few octets more
+      const { first, port } = yield* serving
+      yield* (yield* mute(port)).send(large)
+      const [one] = yield* first(1)
+      // The head of the answer has a few octets too.
+      assert.approximately(one?.endsAt ?? 0, patience + 15, 15)
     }))
 
   test("is cut off when its time is over, and not before", () =>
     Effect.gen(function*() {
-      const { begun, port, requests } = yield* handingOver(size)
-      const client = yield* talk(port)
-      client.socket.pause()
-      yield* client.send(get)
-      const one = yield* begun
-      assert.isTrue(requests.isSending)
-      one.endsAt = 1000
-      requests.expire(999)
-      assert.isFalse(one.socket.destroyed)
-      requests.expire(1000)
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(large)
+      const [one] = yield* first(1)
+      requests.expire(patience - 1)
+      assert.isFalse(one?.socket.destroyed)
+      requests.expire(patience + 100)
       yield* requests.none
       assert.strictEqual(requests.size, 0)
       client.socket.resume()
       assert.isBelow((yield* client.ended).length, size)
     }))
+
+  test("is not held to the time of a small answer that waits behind a large one", () =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(large + small)
+      yield* first(2)
+      requests.expire(timeout * 100)
+      client.socket.resume()
+      yield* client.heard(/HTTP\/1\.1 200 OK\r\n(?:[^\r]+\r\n)+\r\nx$/)
+      yield* requests.none
+    }))
 })
 
-describe("a small answer", () => {
-  test("is over as soon as it is handed over", () =>
+describe("a request", () => {
+  test("with a small answer is over as soon as that is handed over", () =>
     Effect.gen(function*() {
-      const { begun, port, requests } = yield* handingOver(2)
+      const { first, port, requests } = yield* serving
       const client = yield* talk(port)
-      yield* client.send(get)
-      yield* begun
-      yield* client.heard(/xx$/)
+      yield* client.send(small)
+      const [one] = yield* first(1)
+      yield* client.heard(/x$/)
       yield* requests.none
-      assert.isFalse(requests.isSending)
+      assert.isFalse(requests.isOn(one?.socket ?? assert.fail()))
+    }))
+
+  for (const [what, last] of [["is reset", ""], ["ends in CONNECT", connectTo]] as const) {
+    test(`that waits behind another is over when its connection ${what}`, () =>
+      Effect.gen(function*() {
+        const { first, port, requests } = yield* serving
+        const client = yield* mute(port)
+        yield* client.send(large + small + small + small + last)
+        yield* first(4)
+        if (last === "") client.socket.resetAndDestroy()
+        yield* requests.none
+        assert.strictEqual(requests.size, 0)
+      }))
+  }
+})
+
+describe("an end of the idle connections", () => {
+  test("leaves one on which an answer is sent until it is taken", () =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(large)
+      const idle = yield* talk(port)
+      yield* idle.send(small)
+      yield* first(2)
+      yield* idle.heard(/x$/)
+      requests.endIdle()
+      yield* idle.ended
+      client.socket.resume()
+      assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, size)
     }))
 })

@@ -136,6 +136,23 @@ const serving = (app: App<never>, { maxConnections = 10, ...more }: Partial<Sett
     return { ...listener, port: portOf(listener.address) }
   })
 
+/** What a peer hears that never closes its side, until the server does. */
+const heardUntilCutOff = (port: number, request: string) =>
+  Effect.async<string>((resume) => {
+    // The server's own end of the connection: whoever has sent nothing hears nothing of being cut off.
+    const accepted = (message: unknown) =>
+      (message as { readonly socket: Socket }).socket.once("close", () => {
+        unsubscribe("net.server.socket", accepted)
+        client.destroy()
+        resume(Effect.succeed(said))
+      })
+    subscribe("net.server.socket", accepted)
+    const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+    let said = ""
+    client.on("data", (chunk: Buffer) => said += chunk.toString("latin1")).on("error", () => {})
+    client.write(request)
+  })
+
 /** One request on a connection of its own; everything heard. */
 const exchange = (port: number, request: string) =>
   Effect.gen(function*() {
@@ -656,21 +673,7 @@ describe("connections", () => {
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(() => Effect.die("reached")))
       for (const request of ["GET / HTTP/1.1\r\n\r\n", get("/", "X-Many: 1\r\n".repeat(100))]) {
-        const said = yield* Effect.async<string>((resume) => {
-          // The server's own end of the connection: whoever has sent nothing hears nothing of being cut off.
-          const accepted = (message: unknown) =>
-            (message as { readonly socket: Socket }).socket.once("close", () => {
-              unsubscribe("net.server.socket", accepted)
-              client.destroy()
-              resume(Effect.succeed(said))
-            })
-          subscribe("net.server.socket", accepted)
-          const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
-          let said = ""
-          client.on("data", (chunk: Buffer) => said += chunk.toString("latin1")).on("error", () => {})
-          client.write(request)
-        })
-        assert.match(said, /^HTTP\/1\.1 4(?:00|31) /)
+        assert.match(yield* heardUntilCutOff(port, request), /^HTTP\/1\.1 4(?:00|31) /)
       }
     }))
 
@@ -979,26 +982,18 @@ describe("an answer that is handed over and not yet taken", () => {
       assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, large.length)
     }))
 
-  test("keeps the idle connections of a drain only until it is taken", () =>
+  test("keeps no idle connection of a drain open", () =>
     Effect.gen(function*() {
-      const { answer, app, begun } = yield* held
-      const listener = yield* serving(
-        appOf((request) => request.path === "/held" ? app.handle(request) : gives.handle(request))
-      )
-      const busy = yield* talk(listener.port)
-      yield* busy.send(get("/held"))
-      yield* begun
+      const listener = yield* serving(gives)
       const client = yield* slowTaker(listener.port)
       const idle = yield* talk(listener.port)
       yield* idle.send(get("/"))
       yield* idle.heard(/small$/)
       const draining = yield* Effect.fork(listener.drain)
-      yield* Effect.yieldNow()
-      yield* client.take
       // By itself Node.js ends an idle connection after 65 s.
       yield* Effect.timeout(idle.ended, "40 seconds").pipe(onSystemClock)
-      yield* Deferred.succeed(answer, { status: 200, headers: {}, body: "finished" })
-      assert.match(yield* busy.ended, /finished$/)
+      assert.strictEqual((yield* Fiber.poll(draining))._tag, "None")
+      yield* client.take
       assert.strictEqual(yield* Fiber.join(draining), 0)
     }))
 
@@ -1012,6 +1007,70 @@ describe("an answer that is handed over and not yet taken", () => {
       yield* Effect.yieldNow()
       yield* TestClock.adjust(sweep)
       assert.strictEqual(yield* Fiber.join(draining), 0)
+    }))
+})
+
+describe("requests sent before the answer to one before them", () => {
+  /** Answers `/held` when it is told to, and everything else at once. */
+  const behindHeld = (handle: Handle) =>
+    Effect.gen(function*() {
+      const { answer, app, begun } = yield* held
+      const { port } = yield* serving(
+        appOf((request) => request.path === "/held" ? app.handle(request) : handle(request))
+      )
+      const client = yield* talk(port)
+      return {
+        port,
+        client,
+        begun,
+        answerHeld: Deferred.succeed(answer, { status: 200, headers: {}, body: "held" })
+      }
+    })
+
+  const unread = "POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
+
+  test("do not cut that one: what is left unread is waited for from the end of its own answer on", () =>
+    Effect.gen(function*() {
+      const { answerHeld, client, port } = yield* behindHeld(() =>
+        Effect.succeed({ status: 404, headers: {}, body: "none" })
+      )
+      yield* client.send(get("/held") + unread)
+      yield* log.of("request_completed")
+      // One that is left unread later, and waited for as long.
+      yield* heardUntilCutOff(port, unread)
+      yield* answerHeld
+      assert.match(yield* client.ended, /held[^]* 404 [^]*none$/)
+    }))
+
+  test("and whose stream breaks off end the connection, behind its answer", () =>
+    Effect.gen(function*() {
+      const { answerHeld, client } = yield* behindHeld(() =>
+        Effect.succeed({
+          status: 200,
+          headers: {},
+          stream: Stream.concat(Stream.make(Buffer.from("part")), Stream.die("broken"))
+        })
+      )
+      yield* client.send(get("/held") + get("/stream"))
+      yield* log.of("request_completed")
+      yield* answerHeld
+      assert.match(yield* Effect.timeout(client.ended, "40 seconds").pipe(onSystemClock), /\r\n\r\nheld$/)
+    }))
+
+  test("are not told to go on in the midst of an answer", () =>
+    Effect.gen(function*() {
+      const { answerHeld, client } = yield* behindHeld(({ body }) =>
+        Effect.map(
+          Effect.orDie(body),
+          (octets) => ({ status: 200, headers: {}, body: Buffer.from(`got ${octets.length}`) })
+        )
+      )
+      yield* client.send(get("/held") + post(`Expect: 100-continue\r\nContent-Length: 3\r\n${once}`, "abc"))
+      yield* log.of("request_completed")
+      yield* answerHeld
+      const said = yield* client.ended
+      assert.match(said, /got 3$/)
+      assert.notInclude(said, "100 Continue")
     }))
 })
 
