@@ -88,10 +88,17 @@ export const parseCidr = (text: string): Option.Option<Cidr> => {
  * addresses first if they should match.
  */
 export const contains = (cidr: Cidr, ip: IpAddress): boolean => {
-  const [network, candidate] = [bitsOf(cidr.network), bitsOf(ip)]
-  if (network === undefined || candidate === undefined || network.width !== candidate.width) return false
-  const dropped = BigInt(network.width - cidr.prefix)
-  return network.value >> dropped === candidate.value >> dropped
+  const candidate = bitsOf(ip)
+  return candidate !== undefined && holds(cidr)(candidate)
+}
+
+/** A range made ready for many comparisons. */
+const holds = ({ network, prefix }: Cidr): (candidate: Bits) => boolean => {
+  const bits = bitsOf(network)
+  if (bits === undefined) return () => false
+  const dropped = BigInt(bits.width - prefix)
+  const leading = bits.value >> dropped
+  return ({ value, width }) => width === bits.width && value >> dropped === leading
 }
 
 /** An address made ready for many comparisons. */
@@ -226,14 +233,15 @@ export const makeAddressPolicy = (options: {
 }): AddressPolicy => {
   const [unreadable, denied] = Array.partitionMap(
     options.denied,
-    (text) => Either.fromOption(parseCidr(text), () => text)
+    (text) => Either.map(Either.fromOption(parseCidr(text), () => text), (cidr) => ({ text, holds: holds(cidr) }))
   )
-  const allowed = Array.filterMap(options.allowed, parseCidr)
-  const faultOf = (ip: IpAddress) =>
-    unreadable[0] ?? denied.find((cidr) => contains(cidr, ip))?.text ??
-      (options.allowed.length === 0 || allowed.some((cidr) => contains(cidr, ip))
-        ? undefined
-        : "not in allowed_addresses")
+  const allowed = Array.filterMap(options.allowed, parseCidr).map(holds)
+  const faultOf = (ip: IpAddress) => {
+    const bits = bitsOf(ip)
+    if (bits === undefined) return "not an address"
+    return unreadable[0] ?? denied.find((range) => range.holds(bits))?.text ??
+      (options.allowed.length === 0 || allowed.some((range) => range(bits)) ? undefined : "not in allowed_addresses")
+  }
   return {
     check: (ip) => {
       for (const one of [ip, ...embedded(ip)]) {
@@ -252,7 +260,7 @@ export const maxCandidates = 4
  * The addresses to try, in order: IPv6 before IPv4, without duplicates, at most 4. One of them is IPv4 if there is any.
  */
 export const candidates = (addresses: ReadonlyArray<IpAddress>): ReadonlyArray<IpAddress> => {
-  const [four, six] = Array.partition(Array.dedupe(addresses), (ip) => familyOf(ip) === 6)
+  const [four, six] = Array.partition([...new Set(addresses)], (ip) => familyOf(ip) === 6)
   return [...six.slice(0, maxCandidates - Math.min(1, four.length)), ...four].slice(0, maxCandidates)
 }
 

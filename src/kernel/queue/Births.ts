@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database, ifUndone } from "../sql/Database.ts"
+import { lifeMillis } from "../Time.ts"
 import type { Job, JobKind } from "./Job.ts"
-import * as Leases from "./Leases.ts"
 
 /** A slot that is kept for a job whose row is about to be written, claimed (docs/decisions/wake-up.md, "Born running"). */
 export interface Birth {
@@ -71,7 +71,7 @@ export const offerOf = (runner: {
   return {
     owner: runner.owner,
     begin: (job) =>
-      Effect.flatMap(Leases.lifeMillis, (life) => {
+      Effect.flatMap(lifeMillis, (life) => {
         // Otherwise the row would wait for another process to miss this one.
         if (runner.isDraining()) return Effect.zipRight(Effect.ignore(handBack(job, life)), giveBack)
         isKept = false

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import { clockOf, currentSeconds } from "../Time.ts"
+import { currentSeconds, lifeMillis } from "../Time.ts"
 import type { JobId } from "./Job.ts"
 import type { Job } from "./Job.ts"
 import * as jobLeases from "./JobLeases.ts"
@@ -35,14 +35,6 @@ export interface Holding {
   /** Up to when its time has been counted. */
   spentAt: number
 }
-
-/**
- * Milliseconds of the process's life. Waits and bounds are measured with them, so that changes of the clock do not
- * matter.
- */
-export const lifeMillis: Effect.Effect<number> = Effect.withFiberRuntime((fiber) =>
-  Effect.succeed(Number(clockOf(fiber).unsafeCurrentTimeNanos() / 1_000_000n))
-)
 
 /** The whole seconds that an attempt has spent since the last count. */
 export const spentSince = ({ spentAt }: Pick<Holding, "spentAt">, life: number): number =>

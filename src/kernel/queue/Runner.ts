@@ -9,7 +9,7 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
-import { currentMillis, currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
 import * as Births from "./Births.ts"
 import { subjectText } from "./Ends.ts"
 import type { Failure } from "./Failure.ts"
@@ -100,7 +100,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       Effect.catchAll(settle, () =>
         Effect.retry(Effect.delay(settle, "50 millis"), {
           schedule: settlementRetries,
-          while: () => Effect.map(Leases.lifeMillis, (life) => !draining && life < endsAt)
+          while: () => Effect.map(lifeMillis, (life) => !draining && life < endsAt)
         }))
 
     /** Settles an attempt. If its result cannot be written, the job is tried again and the attempt is not counted. */
@@ -109,7 +109,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
       current: Attempt
     ) =>
-      Effect.flatMap(Leases.lifeMillis, (life) =>
+      Effect.flatMap(lifeMillis, (life) =>
         Effect.catchAll(
           insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis)),
           (error) =>
@@ -130,7 +130,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           abandon: prepared?.abandon ?? (() => Effect.void)
         }
         const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
-        const life = yield* Leases.lifeMillis
+        const life = yield* lifeMillis
         if (deadline <= startedAt) {
           yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
           return yield* insisting(settlement.giveUp(ended, new DeadlinePassed()), life + giveUpMillis)
@@ -177,7 +177,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     // for the end of its lease.
     const claim = Effect.uninterruptible(Effect.gen(function*() {
       const now = yield* currentSeconds
-      const heldAt = yield* Leases.lifeMillis
+      const heldAt = yield* lifeMillis
       const claimant = { now, owner, until: now + Leases.leaseSeconds }
       const claimed = yield* slots.fill(options.max_concurrent, kindsOf(handlers), now, {
         claim: (of) => jobs.claim({ ...claimant, ...of }),
@@ -194,7 +194,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     const correctTimes = Effect.suspend(() => Times.correct(reach, options.retry_max_seconds))
 
     const tend = Effect.gen(function*() {
-      const life = yield* Leases.lifeMillis
+      const life = yield* lifeMillis
       const since = life - tendedAt
       if (since >= 0 && since < tendMillis) return
       tendedAt = life
@@ -268,7 +268,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       }),
       /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */
       interruptOverdue: Effect.gen(function*() {
-        const life = yield* Leases.lifeMillis
+        const life = yield* lifeMillis
         const now = yield* currentMillis
         yield* interruptEvery("timeout", ({ deadline, endsAt }) => endsAt <= life || deadline <= now)
         yield* interruptEvery("unheld", (attempt) => leases.isDoubtful(attempt, life))

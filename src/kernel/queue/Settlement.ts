@@ -6,7 +6,7 @@ import type { Entropy } from "../../pki/Entropy.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { transaction } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import { currentMillis, currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
 import type { Failure, QueueFailure } from "./Failure.ts"
 import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Failure.ts"
 import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
@@ -14,7 +14,7 @@ import type { BackoffPolicy, Job } from "./Job.ts"
 import { backoffSeconds } from "./Job.ts"
 import * as jobs from "./Jobs.ts"
 import type { Holding } from "./Leases.ts"
-import { lifeMillis, spentSince } from "./Leases.ts"
+import { spentSince } from "./Leases.ts"
 
 /** The settlement matched no row: the lease had been taken away, so the attempt's result is dropped. */
 class LeaseLost extends Data.TaggedError("LeaseLost") {}

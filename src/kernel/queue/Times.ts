@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
 import { emit } from "../telemetry/EventLog.ts"
-import { currentMillis, currentSeconds } from "../Time.ts"
+import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
 import type { JobKind } from "./Job.ts"
 import * as jobTimes from "./JobTimes.ts"
-import { lifeMillis } from "./Leases.ts"
 
 /*
  * Corrects due times, so that a clock that was wrong for a while, here or on another host, delays nothing once it is

@@ -116,7 +116,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const relayed = yield* Effect.either(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>
     relay?.(request, {
       stored: row,
-      startedAt: now - job.spentSeconds,
+      spentSeconds: job.spentSeconds,
       wasBegun: row.startedAt !== undefined,
       keeper: keeperIn(database, id),
       tokens: tokensIn(database),

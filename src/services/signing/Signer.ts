@@ -56,8 +56,8 @@ export interface CrlIssuer {
 /** What a relay knows about its order at the upstream from earlier attempts, and where it stores what it learns. */
 export interface Relaying<E> {
   readonly stored: StoredUpstreamOrder
-  /** When work on the order began, in epoch seconds; it is later by the time in which nobody worked on the order. */
-  readonly startedAt: number
+  /** How many seconds earlier attempts have worked on the order. */
+  readonly spentSeconds: number
   /** This is not the first attempt. */
   readonly wasBegun: boolean
   readonly keeper: Keeper<E>

@@ -6,11 +6,11 @@ import * as Ref from "effect/Ref"
 import type { DnsName } from "../../domain/Identifier.ts"
 import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
 import type { IpAddress } from "../../kernel/net/Address.ts"
-import { candidates, makeAddressPolicy, maxCandidates, parseAddress } from "../../kernel/net/Address.ts"
+import { candidates, familyOf, makeAddressPolicy, maxCandidates, parseAddress } from "../../kernel/net/Address.ts"
 import type { ConnectFailed } from "../../kernel/net/Connect.ts"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentMillis } from "../../kernel/Time.ts"
+import { lifeMillis } from "../../kernel/Time.ts"
 import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
 import { ChallengePostponed, unlessOwn, unreachable } from "./Attempt.ts"
 
@@ -35,7 +35,10 @@ export interface Dial {
 /** Where a connection went, for the log. */
 export const dialled = (address: IpAddress, port: number): string => `${address} port ${port}`
 
-/** `safe` makes remote text fit for a record; `started` is the epoch millisecond at which the attempt began. */
+/** Addresses of each family that are looked at: the zone's owner decides how many there are. */
+const mostAddresses = 64
+
+/** `safe` makes remote text fit for a record; `started` is when the attempt began, in milliseconds of the process's life. */
 export const makeDial = (options: {
   readonly resolver: Pick<Resolver["Type"], "addresses">
   readonly identifier: DnsName
@@ -55,11 +58,13 @@ export const makeDial = (options: {
       Effect.mapError(({ code }) => unlessOwn(code, unreachable("resolve_failed", safe(`${host}: ${code}`))))
     )
     if (addresses.length === 0) return yield* unreachable("no_address", safe(`${host} has no address`))
-    const [denied, passed] = Array.partitionMap(Array.dedupe(addresses), (address) => {
+    const [four, six] = Array.partition([...new Set(addresses)], (address) => familyOf(address) === 6)
+    const looked = [...six.slice(0, mostAddresses), ...four.slice(0, mostAddresses)]
+    const [denied, passed] = Array.partitionMap(looked, (address) => {
       const rule = policy.check(address)
       return rule === undefined ? Either.right(address) : Either.left({ address, rule })
     })
-    // no more records than there could be connections: the zone's owner decides how long the list is
+    // no more records than there could be connections
     yield* Effect.forEach(
       denied.slice(0, maxCandidates),
       ({ address, rule }) => emit("challenge_address_denied", { identifier, address, rule }),
@@ -75,10 +80,10 @@ export const makeDial = (options: {
       if (address === undefined) return unreachable("connect_failed", safe(failures.join("; ")))
       const left = addresses.length - at
       const where = dialled(address, port)
-      const noted = Effect.zipRight(Ref.set(waiting, `${where} did not answer`), currentMillis)
-      return Effect.flatMap(noted, (now) =>
+      const noted = Effect.zipRight(Ref.set(waiting, `${where} did not answer`), lifeMillis)
+      return Effect.flatMap(noted, (life) =>
         Effect.catchTag(
-          attempt(address, left === 1 ? undefined : Math.max(1, Math.floor((deadline - now) / left))),
+          attempt(address, left === 1 ? undefined : Math.max(1, Math.floor((deadline - life) / left))),
           "ConnectFailed",
           ({ code, detail }) =>
             isExhaustion(code)

@@ -5,7 +5,7 @@ import type { TlsFailed } from "../../kernel/net/Connect.ts"
 import type { ExchangeFailed, HttpAnswer, HttpGet } from "../../kernel/net/HttpGet.ts"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentMillis } from "../../kernel/Time.ts"
+import { lifeMillis } from "../../kernel/Time.ts"
 import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
 import { ChallengeRefused, unlessOwn, unreachable } from "./Attempt.ts"
 import { dialled, makeDial } from "./Dial.ts"
@@ -61,7 +61,7 @@ const redirectTarget = (location: string | undefined, from: string): Either.Eith
 export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGet: HttpGet["Type"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
     const settings = challenge.http_01
-    const started = yield* currentMillis
+    const started = yield* lifeMillis
     const token = keyAuthorization.split(".", 1).join("")
     /** Remote text in a form fit for a record: cut, and without the token and the key authorization. */
     const safe = (text: string) =>
@@ -114,7 +114,7 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
         ? undefined
         : unauthorized("body_mismatch", `${body.length} bytes, not the key authorization`)
       if (fault === undefined) {
-        const elapsed = (yield* currentMillis) - started
+        const elapsed = (yield* lifeMillis) - started
         return yield* emit("challenge_http_01_matched", { identifier, elapsed_ms: elapsed })
       }
       yield* emit("challenge_http_01_mismatch", { identifier, status, body_bytes: body.length })

@@ -3,7 +3,7 @@ import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
 import type { AlpnPeer } from "../../kernel/net/AlpnPeer.ts"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentMillis } from "../../kernel/Time.ts"
+import { lifeMillis } from "../../kernel/Time.ts"
 import { alpnCertificateFault } from "../../pki/x509/AlpnCertificate.ts"
 import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
 import { ChallengePostponed, ChallengeRefused } from "./Attempt.ts"
@@ -20,7 +20,7 @@ const longestText = 500
  */
 export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, peer: AlpnPeer["Type"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
-    const started = yield* currentMillis
+    const started = yield* lifeMillis
     const safe = (text: string) => text.slice(0, longestText)
     const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe, waiting })
     const { port } = challenge.tls_alpn_01

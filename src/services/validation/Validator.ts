@@ -1,18 +1,22 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import { AlpnPeer } from "../../kernel/net/AlpnPeer.ts"
 import { HttpGet } from "../../kernel/net/HttpGet.ts"
 import { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentMillis } from "../../kernel/Time.ts"
-import type { ChallengeAttempt, ChallengePolicy, ChallengePostponed, Waiting } from "./Attempt.ts"
-import { ChallengeRefused } from "./Attempt.ts"
+import { lifeMillis } from "../../kernel/Time.ts"
+import type { ChallengeAttempt, ChallengePolicy, Waiting } from "./Attempt.ts"
+import { ChallengePostponed, ChallengeRefused } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
 import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
+
+/** A check whose timeout came later than this, in milliseconds, says nothing: the process, or its host, stood still. */
+const longestStall = 1000
 
 /** Addresses that always reach this host itself, whatever it listens on. */
 const loopback = ["127.0.0.0/8", "::1/128"]
@@ -38,22 +42,26 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
 
   const validate = Effect.fnUntraced(function*(attempt: ChallengeAttempt) {
     const { challenge, identifier, type } = attempt
-    const started = yield* currentMillis
+    const started = yield* lifeMillis
     const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
+    const late = Effect.flatMap(lifeMillis, (life): Effect.Effect<never, ChallengeRefused | ChallengePostponed> => {
+      const stalled = life - started - challenge.timeout_ms
+      return stalled > longestStall
+        // After a pause, timers come before answers that have been there for long.
+        ? new ChallengePostponed({ detail: `this process did nothing for ${stalled} ms` })
+        : new ChallengeRefused({
+          error: type === "dns-01" ? "dns" : "connection",
+          reason: "timeout",
+          detail: `no verdict within ${challenge.timeout_ms} ms`
+        })
+    })
     yield* checks[type]({ ...attempt, challenge: shielded(challenge, own) }, waiting).pipe(
-      Effect.timeoutFail({
-        duration: challenge.timeout_ms,
-        onTimeout: () =>
-          new ChallengeRefused({
-            error: type === "dns-01" ? "dns" : "connection",
-            reason: "timeout",
-            detail: `no verdict within ${challenge.timeout_ms} ms`
-          })
-      }),
+      Effect.timeoutOption(challenge.timeout_ms),
+      Effect.flatMap((verdict) => Option.isSome(verdict) ? Effect.void : late),
       Effect.tapErrorTag("ChallengeRefused", ({ detail, reason }) =>
         reason === "timeout"
           ? Effect.flatMap(
-            Effect.all([currentMillis, waiting]),
+            Effect.all([lifeMillis, waiting]),
             ([now, error]) => emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started, error })
           )
           : emit("challenge_validation_failed", { identifier, reason, error: detail }))

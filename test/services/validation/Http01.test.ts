@@ -195,6 +195,20 @@ describe("addresses", () => {
       }
     }))
 
+  it.effect("of a name's addresses 64 of each family are looked at, however many there are", () =>
+    Effect.gen(function*() {
+      const many = (allowed: ReadonlyArray<string>) => ({
+        "a.example": [...Array.makeBy(64, (n) => `10.0.0.${n}`), ...allowed]
+      })
+      const challenge = { denied_addresses: ["10.0.0.0/8"] }
+      const behind = yield* attempt({ zone: many(["192.0.2.1"]), challenge })
+      assert.strictEqual(behind.verdict, "connection address_denied")
+      const other = yield* attempt({ zone: many(["2001:db8::1"]), challenge })
+      assert.deepStrictEqual([other.verdict, other.dialled], ["valid", ["2001:db8::1"]])
+      const twice = { "a.example": [...Array.makeBy(100, () => "10.0.0.1"), "192.0.2.1"] }
+      assert.deepStrictEqual((yield* attempt({ zone: twice, challenge })).dialled, ["192.0.2.1"])
+    }))
+
   it.effect("public first, private on the second answer: one resolution; the checked address is dialled", () =>
     Effect.gen(function*() {
       const lookups = yield* Ref.make(0)

@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Either, Fiber, Layer } from "effect"
+import { Clock, Effect, Either, Fiber, Layer } from "effect"
 import { gzipSync } from "node:zlib"
 import { assert } from "vitest"
 import { normalizeIdentifier } from "../../../src/domain/Identifier.ts"
@@ -117,5 +117,35 @@ describe("over the network", () => {
       yield* Effect.promise(() => server.asked)
       yield* Fiber.interrupt(fiber)
       yield* Effect.promise(() => server.closed)
+    }))
+})
+
+describe("a check without a verdict in time", () => {
+  /** The system's clock, whose two readings can be moved. */
+  const movable = () => {
+    const moved = { lifeMillis: 0, clockMillis: 0 }
+    const real = Clock.make()
+    const clock: Clock.Clock = {
+      ...real,
+      sleep: (duration) => real.sleep(duration),
+      unsafeCurrentTimeMillis: () => real.unsafeCurrentTimeMillis() + moved.clockMillis,
+      unsafeCurrentTimeNanos: () => real.unsafeCurrentTimeNanos() + BigInt(moved.lifeMillis) * 1_000_000n
+    }
+    return { clock, moved }
+  }
+
+  it.scopedLive("is refused, whatever the clock does; where the process stood still, it is postponed", () =>
+    Effect.gen(function*() {
+      for (
+        const [by, verdict] of [
+          [{}, "connection timeout"],
+          [{ clockMillis: 3_600_000 }, "connection timeout"],
+          [{ lifeMillis: 5000 }, "ChallengePostponed"]
+        ] as const
+      ) {
+        const { clock, moved } = movable()
+        const server = yield* rawServer(() => void Object.assign(moved, by))
+        assert.strictEqual(yield* validate(server.port, { timeout_ms: 300 }).pipe(Effect.withClock(clock)), verdict)
+      }
     }))
 })

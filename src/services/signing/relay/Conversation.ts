@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { currentMillis } from "../../../kernel/Time.ts"
+import { lifeMillis } from "../../../kernel/Time.ts"
 import type { AcmeClient, UpstreamAnswer } from "./AcmeClient.ts"
 import type { Strategy } from "./Strategy.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
@@ -38,7 +38,7 @@ const late = (what: string) =>
     status: undefined
   })
 
-/** Begins the conversation about an order; after `deadline`, in epoch milliseconds, it waits no more. */
+/** Begins the conversation about an order; after `deadline`, in milliseconds of the process's life, it waits no more. */
 export const converse = (
   upstream: Upstream,
   { deadline, names, wasBegun }: Pick<Conversation, "names" | "wasBegun"> & { readonly deadline: number }
@@ -50,10 +50,10 @@ export const converse = (
     wasBegun,
     ask: (url, payload) => client.post(url, payload ?? "", { kid }),
     pause: (what, { retryAfter = 0 } = { retryAfter: 0 }) =>
-      Effect.flatMap(currentMillis, (now) => {
-        if (now >= deadline) return late(what)
+      Effect.flatMap(lifeMillis, (life) => {
+        if (life >= deadline) return late(what)
         const wanted = Math.min(Math.max(pollMillis, retryAfter * 1000), Math.max(pollMillis, longestPause))
-        return Effect.sleep(Math.min(wanted, deadline - now))
+        return Effect.sleep(Math.min(wanted, deadline - life))
       })
   }
 }

@@ -3,7 +3,7 @@ import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import { DnsUpdate } from "../../../kernel/net/DnsUpdate.ts"
 import type { Web } from "../../../kernel/net/Web.ts"
-import { currentMillis } from "../../../kernel/Time.ts"
+import { lifeMillis } from "../../../kernel/Time.ts"
 import type { Entropy } from "../../../pki/Entropy.ts"
 import { accept } from "../ForeignChain.ts"
 import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
@@ -143,16 +143,16 @@ export const make = (
       )
     }
     return {
-      relay: <E>(request: IssueRequest, { isTakenOver, keeper, startedAt, stored, tokens, wasBegun }: Relaying<E>) =>
+      relay: <E>(request: IssueRequest, { isTakenOver, keeper, spentSeconds, stored, tokens, wasBegun }: Relaying<E>) =>
         Effect.gen(function*() {
           const wanted: Wanted = {
             names: request.names,
             csr: request.csr.der,
             stored,
             wasBegun,
-            deadline: (startedAt + poll_timeout_secs) * 1000
+            deadline: (yield* lifeMillis) + (poll_timeout_secs - spentSeconds) * 1000
           }
-          const left = Effect.map(currentMillis, (now) => wanted.deadline - now)
+          const left = Effect.map(lifeMillis, (life) => wanted.deadline - life)
           const upstream: Upstream = {
             client,
             kid: yield* Ref.get(known),

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { currentMillis } from "../../../kernel/Time.ts"
+import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { UpstreamAnswer } from "./AcmeClient.ts"
 import { plain, problemIn } from "./AcmeClient.ts"
 import type { Conversation, Upstream } from "./Conversation.ts"
@@ -119,9 +119,9 @@ const found = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder
   Effect.gen(function*() {
     if (!talk.wasBegun) return asks
     // If the clock was wrong in the meantime, the wait is as long as with a right clock.
-    const settled = Math.min((askedAt + 1) * 1000, yield* currentMillis) + settlingMillis
+    const settled = (yield* lifeMillis) + Math.min((askedAt + 1) * 1000 - (yield* currentMillis), 0) + settlingMillis
     for (;;) {
-      const begun = yield* currentMillis
+      const begun = yield* lifeMillis
       const searched = yield* search(talk, keeper)
       if (searched === "unlisted") return asks
       if (searched !== "none") return searched

@@ -43,6 +43,7 @@ const hurried = () => {
   return Object.assign(Object.create(Clock.make()) as Clock.Clock, {
     currentTimeMillis: Effect.sync(() => now),
     unsafeCurrentTimeMillis: () => now,
+    unsafeCurrentTimeNanos: () => BigInt(now) * 1_000_000n,
     sleep: (duration: Duration.Duration) =>
       Duration.toMillis(duration) >= 30_000
         ? Effect.never

@@ -22,7 +22,7 @@ const request = issueRequest(["a.example"])
 
 const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
   stored: storedAt(undefined),
-  startedAt: madeAt,
+  spentSeconds: 0,
   wasBegun: false,
   keeper: {
     asked: () => Effect.void,
@@ -154,7 +154,7 @@ describe("an order at the upstream", () => {
 
   it.effect("that was begun so long ago that its time is over is not asked for", () =>
     Effect.gen(function*() {
-      const { asked, failure } = yield* failureOf({}, { startedAt: madeAt - 300 })
+      const { asked, failure } = yield* failureOf({}, { spentSeconds: 300 })
       assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
       assert.match(
         failure._tag === "SigningFailed" ? failure.detail : "",
@@ -167,7 +167,7 @@ describe("an order at the upstream", () => {
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const stored = storedAt(`${ca}/order/1`)
-      const late = { startedAt: madeAt - 86_400, stored, wasBegun: true }
+      const late = { spentSeconds: 86_400, stored, wasBegun: true }
       const chain = yield* chainFor(request)
       const valid = order("valid", { certificate: `${ca}/cert` })
       const { ended } = yield* relayed({ "/order/1": [{ json: valid }], "/cert": [{ text: chain }] }, late)
@@ -208,8 +208,8 @@ describe("an order at the upstream", () => {
 
   it.effect("at an upstream that is away may be tried again, as long as there is time", () =>
     Effect.gen(function*() {
-      for (const [startedAt, cause] of [[madeAt, "signer_failed"], [madeAt - 299, "poll_timeout"]] as const) {
-        const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { startedAt })
+      for (const [spentSeconds, cause] of [[0, "signer_failed"], [299, "poll_timeout"]] as const) {
+        const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { spentSeconds })
         assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "the upstream: status 503" })
       }
     }))
