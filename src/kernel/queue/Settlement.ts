@@ -173,7 +173,8 @@ export const make = (options: {
     if (Exit.isSuccess(exit)) return conclude(ended, exit.value, ran)
     const { cause } = exit
     const { job } = ended
-    if (Cause.isInterrupted(cause)) {
+    // A defect beside which others were interrupted is a defect.
+    if (ran.ending !== undefined || Cause.isInterruptedOnly(cause)) {
       switch (ran.ending) {
         case "timeout":
           return tryAgainLater(ended, new BudgetSpent(), ran)

@@ -316,6 +316,22 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 2)
       }))
 
+    test("a panic beside which others were interrupted is one too, and not the end of the process", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const runner = yield* Runner.make(options, [
+          validation(() =>
+            Effect.as(
+              Effect.all([Effect.never, Effect.die(new Error("boom"))], { concurrency: 2, discard: true }),
+              done
+            )
+          )
+        ])
+        for (let run = 0; run < 3; run++) yield* pass(runner)
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 3 })
+        assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_panicked").length, 3)
+      }))
+
     test("a storage failure inside the handler is a retry", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
