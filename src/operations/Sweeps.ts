@@ -42,8 +42,29 @@ export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = E
 })
 
 const pageOfOrders = 500
-/** Orders whose authorizations are deleted in one transaction. Each may have a hundred, with three challenges each. */
-const strippedAtOnce = 20
+/** Orders whose authorizations are changed in one transaction. Each may have a hundred, with three challenges each. */
+const ordersAtOnce = 20
+
+/** Does something to each order that has authorizations, oldest first, a few of them in one transaction. */
+const forEachWithAuthorizations = (
+  { createdFrom, ...of }: {
+    readonly profile: string
+    readonly status: "pending" | "invalid"
+    readonly createdFrom: number
+    readonly createdBefore: number
+  },
+  change: (id: OrderId) => Effect.Effect<void, StorageFailed, Database>
+) =>
+  pages({
+    from: { afterTime: createdFrom, afterId: OrderId("00000000-0000-0000-0000-000000000000") },
+    size: pageOfOrders,
+    read: (after, limit) => leftovers.page({ ...of, limit, ...after }),
+    keyOf: ({ createdAt, id }) => ({ afterTime: createdAt, afterId: id })
+  }).pipe(
+    Stream.mapConcat((page) => page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)),
+    Stream.grouped(ordersAtOnce),
+    Stream.runForEach((some) => Effect.zipLeft(transaction(Effect.forEach(some, change, { discard: true })), turn))
+  )
 
 /**
  * Orders that ended without a certificate keep their row for the retention time. Everything else of them is deleted a
@@ -54,26 +75,22 @@ const stripOrders = Effect.fnUntraced(function*(profile: string, createdBefore: 
     pageOfOrders,
     (limit) => Effect.map(leftovers.lapse(profile, createdBefore, limit), ({ length }) => length)
   )
-  const ended = pages({
-    from: { afterTime: 0, afterId: OrderId("00000000-0000-0000-0000-000000000000") },
-    size: pageOfOrders,
-    read: (after, limit) => leftovers.ended({ profile, createdBefore, limit, ...after }),
-    keyOf: ({ createdAt, id }) => ({ afterTime: createdAt, afterId: id })
-  })
-  yield* ended.pipe(
-    Stream.mapConcat((page) => page.filter(({ hasAuthorizations }) => hasAuthorizations === 1)),
-    Stream.grouped(strippedAtOnce),
-    Stream.runForEach((some) =>
-      Effect.zipLeft(transaction(Effect.forEach(some, ({ id }) => leftovers.strip(id), { discard: true })), turn)
-    )
-  )
+  yield* forEachWithAuthorizations({ profile, status: "invalid", createdFrom: 0, createdBefore }, leftovers.strip)
 })
+
+/** What expired within the last day and is not stripped yet. Each order is visited once: an attacker can leave many. */
+const expireAuthorizations = (profile: string, expiredBefore: number) =>
+  Effect.forEach(["pending", "invalid"] as const, (status) =>
+    forEachWithAuthorizations(
+      { profile, status, createdFrom: expiredBefore - daySeconds, createdBefore: expiredBefore },
+      authorizations.expire
+    ), { discard: true })
 
 const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
   Effect.gen(function*() {
     const now = yield* currentSeconds
     const expiredBefore = now - order.validity_seconds
-    yield* inBatches(500, (limit) => authorizations.expire(name, expiredBefore, limit))
+    yield* expireAuthorizations(name, expiredBefore)
     yield* stripOrders(name, expiredBefore - daySeconds)
     const createdBefore = expiredBefore - order.retention_days * daySeconds
     yield* inBatches(500, () => unknownEnds.fill(name))
@@ -92,12 +109,12 @@ export const sweepOrders = (
   config: Pick<Config, "order" | "profiles">
 ): Effect.Effect<void, StorageFailed, Database | Queue> =>
   Effect.gen(function*() {
+    yield* recover(config) // first, because it is short and others wait for it
     const mounted = new Map(config.profiles.map((profile) => [profile.name, profile.order]))
     const stored = yield* orders.profiles
     for (const name of new Set([...mounted.keys(), ...stored.map(({ profile }) => profile)])) {
       yield* sweepProfile(name, mounted.get(name) ?? config.order)
     }
-    yield* recover(config)
   })
 
 /** Deletes rows of the audit trail older than `audit.retention_days`. */

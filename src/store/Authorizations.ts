@@ -143,18 +143,13 @@ const moves = {
   deactivate: move("deactivate")
 }
 
-const expireBatch = statement({
-  name: "authorization_expire_batch",
-  params: { profile: text(), createdBefore: int, limit: int },
-  row: { id: joined.authzId },
-  // Only these orders have pending authorizations. The others, which are most and stay for good, are not visited.
-  sql: ({ byStatus }) =>
+const expireStatement = statement({
+  name: "authorizations_expire",
+  params: { orderId: joined.orderId },
+  row: {},
+  sql: () =>
     `UPDATE authorizations SET status = ${reached(authorizationMoves.expire)}
-     WHERE ${leaving(authorizationMoves.expire)} AND id IN (SELECT a.id FROM orders o ${byStatus}
-       JOIN authorizations a ON a.order_id = o.id
-       WHERE o.status IN ('pending', 'invalid') AND o.profile = :profile AND o.created_at <= :createdBefore
-         AND a.status = 'pending' LIMIT :limit)
-     RETURNING id`
+     WHERE order_id = :orderId AND ${leaving(authorizationMoves.expire)}`
 })
 
 const orphaned = statement({
@@ -229,9 +224,8 @@ export const refuse = (id: ChallengeId, error: ProblemDocument) => first(refuseC
 /** Makes a move of {@link authorizationMoves}; `undefined` when the authorization had left the state. */
 export const transition = (name: keyof typeof authorizationMoves, id: AuthorizationId) => first(moves[name], { id })
 
-/** Stores `expired` on up to `limit` authorizations of orders created at or before an epoch second. */
-export const expire = (profile: string, createdBefore: number, limit: number) =>
-  Effect.map(all(expireBatch, { profile, createdBefore, limit }), (rows) => rows.length)
+/** Stores `expired` on the pending authorizations of an order. */
+export const expire = (orderId: OrderId) => run(expireStatement, { orderId })
 
 /** `processing` challenges without a live job, with the current key of their account. */
 export const findOrphaned = (createdBefore: number, limit: number) => all(orphaned, { createdBefore, limit })

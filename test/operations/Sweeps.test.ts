@@ -79,6 +79,10 @@ describe.each(databases)("periodic work on $name", (backend) => {
       yield* TestClock.adjust(`${profile.order.validity_seconds + daySeconds - 1} seconds`)
       yield* sweeps.sweepOrders(config)
       assert.deepStrictEqual(yield* left, [["pending", "invalid", "ready", "valid"], 8, 8, 8])
+      const states = column(
+        "SELECT DISTINCT o.status || ' ' || a.status FROM orders o JOIN authorizations a ON a.order_id = o.id ORDER BY 1"
+      )
+      assert.deepStrictEqual(yield* states, ["invalid expired", "pending expired", "ready pending", "valid pending"])
       yield* TestClock.adjust("1 second")
       const stripped = [["invalid", "invalid", "invalid", "valid"], 2, 2, 8]
       for (const _ of [1, 2]) {

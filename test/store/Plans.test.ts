@@ -93,10 +93,14 @@ describe("plans on SQLite", () => {
     Effect.gen(function*() {
       const afterId = OrderId("00000000-0000-7000-8000-000000000000")
       const plan = yield* planOf(
-        leftovers.ended({ profile: "p", createdBefore: 100, afterTime: 1, afterId, limit: 500 })
+        leftovers.page({ status: "invalid", profile: "p", createdBefore: 100, afterTime: 1, afterId, limit: 500 })
       )
       assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at>\? AND created_at<\?\)/)
       assert.match(plan, /SEARCH a USING (?:COVERING )?INDEX \S+ \(order_id=\?\)/)
+      assert.match(
+        yield* planOf(authorizations.expire(afterId)),
+        /SEARCH authorizations USING (?:COVERING )?INDEX \S+ \(order_id=\?\)/
+      )
       assert.match(yield* planOf(leftovers.strip(afterId)), /SEARCH authorizations USING INDEX \S+ \(order_id=\?\)/)
     }))
 
@@ -125,7 +129,6 @@ describe("plans on SQLite", () => {
     Effect.gen(function*() {
       const runs: ReadonlyArray<Effect.Effect<unknown, unknown, Database>> = [
         orders.sweep("p", 100, 500),
-        authorizations.expire("p", 100, 500),
         leftovers.lapse("p", 100, 500)
       ]
       for (const run of runs) {

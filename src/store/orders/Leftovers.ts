@@ -19,15 +19,22 @@ const lapseStatement = statement({
 })
 
 // In pages along the index, because orders without leftovers stay in the table.
-const endedStatement = statement({
-  name: "order_ended_page",
-  params: { profile: text(), createdBefore: int, afterTime: int, afterId: uuid<OrderId>(), limit: int },
+const pageStatement = statement({
+  name: "order_leftover_page",
+  params: {
+    status: text<"pending" | "invalid">(),
+    profile: text(),
+    createdBefore: int,
+    afterTime: int,
+    afterId: uuid<OrderId>(),
+    limit: int
+  },
   row: { id: uuid<OrderId>(), createdAt: int, hasAuthorizations: int },
   sql: ({ byStatus }) =>
     `SELECT o.id AS "id", o.created_at AS "createdAt",
        CASE WHEN EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = o.id) THEN 1 ELSE 0 END AS "hasAuthorizations"
      FROM orders o ${byStatus}
-     WHERE o.status = 'invalid' AND o.profile = :profile AND o.created_at <= :createdBefore
+     WHERE o.status = :status AND o.profile = :profile AND o.created_at <= :createdBefore
        AND o.created_at >= :afterTime AND (o.created_at > :afterTime OR o.id > :afterId)
      ORDER BY o.created_at, o.id LIMIT :limit`
 })
@@ -44,12 +51,12 @@ export const lapse = (profile: string, createdBefore: number, limit: number) =>
   all(lapseStatement, { profile, createdBefore, limit })
 
 /**
- * `invalid` orders created at or before an epoch second, oldest first, after a given one. `hasAuthorizations` says whether
+ * Orders of a status created at or before an epoch second, oldest first, after a given one. `hasAuthorizations` says whether
  * an order has leftovers.
  */
-export const ended = (
-  params: Parameters<typeof all<typeof endedStatement.params, typeof endedStatement.row>>[1]
-) => all(endedStatement, params)
+export const page = (
+  params: Parameters<typeof all<typeof pageStatement.params, typeof pageStatement.row>>[1]
+) => all(pageStatement, params)
 
 /** Deletes the authorizations and challenges of an order. */
 export const strip = (orderId: OrderId) => run(stripStatement, { orderId })
