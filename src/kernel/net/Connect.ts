@@ -5,6 +5,7 @@ import * as Net from "node:net"
 import * as Tls from "node:tls"
 import { codeOf } from "../host/Exhausted.ts"
 import type { IpAddress } from "./Address.ts"
+import { HandshakeSocket } from "./Handshake.ts"
 
 /** What failed, and the system's error code if there is one. */
 interface Failure {
@@ -78,7 +79,9 @@ export const secure = (
   socket: Net.Socket,
   options: Pick<Tls.ConnectionOptions, "servername" | "ALPNProtocols">
 ): Tls.TLSSocket => {
-  const tls = Tls.connect({ socket, minVersion: "TLSv1.2", rejectUnauthorized: false, ciphers, ecdhCurve, ...options })
+  const bounded = new HandshakeSocket(socket)
+  const fixed = { socket: bounded, minVersion: "TLSv1.2", rejectUnauthorized: false, ciphers, ecdhCurve } as const
+  const tls = Tls.connect({ ...fixed, ...options }).once("secureConnect", bounded.over)
   if (socket.destroyed) tls.destroy(socket.errored ?? new Error("closed before the handshake"))
   return tls
 }

@@ -159,18 +159,23 @@ describe("the handshake", () => {
       assert.strictEqual((yield* Effect.flip(meet(responder.port)))._tag, "TlsFailed")
     }))
 
-  it.scopedLive("a certificate of 1 MB: failure", () =>
+  /** A validation certificate with an extension of so many octets. */
+  const large = (octets: number): Shown => {
+    const extensions = [ext("1.3.6.1.4.1.99999.1", Buffer.alloc(octets))]
+    return { key: ecKey, der: validationCertificate({ name: "a.example", keyAuthorization, extensions }) }
+  }
+
+  it.scopedLive("a certificate of 12 KB: met, of 17 KB or 1 MB: failure before it is read", () =>
     Effect.gen(function*() {
-      const der = validationCertificate({
-        name: "a.example",
-        keyAuthorization,
-        extensions: [ext("1.3.6.1.4.1.99999.1", Buffer.alloc(1_000_000))]
-      })
-      const responder = yield* alpnResponder({ "a.example": { key: ecKey, der } })
-      const failure = yield* Effect.flip(meet(responder.port))
-      assert.strictEqual(failure._tag, "TlsFailed")
-      assert.match(failure.detail, /excessive message size/)
-      yield* Effect.promise(() => responder.closed)
+      const small = yield* alpnResponder({ "a.example": large(12_000) })
+      assert.isAbove((yield* meet(small.port)).certificate?.length ?? 0, 12_000)
+      for (const octets of [17_000, 1_000_000]) {
+        const responder = yield* alpnResponder({ "a.example": large(octets) })
+        const failure = yield* Effect.flip(meet(responder.port))
+        assert.strictEqual(failure._tag, "TlsFailed")
+        assert.strictEqual(failure.detail, "more than 16384 octets before the end of the handshake")
+        yield* Effect.promise(() => responder.closed)
+      }
     }))
 
   it.scopedLive("no TLS at all: failure", () =>
