@@ -4,7 +4,7 @@ import { checkContacts } from "../../domain/Account.ts"
 import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
 import { AccountId } from "../../domain/Id.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
-import { open } from "../../kernel/sql/Database.ts"
+import { open, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
@@ -17,6 +17,7 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/Accounts.ts"
 import * as audit from "../../store/Audit.ts"
 import { changing } from "../../store/Audit.ts"
+import * as eabKeys from "../../store/eab/EabKeys.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
 import * as limits from "../Limits.ts"
@@ -80,9 +81,8 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   const terms = profile.meta.terms_of_service
   if (terms !== "" && !termsOfServiceAgreed) return yield* new UserActionRequired({ terms })
   yield* checkContacts(contact)
-  const kid = profile.eab.enabled
-    ? yield* verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
-    : undefined
+  const bind = verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
+  const kid = profile.eab.enabled ? yield* bind : undefined
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
   const fault = yield* faultOf(key.spki)
   if (fault !== undefined) {
@@ -92,7 +92,10 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   const account = yield* create(registration, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
-  if (winner === undefined) return yield* new AccountDoesNotExist() // deleted between the two statements
+  if (winner === undefined) {
+    if (kid !== undefined) yield* bind // says so if the credential was revoked meanwhile
+    return yield* new AccountDoesNotExist() // deleted between the two statements
+  }
   return { account: yield* foundBound(registration, winner, kid), created: false }
 })
 
@@ -127,7 +130,16 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     network: limits.networkOf(client),
     ptr: client.ptr
   }
-  const inserted = yield* telling(accounts.insert(row), {
+  // A credential may have been revoked, and its accounts ended, since the binding was verified.
+  const insert = eabKid === undefined
+    ? accounts.insert(row)
+    : transaction(
+      Effect.flatMap(
+        eabKeys.hold(eabKid),
+        (held) => held === undefined ? Effect.succeed(undefined) : accounts.insert(row)
+      )
+    )
+  const inserted = yield* telling(insert, {
     event: "account_created",
     scope: profile.name,
     fields: { account_id: id, contact, eab_kid: eabKid, client_ip: client.ip }

@@ -35,6 +35,16 @@ const secretStatement = statement({
   sql: () => `SELECT secret AS "secret", profile AS "profile", status AS "status" FROM eab_keys WHERE kid = :kid`
 })
 
+const holdStatement = statement({
+  name: "eab_hold",
+  params: { kid },
+  row: { kid },
+  sql: ({ dialect }) =>
+    `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid AND status = 'active'${
+      dialect === "postgres" ? " FOR SHARE" : ""
+    }`
+})
+
 const showStatement = statement({
   name: "eab_show",
   params: { kid },
@@ -118,6 +128,9 @@ export const insert = (row: {
 
 /** The facts that verify a binding. They are never shown. */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
+
+/** Keeps an active credential as it is until the transaction ends; `undefined` when it is not active. */
+export const hold = (kid: string) => first(holdStatement, { kid })
 
 /** A credential with the number of accounts it bound. */
 export const find = (kid: string) => first(showStatement, { kid })
