@@ -81,6 +81,9 @@ const refused = Effect.fnUntraced(function*(
   return yield* error
 }, Effect.uninterruptible)
 
+/** Hexadecimal digits of a serial that are looked for and recorded. No certificate of ours has more than forty (RFC 5280 section 4.1.2.2). */
+const longestSerial = 64
+
 /**
  * revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf must equal the submitted one,
  * octet for octet. Authorization is checked before any answer that would show whether the certificate is revoked. If
@@ -101,7 +104,7 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
     yield* emit("certificate_revoke_rejected", { cert_serial: undefined, reason: problemType(error) })
     return yield* error
   }
-  const serial = serialText(read.serial)
+  const serial = serialText(read.serial).slice(0, longestSerial)
   let found: Found | undefined
   for (const row of yield* certificates.findBySerial(profile, serial)) {
     const leaf = readStoredChain(row.certificate)?.leaf

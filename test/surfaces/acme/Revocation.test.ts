@@ -554,6 +554,22 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual(yield* written, 22)
     }))
 
+  test("of a serial that no certificate may have, 64 digits are recorded", () =>
+    Effect.gen(function*() {
+      const { issued } = yield* holder()
+      const head = 4
+      const inner = issued.der.readUInt16BE(head + 2)
+      const signed = issued.der.subarray(2 * head, 2 * head + inner)
+      const [version, old] = [signed.subarray(0, 5), 7 + (signed[6] ?? 0)]
+      const named = seq(
+        seq(version, int(2n ** 32_000n), signed.subarray(old)),
+        issued.der.subarray(2 * head + inner)
+      )
+      assert.strictEqual((yield* revoke({ key: acmeKey() }, named)).status, 404)
+      const rows = yield* column("SELECT cert_serial FROM audit_log WHERE event = 'certificate_revoke_failed'")
+      assert.deepStrictEqual(rows, [`01${"0".repeat(62)}`])
+    }))
+
   test("a key revoked for compromise by its holder is refused at finalize, whoever brings it", () =>
     Effect.gen(function*() {
       const { caller, issued, key, kid } = yield* holder()
