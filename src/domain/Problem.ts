@@ -62,7 +62,8 @@ const table = {
   UserActionRequired: {
     type: "userActionRequired",
     status: 403,
-    detail: (error) => `The client must agree to the terms of service: ${error.terms}`
+    detail: (error) => `The client must agree to the terms of service: ${error.terms}`,
+    more: (error) => ({ instance: error.terms })
   },
   ExternalAccountRequired: {
     type: "externalAccountRequired",

@@ -12,6 +12,8 @@ export interface ProblemDocument {
   readonly type?: string
   readonly status: number
   readonly detail: string
+  /** Where a human has to act (RFC 8555 section 6.7). */
+  readonly instance?: string
   readonly identifier?: Identifier
   readonly algorithms?: ReadonlyArray<string>
   readonly subproblems?: ReadonlyArray<
