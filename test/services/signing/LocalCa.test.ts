@@ -157,7 +157,7 @@ describe("the validity of a leaf", () => {
       )
       const [start, end] = [madeAt - 3600, madeAt + validityDays * daySeconds]
       const [from, to] = [Math.max(start, at(fromDay) ?? start), Math.min(end, at(toDay) ?? end)]
-      const discarded = from >= to
+      const discarded = from >= to || to <= madeAt
       assert.strictEqual(eventsOf(records).includes("local_ca_requested_validity_discarded"), discarded)
       if (made._tag === "Left") {
         assert.isAtLeast(from, caEnd, "only what begins after the CA's end cannot be had")
