@@ -87,6 +87,7 @@ export interface ProblemBody {
   readonly status?: number
   readonly detail?: string
   readonly identifier?: { readonly type: string; readonly value: string }
+  readonly instance?: string
   readonly subproblems?: ReadonlyArray<ProblemBody>
   readonly algorithms?: ReadonlyArray<string>
 }

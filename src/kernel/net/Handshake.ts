@@ -6,7 +6,7 @@ import { Duplex } from "node:stream"
  * signature among them in this thread, whether or not the peer has to be trusted: with keys made for it, a hundred kilobytes
  * of them take half a second.
  */
-export const longestHandshake = 16_384
+const longestHandshake = 16_384
 
 /** A connection whose peer may send no more than {@link longestHandshake} until {@link over} is called. */
 export class HandshakeSocket extends Duplex {

@@ -5,6 +5,7 @@ import type { Answer } from "../../../src/kernel/http/Message.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import * as eab from "../../../src/operations/Eab.ts"
+import { Entropy } from "../../../src/pki/Entropy.ts"
 import type { AcmeKey, DirectoryBody, FlattenedJws } from "../../support/AcmeSession.ts"
 import type { Credential } from "../../support/Binding.ts"
 import { bindingOf } from "../../support/Binding.ts"
@@ -453,12 +454,27 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(yield* kidsOf, [stored(to)])
     }))
 
+  test("a credential that is revoked after its check binds nobody", () =>
+    Effect.gen(function*() {
+      const to = yield* credential()
+      const entropy = yield* Entropy
+      // The id of the account is made when the binding has been verified.
+      const database = yield* Database
+      const revoked = Effect.orDie(Effect.provideService(eab.revoke(operator, to.kid), Database, database))
+      const uuid = Effect.zipRight(revoked, entropy.uuid)
+      const answer = yield* Effect.provideService(bound(to, acmeKey()), Entropy, { ...entropy, uuid })
+      yield* refused(answer, [401, "unauthorized"], { reason: "revoked", kid: to.kid })
+      assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
+    }))
+
   test("terms come first, then contacts, then the binding", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       const wrong = { contact: ["tel:1"], externalAccountBinding: null, termsOfServiceAgreed: false }
       const typeOf = (answer: Answer) => [answer.status, bodyOf(answer).type?.split(":").at(-1)]
-      assert.deepStrictEqual(typeOf(yield* newAccount(key, wrong, "strict")), [403, "userActionRequired"])
+      const unagreed = yield* newAccount(key, wrong, "strict")
+      assert.deepStrictEqual(typeOf(unagreed), [403, "userActionRequired"])
+      assert.match(String(bodyOf(unagreed).instance), /^https:/)
       const agreed = { ...wrong, termsOfServiceAgreed: true }
       assert.deepStrictEqual(typeOf(yield* newAccount(key, agreed, "strict")), [400, "unsupportedContact"])
       assert.isEmpty(of("eab_rejected"), "a binding is not looked at before its turn")
