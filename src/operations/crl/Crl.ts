@@ -64,12 +64,14 @@ const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) 
       entries += page.length
       encoded.push(encodeEntries(page))
     }))
-  const stored = yield* crls.replace(yield* signed(crl, before + 1, encoded), before)
+  // A database that has lost commits may have a list behind the published one.
+  const number = Math.max(before, (yield* exportedNumber(crl)) ?? 0) + 1
+  const stored = yield* crls.replace(yield* signed(crl, number, encoded), before)
   if (stored === undefined) {
-    yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number: String(before + 1) })
+    yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number: String(number) })
     return false
   }
-  yield* republished(crl, before + 1, entries)
+  yield* republished(crl, number, entries)
   return true
 })
 

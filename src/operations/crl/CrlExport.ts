@@ -1,4 +1,5 @@
 import type * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { readTextFile, replaceFile, stampOf } from "../../kernel/host/KeyFile.ts"
@@ -8,6 +9,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import { encodePem } from "../../pki/asn1/Pem.ts"
 import { Entropy } from "../../pki/Entropy.ts"
+import { exportedNumber } from "../../services/signing/ExportedCrl.ts"
 import type { CrlIssuer } from "../../services/signing/Signer.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import * as crls from "../../store/revocation/Crls.ts"
@@ -22,11 +24,31 @@ const toldEveryMillis = 3_600_000
 
 const pemOf = ({ der }: Stored): string => encodePem("X509 CRL", der)
 
+/**
+ * The file has a list that the database does not know, since that has lost what was committed: to write an older one over it would take
+ * away what clients have seen, and the only record of what was revoked.
+ */
+class NewerExported extends Data.TaggedError("NewerExported")<{
+  readonly path: string
+  readonly exported: number
+  readonly stored: number
+}> {
+  override get message(): string {
+    const { exported, path, stored } = this
+    return `${path} has list ${exported} and the database only list ${stored}, so it has lost commits; ` +
+      "compare the certificates that the file names with the revoked ones before the next list is signed"
+  }
+}
+
 const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const entropy = yield* Entropy
   for (let pass = 0; pass < passes; pass++) {
     const stored = yield* crls.find(crl.id)
     if (stored === undefined) return
+    const number = yield* exportedNumber(crl)
+    if (number !== undefined && number > stored.crlNumber) {
+      return yield* new NewerExported({ path: crl.path, exported: number, stored: stored.crlNumber })
+    }
     yield* replaceFile({ path: crl.path, content: pemOf(stored), mode: 0o644, suffix: yield* entropy.token })
     // The last writer checks last: if another list was stored meanwhile, and perhaps even written, this one must not
     // stay in its place.

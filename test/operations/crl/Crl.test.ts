@@ -947,18 +947,19 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(exported(), pem("X509 CRL", newer.der))
       }))
 
+    const kept = Effect.flatMap(
+      Effect.context<Signers>(),
+      (signers) => Effect.forkScoped(keepExported(Effect.succeed(signers)))
+    )
+    const half = "30 seconds"
+    /** Moves on by half a minute, and by what locks are waited for, until something is so. */
+    const soon = (isSo: () => boolean) =>
+      Effect.iterate(0, {
+        while: (turns) => turns < 400 && !isSo(),
+        body: (turns) => Effect.as(turn(turns === 0 ? half : "100 millis"), turns + 1)
+      }).pipe(Effect.tap(() => Effect.sync(() => assert.isTrue(isSo()))))
+
     describe("that is behind", () => {
-      const kept = Effect.flatMap(
-        Effect.context<Signers>(),
-        (signers) => Effect.forkScoped(keepExported(Effect.succeed(signers)))
-      )
-      const half = "30 seconds"
-      /** Moves on by half a minute, and by what locks are waited for, until something is so. */
-      const soon = (isSo: () => boolean) =>
-        Effect.iterate(0, {
-          while: (turns) => turns < 400 && !isSo(),
-          body: (turns) => Effect.as(turn(turns === 0 ? half : "100 millis"), turns + 1)
-        }).pipe(Effect.tap(() => Effect.sync(() => assert.isTrue(isSo()))))
       const isStored = Effect.map(
         stored,
         ({ der }) => () => existsSync(filesIn(directory).crl) && exported() === pem("X509 CRL", der)
@@ -1008,6 +1009,26 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           yield* soon(() => exported() === pem("X509 CRL", Buffer.from("elsewhere")))
         }))
     })
+
+    test("that is ahead of a database that lost commits is kept, told of, and followed by a list with a higher number", () =>
+      Effect.gen(function*() {
+        const first = yield* stored
+        yield* row("41")
+        yield* regenerate
+        const newer = exported()
+        assert.strictEqual(yield* number, 2)
+        yield* sql(`UPDATE crls SET crl_number = 1, der = ${backend.dialect === "sqlite" ? "?" : "$1"}`, [first.der])
+        yield* kept
+        yield* soon(() => happened("local_ca_crl_export_failed") === 1)
+        assert.match(
+          String(said("local_ca_crl_export_failed")[0]?.["error"]),
+          /ca\.crl has list 2 and the database only list 1, so it has lost commits; compare/
+        )
+        assert.strictEqual(exported(), newer)
+        yield* regenerate
+        assert.strictEqual(yield* number, 3)
+        assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
+      }))
 
     test("whose folder is absent fails nothing else, and at once", () =>
       Effect.gen(function*() {
