@@ -60,8 +60,6 @@ const settlementRetries = Schedule.union(Schedule.exponential("100 millis"), Sch
 
 /** The time between two checks of leases and times. */
 const tendMillis = 1000
-/** After so long, periodic rows that are gone are enqueued again: a process with an older configuration may have ended them. */
-const roundsMillis = 3_600_000
 
 /** The parts of a runner. `Running.start` runs them; tests step through them. */
 export const make = <R, F extends Failure>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R, F>>) =>
@@ -79,7 +77,6 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     let handedBack = 0
     let draining = false
     let tendedAt = Number.NEGATIVE_INFINITY
-    let roundsAt = yield* lifeMillis
     const leases = Leases.make({ owner, isGone: given.isGone ?? (() => false), holdings: running })
     const step = yield* Times.makeStep
     const release = (slot: Pick<Job, "kind" | "share">) =>
@@ -196,12 +193,6 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     }
     const correctTimes = Effect.suspend(() => Times.correct(reach, options.retry_max_seconds))
 
-    const enqueueRounds = (known: ReadonlySet<string>) =>
-      Effect.forEach(roundsOf(handlers), ({ key, kind, payload }) =>
-        known.has(`${kind} ${key}`)
-          ? Effect.void
-          : queue.enqueue({ kind, dedupKey: key, payload: payload as never }), { discard: true })
-
     const tend = Effect.gen(function*() {
       const life = yield* lifeMillis
       const since = life - tendedAt
@@ -213,10 +204,6 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         yield* queue.wake
       }
       if ((yield* leases.takeBack) + (yield* correctTimes) > 0) yield* queue.wake
-      if (life - roundsAt >= roundsMillis) {
-        yield* enqueueRounds(new Set())
-        roundsAt = life
-      }
     })
 
     const interruptEvery = (ending: NonNullable<Ending>, due: (attempt: Attempt) => boolean) =>
@@ -238,7 +225,10 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
        * configuration are made due.
        */
       enqueuePeriodic: Effect.fnUntraced(function*(but: ReadonlyArray<Round> = []) {
-        yield* enqueueRounds(new Set(but.map(({ key, kind }) => `${kind} ${key}`)))
+        const known = new Set(but.map(({ key, kind }) => `${kind} ${key}`))
+        for (const { key, kind, payload } of roundsOf(handlers)) {
+          if (!known.has(`${kind} ${key}`)) yield* queue.enqueue({ kind, dedupKey: key, payload: payload as never })
+        }
         const now = yield* currentSeconds
         for (const { kind, looksAgain } of handlers) if (looksAgain) yield* jobTimes.lookAgain(now, kind)
       }),

@@ -439,22 +439,6 @@ describe.each(databases)("the queue on $name", (backend) => {
       2
     )
 
-    test("a periodic row that is gone is there again within an hour", () =>
-      Effect.gen(function*() {
-        const runner = yield* Runner.make(options, [sweep(() => Effect.succeed(Reschedule(1_000_000)))])
-        yield* runner.enqueuePeriodic()
-        const waiting = count("SELECT count(*) FROM jobs WHERE status = 'ready'")
-        // By a process that has no such work.
-        yield* sql("UPDATE jobs SET status = 'done'")
-        yield* TestClock.adjust("59 minutes")
-        yield* runner.tend
-        assert.strictEqual(yield* waiting, 0)
-        yield* TestClock.adjust("1 minute")
-        yield* runner.tend
-        yield* runner.tend
-        assert.strictEqual(yield* waiting, 1)
-      }), 2)
-
     test("a periodic kind is never given up, whether it panics or fails", () =>
       Effect.gen(function*() {
         let turn = 0
