@@ -1,6 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { constants } from "node:crypto"
 import * as Net from "node:net"
 import * as Tls from "node:tls"
 import { codeOf } from "../host/Exhausted.ts"
@@ -80,7 +81,16 @@ export const secure = (
   options: Pick<Tls.ConnectionOptions, "servername" | "ALPNProtocols">
 ): Tls.TLSSocket => {
   const bounded = new HandshakeSocket(socket)
-  const fixed = { socket: bounded, minVersion: "TLSv1.2", rejectUnauthorized: false, ciphers, ecdhCurve } as const
+  // Another handshake later would have another chain of certificates.
+  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION
+  const fixed = {
+    socket: bounded,
+    minVersion: "TLSv1.2",
+    rejectUnauthorized: false,
+    ciphers,
+    ecdhCurve,
+    secureOptions
+  } as const
   const tls = Tls.connect({ ...fixed, ...options }).once("secureConnect", bounded.over)
   if (socket.destroyed) tls.destroy(socket.errored ?? new Error("closed before the handshake"))
   return tls

@@ -3,6 +3,7 @@ import { Effect, Fiber, Option } from "effect"
 import type { Socket } from "node:net"
 import { connect } from "node:net"
 import { setImmediate as turn } from "node:timers/promises"
+import { TLSSocket } from "node:tls"
 import { Worker } from "node:worker_threads"
 import { assert } from "vitest"
 import { parseAddress } from "../../../src/kernel/net/Address.ts"
@@ -207,6 +208,15 @@ describe("TLS", () => {
         assert.strictEqual(yield* bodyFor(host), "hello")
       }
       assert.deepStrictEqual(server.serverNames, ["a.example", "b.example", false, false])
+    }))
+
+  it.scopedLive("another handshake on the same connection: failure", () =>
+    Effect.gen(function*() {
+      const server = yield* rawServer((socket) => {
+        if (!(socket instanceof TLSSocket)) return
+        socket.renegotiate({}, (error) => void (error === null && socket.end(ok("hello"))))
+      }, { tls: { ...expired, maxVersion: "TLSv1.2" } })
+      assert.match((yield* Effect.flip(get(server.port, { secure: true }))).detail, /SSL/)
     }))
 
   it.scopedLive("TLS 1.0: failure", () =>
