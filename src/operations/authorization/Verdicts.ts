@@ -142,9 +142,10 @@ export const validate = Effect.fnUntraced(function*(
     return Done({ commit: commitAccepted(challenge, now, told) })
   }
   if (verdict.left._tag === "ChallengePostponed") {
-    const { detail } = verdict.left
+    const { detail, isCounted = false } = verdict.left
     yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
-    return Reschedule(now + postponedSeconds, { failure: new ValidationPostponed({ detail }) })
+    const failure = new ValidationPostponed({ detail })
+    return isCounted ? Retry(failure, { atMost: postponedSeconds }) : Reschedule(now + postponedSeconds, { failure })
   }
   const told = Effect.zipRight(
     notify({

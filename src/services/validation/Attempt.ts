@@ -74,8 +74,25 @@ export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
   readonly answers?: number
 }> {}
 
-/** This host lacked resources to run the check. That says nothing about the client, and the check must run again. */
-export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{ readonly detail: string }> {}
+/**
+ * This host lacked resources to run the check, or stood still meanwhile. That says nothing about the client, and the check must
+ * run again.
+ */
+export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{
+  readonly detail: string
+  /** A host that is late all the time is busy: the attempts are counted, so that they do not go on until the order expires. */
+  readonly isCounted?: boolean
+}> {}
+
+/** A timer that came later than this, in milliseconds, says nothing: the process, or its host, stood still. */
+const longestStall = 1000
+
+/** What has to be said in place of a timeout that came so many milliseconds late; `undefined` if it was in time. */
+export const stalled = (late: number): ChallengePostponed | undefined =>
+  late > longestStall
+    // After a pause, timers come before answers that have been there for long.
+    ? new ChallengePostponed({ detail: `this process did nothing for ${late} ms`, isCounted: true })
+    : undefined
 
 /** Classifies a failure by its system error code: `refusal`, unless this host itself failed. */
 export const unlessOwn = <E>(code: string | undefined, refusal: E): E | ChallengePostponed =>

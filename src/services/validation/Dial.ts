@@ -12,7 +12,7 @@ import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { lifeMillis } from "../../kernel/Time.ts"
 import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
-import { ChallengePostponed, unlessOwn, unreachable } from "./Attempt.ts"
+import { ChallengePostponed, stalled, unlessOwn, unreachable } from "./Attempt.ts"
 
 /** How one attempt resolves and dials hosts: it resolves once, and dials checked addresses (docs/protocol.md, "Addresses"). */
 export interface Dial {
@@ -81,15 +81,19 @@ export const makeDial = (options: {
       const left = addresses.length - at
       const where = dialled(address, port)
       const noted = Effect.zipRight(Ref.set(waiting, `${where} did not answer`), lifeMillis)
-      return Effect.flatMap(noted, (life) =>
-        Effect.catchTag(
-          attempt(address, left === 1 ? undefined : Math.max(1, Math.floor((deadline - life) / left))),
+      return Effect.flatMap(noted, (life) => {
+        const connectMillis = left === 1 ? undefined : Math.max(1, Math.floor((deadline - life) / left))
+        return Effect.catchTag(
+          attempt(address, connectMillis),
           "ConnectFailed",
           ({ code, detail }) =>
-            isExhaustion(code)
-              ? new ChallengePostponed({ detail: exhausted(code) })
-              : from(at + 1, [...failures, `${where}: ${detail}`])
-        ))
+            Effect.flatMap(lifeMillis, (now): ReturnType<typeof inTurn<Attempted>> =>
+              isExhaustion(code)
+                ? new ChallengePostponed({ detail: exhausted(code) })
+                : stalled(connectMillis === undefined ? 0 : now - life - connectMillis) ??
+                  from(at + 1, [...failures, `${where}: ${detail}`]))
+        )
+      })
     }
     type Attempted = Effect.Effect.Success<ReturnType<typeof attempt>>
     return from(0, [])

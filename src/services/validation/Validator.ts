@@ -9,14 +9,11 @@ import { HttpGet } from "../../kernel/net/HttpGet.ts"
 import { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { lifeMillis } from "../../kernel/Time.ts"
-import type { ChallengeAttempt, ChallengePolicy, Waiting } from "./Attempt.ts"
-import { ChallengePostponed, ChallengeRefused } from "./Attempt.ts"
+import type { ChallengeAttempt, ChallengePolicy, ChallengePostponed, Waiting } from "./Attempt.ts"
+import { ChallengeRefused, stalled } from "./Attempt.ts"
 import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
 import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
-
-/** A check whose timeout came later than this, in milliseconds, says nothing: the process, or its host, stood still. */
-const longestStall = 1000
 
 /** Addresses that always reach this host itself, whatever it listens on. */
 const loopback = ["127.0.0.0/8", "::1/128"]
@@ -44,17 +41,16 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
     const { challenge, identifier, type } = attempt
     const started = yield* lifeMillis
     const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
-    const late = Effect.flatMap(lifeMillis, (life): Effect.Effect<never, ChallengeRefused | ChallengePostponed> => {
-      const stalled = life - started - challenge.timeout_ms
-      return stalled > longestStall
-        // After a pause, timers come before answers that have been there for long.
-        ? new ChallengePostponed({ detail: `this process did nothing for ${stalled} ms` })
-        : new ChallengeRefused({
-          error: type === "dns-01" ? "dns" : "connection",
-          reason: "timeout",
-          detail: `no verdict within ${challenge.timeout_ms} ms`
-        })
-    })
+    const late = Effect.flatMap(
+      lifeMillis,
+      (life): Effect.Effect<never, ChallengeRefused | ChallengePostponed> =>
+        stalled(life - started - challenge.timeout_ms) ??
+          new ChallengeRefused({
+            error: type === "dns-01" ? "dns" : "connection",
+            reason: "timeout",
+            detail: `no verdict within ${challenge.timeout_ms} ms`
+          })
+    )
     yield* checks[type]({ ...attempt, challenge: shielded(challenge, own) }, waiting).pipe(
       Effect.timeoutOption(challenge.timeout_ms),
       Effect.flatMap((verdict) => Option.isSome(verdict) ? Effect.void : late),

@@ -246,6 +246,19 @@ describe("addresses", () => {
       : Effect.zipRight(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
   const ten = [...Array.makeBy(5, (n) => `192.0.2.${n}`), ...Array.makeBy(5, (n) => `2001:db8::${n + 1}`)]
 
+  it.effect("an address that was given up late says nothing, since the process stood still; in time it is passed over", () =>
+    Effect.gen(function*() {
+      for (const [late, verdict] of [[1000, "connection connect_failed"], [1001, "ChallengePostponed"]] as const) {
+        const zone = { "a.example": ["192.0.2.1", "192.0.2.2"] }
+        const script: Script = ({ connectMillis }) =>
+          Effect.zipRight(
+            connectMillis === undefined ? Effect.void : TestClock.adjust(connectMillis + late),
+            new ConnectFailed({ detail: "no connection" })
+          )
+        assert.strictEqual((yield* attempt({ zone, script })).verdict, verdict)
+      }
+    }))
+
   it.effect("ten addresses, first dead: the second within the budget", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.fork(attempt({
