@@ -1,6 +1,7 @@
 import type * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Schedule from "effect/Schedule"
 import { readTextFile, replaceFile, stampOf } from "../../kernel/host/KeyFile.ts"
 import { withLockFile } from "../../kernel/host/LockFile.ts"
@@ -9,6 +10,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import { encodePem } from "../../pki/asn1/Pem.ts"
 import { Entropy } from "../../pki/Entropy.ts"
+import { listHead } from "../../pki/x509/Crl.ts"
 import { exportedNumber } from "../../services/signing/ExportedCrl.ts"
 import type { CrlIssuer } from "../../services/signing/Signer.ts"
 import { Signers } from "../../services/signing/Signer.ts"
@@ -45,9 +47,14 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
   for (let pass = 0; pass < passes; pass++) {
     const stored = yield* crls.find(crl.id)
     if (stored === undefined) return
-    const number = yield* exportedNumber(crl)
-    if (number !== undefined && number > stored.crlNumber) {
-      return yield* new NewerExported({ path: crl.path, exported: number, stored: stored.crlNumber })
+    const exported = yield* exportedNumber(crl)
+    // A number that was raised is not yet that of a list.
+    const { crlNumber, thisUpdate } = stored
+    const number = Either.match(listHead(stored.der), { onLeft: () => crlNumber, onRight: (head) => head.number })
+    if (exported !== undefined && exported > number) {
+      // Every host signs the next list above it.
+      yield* crls.raise(crl.id, { before: crlNumber, number: exported, nextUpdate: thisUpdate })
+      return yield* new NewerExported({ path: crl.path, exported, stored: number })
     }
     yield* replaceFile({ path: crl.path, content: pemOf(stored), mode: 0o644, suffix: yield* entropy.token })
     // The last writer checks last: if another list was stored meanwhile, and perhaps even written, this one must not
