@@ -119,7 +119,10 @@ export class RequestsInFlight {
   /** Ends the connections that have no request in flight, and from now on each as soon as it has none. */
   endIdle(): void {
     this.#isEnding = true
-    for (const [socket, requests] of this.#connections) if (requests.size === 0) socket.destroy()
+    for (const [socket, requests] of this.#connections) {
+      // One that was ended waits until its peer has read the answer and ends it too.
+      if (requests.size === 0 && !socket.writableEnded) socket.destroy()
+    }
   }
 
   /** Interrupts all handlers; answers how many requests are in flight. */
