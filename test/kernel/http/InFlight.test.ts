@@ -143,4 +143,16 @@ describe("an end of the idle connections", () => {
       client.socket.resume()
       assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, size)
     }))
+
+  test("leaves one that was ended to its peer, which may still be sending", () =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(small)
+      const [one] = yield* first(1)
+      yield* requests.none
+      one?.socket.end()
+      requests.endIdle()
+      assert.isFalse(one?.socket.destroyed)
+    }))
 })
