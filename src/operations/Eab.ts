@@ -176,7 +176,6 @@ const told = Effect.fnUntraced(function*(
  */
 export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
   const done = yield* transaction(Effect.gen(function*() {
-    yield* eabKeys.lock(kid)
     yield* find(kid)
     const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
     if (mode !== "keep") yield* deletions.lockOrders(accounts)

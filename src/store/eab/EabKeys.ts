@@ -45,14 +45,6 @@ const holdStatement = statement({
     }`
 })
 
-const lockKeyStatement = statement({
-  name: "eab_lock",
-  params: { kid },
-  row: { kid },
-  sql: ({ dialect }) =>
-    `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid${dialect === "postgres" ? " FOR UPDATE" : ""}`
-})
-
 const showStatement = statement({
   name: "eab_show",
   params: { kid },
@@ -139,9 +131,6 @@ export const secretOf = (kid: string) => first(secretStatement, { kid })
 
 /** Keeps an active credential as it is until the transaction ends; `undefined` when it is not active. */
 export const hold = (kid: string) => first(holdStatement, { kid })
-
-/** Locks a credential until the transaction ends, before any account of it: meanwhile it binds none. */
-export const lock = (kid: string) => run(lockKeyStatement, { kid })
 
 /** A credential with the number of accounts it bound. */
 export const find = (kid: string) => first(showStatement, { kid })
