@@ -35,7 +35,7 @@ const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").sl
 
 /** What may import a package or runtime module; everything not listed is refused. `effect` itself is everywhere. */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "node:crypto": ["pki"],
+  "node:crypto": ["pki", "kernel/net/Connect.ts"],
   "node:child_process": ["kernel/host/Scripts.ts", "kernel/sql/Readers.ts"],
   "node:dgram": ["kernel/net"],
   "node:dns": ["kernel/net"],
@@ -47,7 +47,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:os": ["app", "kernel/sql/sqliteReader.ts"],
   "node:path": ["kernel", "settings", "app"],
   "node:readline": ["app/Program.ts"],
-  "node:stream": ["kernel/host/Scripts.ts"],
+  "node:stream": ["kernel/host/Scripts.ts", "kernel/net/Handshake.ts"],
   "node:tls": ["kernel/http", "kernel/net"],
   "node:url": ["kernel/sql/Readers.ts", "main.ts"],
   "node:util": ["app/Cli.ts", "kernel/http/Compressed.ts"],

@@ -130,14 +130,11 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     network: limits.networkOf(client),
     ptr: client.ptr
   }
-  // A credential may have been revoked, and its accounts ended, since the binding was verified.
+  // A credential may have been revoked, and its accounts ended, while this waited for its turn to write.
   const insert = eabKid === undefined
     ? accounts.insert(row)
     : transaction(
-      Effect.flatMap(
-        eabKeys.hold(eabKid),
-        (held) => held === undefined ? Effect.succeed(undefined) : accounts.insert(row)
-      )
+      Effect.flatMap(eabKeys.isActive(eabKid), (active) => active ? accounts.insert(row) : Effect.succeed(undefined))
     )
   const inserted = yield* telling(insert, {
     event: "account_created",

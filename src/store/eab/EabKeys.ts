@@ -35,14 +35,11 @@ const secretStatement = statement({
   sql: () => `SELECT secret AS "secret", profile AS "profile", status AS "status" FROM eab_keys WHERE kid = :kid`
 })
 
-const holdStatement = statement({
-  name: "eab_hold",
+const activeStatement = statement({
+  name: "eab_active",
   params: { kid },
   row: { kid },
-  sql: ({ dialect }) =>
-    `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid AND status = 'active'${
-      dialect === "postgres" ? " FOR SHARE" : ""
-    }`
+  sql: () => `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid AND status = 'active'`
 })
 
 const showStatement = statement({
@@ -129,8 +126,8 @@ export const insert = (row: {
 /** The facts that verify a binding. They are never shown. */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 
-/** Keeps an active credential as it is until the transaction ends; `undefined` when it is not active. */
-export const hold = (kid: string) => first(holdStatement, { kid })
+/** Whether a credential is active. */
+export const isActive = (kid: string) => Effect.map(first(activeStatement, { kid }), (found) => found !== undefined)
 
 /** A credential with the number of accounts it bound. */
 export const find = (kid: string) => first(showStatement, { kid })
