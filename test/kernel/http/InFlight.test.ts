@@ -12,7 +12,7 @@ import { useTests } from "../../support/UseTests.ts"
 
 const { test } = useTests({})
 
-const size = 32 * 1024 * 1024
+const size = 12 * 1024 * 1024
 const timeout = 1000
 
 /** A server whose handlers are done as soon as they have handed over an answer, large or of one octet, at time 0. */

@@ -926,7 +926,7 @@ const slowTaker = (port: number, open?: () => Socket, requests = get("/large")) 
     return { ...client, take: Effect.sync(() => void client.socket.resume()) }
   })
 
-const large = "x".repeat(32 * 1024 * 1024)
+const large = "x".repeat(12 * 1024 * 1024)
 
 /** Answers what is asked for with a large text, or with a small one. */
 const gives = appOf(({ path }) =>
