@@ -120,6 +120,8 @@ const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<bo
 const taken = (response: ServerResponse): Effect.Effect<void> =>
   Effect.async((resume) => {
     const go = () => resume(Effect.void)
+    // It may be taken by now: a fiber can rest between two steps.
+    if (!response.writableNeedDrain) return go()
     response.once("drain", go)
     return Effect.sync(() => void response.off("drain", go))
   })
