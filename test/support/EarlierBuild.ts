@@ -43,18 +43,23 @@ interface Packages {
 const packagesOf = (folder: string): Packages =>
   JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Packages
 
-/** The packages of another build that are not installed here in the version it names. */
-const lackingOf = (sources: string): ReadonlyArray<string> => {
+const isInstalledFor = (sources: string): boolean => {
   const { dependencies, devDependencies } = packagesOf(thisBuild)
   const installed: Readonly<Record<string, string>> = { ...devDependencies, ...dependencies }
-  return Object.entries(packagesOf(sources).dependencies).flatMap(([name, version]) =>
-    installed[name] === version ? [] : [`${name} ${version}`]
-  )
+  const { dependencies: runsWith, devDependencies: isMadeWith } = packagesOf(sources)
+  return Object.entries({ ...isMadeWith, ...runsWith }).every(([name, version]) => installed[name] === version)
+}
+
+/** Gives the sources the packages they name: those that are installed here, or else their own. */
+const install = async (sources: string): Promise<void> => {
+  if (isInstalledFor(sources)) return symlinkSync(join(thisBuild, "node_modules"), join(sources, "node_modules"))
+  await run("npm", ["ci", "--ignore-scripts", "--silent"], { cwd: sources }).catch((error: Error) => {
+    throw new NoEarlierBuild(`the packages of the earlier commit cannot be installed: ${error.message}`)
+  })
 }
 
 /**
- * Builds, in a temporary folder, the last commit that lacks two migrations of this one, on the packages that are installed here.
- * The folder goes with this process.
+ * Builds, in a temporary folder, the last commit that lacks two migrations of this one. The folder goes with this process.
  */
 export const buildEarlier = async (): Promise<EarlierBuild> => {
   const commit = await commitBefore(migrationsOf(thisBuild).at(-2) ?? "")
@@ -65,11 +70,7 @@ export const buildEarlier = async (): Promise<EarlierBuild> => {
   const sources = join(folder, "sources")
   mkdirSync(sources)
   await run("tar", ["--extract", "--file", archive, "--directory", sources])
-  const lacking = lackingOf(sources)
-  if (lacking.length > 0) {
-    throw new NoEarlierBuild(`${commit.slice(0, 7)} needs packages that are not installed: ${lacking.join(", ")}`)
-  }
-  symlinkSync(join(thisBuild, "node_modules"), join(sources, "node_modules"))
+  await install(sources)
   await run("npm", ["run", "--silent", "build"], { cwd: sources })
   const known = new Set(migrationsOf(sources))
   return { folder: sources, commit, lacks: migrationsOf(thisBuild).filter((name) => !known.has(name)) }
