@@ -1,5 +1,5 @@
 import Sqlite from "better-sqlite3"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createPublicKey, randomBytes, randomUUID } from "node:crypto"
 import { copyFileSync, rmSync } from "node:fs"
@@ -75,8 +75,8 @@ const materialOf = (exchanges: ReadonlyArray<Exchange>): Material => {
   }
 }
 
-const right = <A, E>(either: Either.Either<A, E>): A =>
-  Either.getOrThrowWith(either, (error) => new Error(JSON.stringify(error)))
+const good = <A, E>(result: Result.Result<A, E>): A =>
+  Result.getOrThrowWith(result, (error) => new Error(JSON.stringify(error)))
 
 const demand = (holds: boolean, what: string): void => {
   if (!holds) throw new Error(`the floor measures nothing: ${what}`)
@@ -111,9 +111,9 @@ const makeCryptography = async (material: Material, caDirectory: string) => {
   const urls = { crlDistributionPoints: [], caIssuerUrls: [] }
   const [issuerCertDer] = ca.certificates
   if (ca.privateKey === undefined || issuerCertDer === undefined) throw new Error("the server's CA has no key")
-  const issuer = right(makeLeafIssuer({ issuerCertDer, privateKey: ca.privateKey, ...urls }))
+  const issuer = good(makeLeafIssuer({ issuerCertDer, privateKey: ca.privateKey, ...urls }))
   const lintIssuer = { ...ca, ...urls }
-  const parsed = right(parseCsr(csr))
+  const parsed = good(parseCsr(csr))
   const now = Math.floor(Date.now() / 1000)
   const request = {
     spki: parsed.spki,

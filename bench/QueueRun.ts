@@ -72,10 +72,10 @@ const layerOf = ({ hears, synchronous, where }: Part) => {
   return Queue.layer({ maxAttempts: () => 5 }).pipe(Layer.provideMerge(Layer.merge(heard, Entropy.layer)))
 }
 
-type Services = Layer.Layer.Success<ReturnType<typeof layerOf>>
+type Services = Layer.Success<ReturnType<typeof layerOf>>
 
 let runtime: ManagedRuntime.ManagedRuntime<Services, unknown> | undefined
-let scope: Scope.CloseableScope | undefined
+let scope: Scope.Closeable | undefined
 
 const inService = <A, E>(self: Effect.Effect<A, E, Services>): Promise<A> => {
   if (runtime === undefined) throw new Error("no database is open")
@@ -106,7 +106,7 @@ export const queueRun = {
     runtime = ManagedRuntime.make(layerOf(part))
     if (!part.runs) return void await inService(Effect.void)
     scope = await inService(Scope.make())
-    await inService(Scope.extend(start({ ...tuning, owner: `bench:${process.pid}:${randomUUID()}` }, [work]), scope))
+    await inService(Scope.provide(start({ ...tuning, owner: `bench:${process.pid}:${randomUUID()}` }, [work]), scope))
   },
 
   /** Enqueues and runs, so many at a time; each waits for its work before the next. */

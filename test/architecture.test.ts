@@ -33,7 +33,10 @@ const storeyOf = (path: string) => storeys.findIndex((storey) => path === storey
 /** The storey and the folder in it: `kernel/sql`, `services/signing`, … */
 const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").slice(0, 2).join("/") : undefined
 
-/** What may import a package or runtime module; everything not listed is refused. `effect` itself is everywhere. */
+/**
+ * What may import a package or runtime module; everything not listed is refused. The modules of `effect` itself are
+ * everywhere. Those of its folders are marked as unstable, so each folder has its rooms (docs/decisions/effect.md).
+ */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:crypto": ["pki", "kernel/net/Connect.ts"],
   "node:child_process": ["kernel/host/Scripts.ts", "kernel/sql/Readers.ts"],
@@ -50,13 +53,13 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:stream": ["kernel/host/Scripts.ts", "kernel/net/Handshake.ts"],
   "node:tls": ["kernel/http", "kernel/net"],
   "node:url": ["kernel/sql/Readers.ts", "main.ts"],
-  "node:util": ["app/Cli.ts", "kernel/http/Compressed.ts"],
+  "node:util": ["kernel/http/Compressed.ts"],
   "node:v8": ["app/Program.ts"],
   "node:zlib": ["kernel/http/Compressed.ts"],
-  "@effect/cli": ["app/Cli.ts", "app/commands"],
-  "@effect/platform": ["surfaces/api"],
   "@effect/platform-node": ["app/Program.ts"],
-  "@effect/sql": ["kernel/sql", "store/transfer"],
+  "effect/cli": ["app/Cli.ts", "app/commands"],
+  "effect/http": ["surfaces/api"],
+  "effect/http-api": ["surfaces/api"],
   "better-sqlite3": ["kernel/sql/Sqlite.ts", "kernel/sql/sqliteReader.ts"],
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
   jose: ["pki/jose/Library.ts"],
@@ -110,15 +113,13 @@ describe("src", () => {
   )
 
   it("imports Effect module by module, so that the built program has only what it uses", () => {
-    const whole = imports.filter(({ file, of }) =>
-      ["effect", "@effect/cli", "@effect/platform"].includes(of) && file !== "app/commands/Descriptor.ts"
-    )
+    const whole = imports.filter(({ of }) => ["effect", "effect/cli", "effect/http", "effect/http-api"].includes(of))
     assert.deepStrictEqual(whole.map(show), [])
   })
 
   it("meets the runtime and every package in the rooms made for it", () => {
     const outside = imports.filter(({ file, of }) => {
-      if (!isPackage(of) || isOf("effect")(of)) return false
+      if (!isPackage(of) || /^effect\/[A-Z][A-Za-z]*$/.test(of)) return false
       const name = Object.keys(rooms).find((known) => of === known || of.startsWith(`${known}/`))
       return name === undefined || !rooms[name]?.some((room) => isOf(room)(file))
     })
@@ -130,7 +131,7 @@ describe("src", () => {
     const offending = files.filter((file) => !programs.has(file)).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
-        text.match(/\bEffect\.run(?!time\b)\w+|\bprocess\.(?:env|argv|exit|stdout|stderr|stdin|cwd|on)\b/g) ?? []
+        text.match(/\bEffect\.run(?!ForkWith\b)\w+|\bprocess\.(?:env|argv|exit|stdout|stderr|stdin|cwd|on)\b/g) ?? []
       // Examples in documentation run themselves.
       return found.filter((one) => !new RegExp(`^ \\* .*${one.replace(".", "\\.")}`, "m").test(text)).map((one) =>
         `${file}: ${one}`
@@ -187,8 +188,8 @@ describe("src", () => {
         ts.forEachChild(node, members)
       }
       const tags = (node: ts.Node): void => {
-        const isTag = ts.isExpressionWithTypeArguments(node) && node.expression.getText().startsWith("Context.Tag(")
-        if (!isTag) return ts.forEachChild(node, tags)
+        const isService = ts.isCallExpression(node) && node.expression.getText() === "Context.Service"
+        if (!isService) return ts.forEachChild(node, tags)
         services++
         for (const argument of node.typeArguments ?? []) members(argument)
       }
@@ -196,6 +197,64 @@ describe("src", () => {
     }
     assert.isAbove(services, 20)
     assert.deepStrictEqual(asking, [])
+  })
+
+  it("looks for a service that may be missing in two places: counts, and spans", () => {
+    const optional = files.filter((file) =>
+      /\bmapUnsafe\b|\bserviceOption\b|\bgetOrUndefined\(fiber\.context\b/.test(
+        readFileSync(join(src, file), "utf8")
+      )
+    )
+    assert.deepStrictEqual(optional, ["kernel/telemetry/Metrics.ts", "kernel/telemetry/Tracing.ts"])
+  })
+
+  it("starts what outlives its caller by `supervised` alone; every other fiber is waited for, or interrupted", () => {
+    const starts =
+      /\b(?:Effect\.(?:fork|run(?:Fork|Promise|Sync|Callback))|FiberSet\.(?:make|run)|FiberMap\.|FiberHandle\.)\w*/g
+    const found = files.flatMap((file) =>
+      [...readFileSync(join(src, file), "utf8").matchAll(starts)].map(([call]) => `${file} ${call}`)
+    )
+    assert.sameMembers(found, [
+      "kernel/Supervised.ts Effect.forkScoped",
+      // the program of the process
+      "app/Program.ts Effect.runFork",
+      // a command line, until it ends or a signal does
+      "app/Cli.ts Effect.forkDetach",
+      // the wait for a defect of the process, which each step of a start is raced with
+      "app/commands/Serve.ts Effect.forkChild",
+      // a request, which its listener counts, and the answer of one that is late
+      "kernel/http/Listener.ts Effect.runForkWith",
+      "kernel/http/Listener.ts Effect.forkChild",
+      // an attempt and its handler, which the runner waits for at its end, and its timers
+      "kernel/queue/Runner.ts FiberSet.make",
+      "kernel/queue/Runner.ts FiberSet.runtime",
+      "kernel/queue/Runner.ts FiberSet.makeRuntime",
+      "kernel/queue/Runner.ts Effect.forkChild",
+      // a commit, whose members wait for it
+      "kernel/sql/GroupCommit.ts FiberSet.makeRuntime",
+      // a batch of nonces, which requests wait for
+      "services/nonce/Nonces.ts FiberSet.make",
+      "services/nonce/Nonces.ts FiberSet.runtime",
+      // look-ups that several wait for, so that none of them ends it
+      "kernel/net/ReverseNames.ts Effect.forkIn",
+      "services/signing/ReadHooks.ts Effect.forkIn",
+      // a sample, which is left when it takes too long
+      "operations/Samples.ts Effect.forkDetach"
+    ])
+  })
+
+  it("races where the loser is interrupted on purpose", () => {
+    const racing = files.filter((file) =>
+      /\bEffect\.(?:race|raceFirst|raceAll)\b/.test(readFileSync(join(src, file), "utf8"))
+    )
+    assert.sameMembers(racing, [
+      "app/Cli.ts",
+      "app/Serve.ts",
+      "app/Stoppable.ts",
+      "app/commands/Serve.ts",
+      "kernel/net/Resolver.ts",
+      "kernel/queue/Waits.ts"
+    ])
   })
 
   it("names its files in upper case, but for the programs", () => {

@@ -34,7 +34,7 @@ const gate = (programs: Programs) => {
     const [, prefix, version] = /^install .*--prefix (\\S+) \\S+@(\\S+)$/.exec(words) ?? []
     if (prefix !== undefined) {
       mkdirSync(prefix + "/node_modules/.bin", { recursive: true })
-      const said = "acme-svc needs Node.js 22 or newer, but this is " + version + "."
+      const said = "acme-svc needs Node.js 22.19 or newer, but this is " + version + "."
       writeFileSync(prefix + "/node_modules/.bin/node", "#!/bin/sh\\necho '" + said + "'\\nexit 1\\n", { mode: 0o755 })
       process.exit(0)
     }

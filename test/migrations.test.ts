@@ -8,7 +8,7 @@ import { Database } from "../src/kernel/sql/Database.ts"
 import type { Migration } from "../src/kernel/sql/Migrations.ts"
 import * as Migrations from "../src/kernel/sql/Migrations.ts"
 import type { Record } from "../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../src/kernel/telemetry/EventLog.ts"
 import { databases, postgres, sqlite, useDatabase } from "./support/Databases.ts"
 import { isFull } from "./support/Full.ts"
 import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
@@ -200,7 +200,7 @@ const shapeOfPostgres = Effect.gen(function*() {
 })
 
 describe("the schema", () => {
-  it.scopedLive("is the same on both engines: tables, columns, indexes, foreign keys", () =>
+  it.live("is the same on both engines: tables, columns, indexes, foreign keys", () =>
     Effect.gen(function*() {
       const shapes: Array<ReadonlyMap<string, Shape>> = []
       for (const { dialect, freshUrl } of databases) {
@@ -221,20 +221,20 @@ describe("the schema", () => {
       assert.include(sqlite.get("jobs")?.indexes ?? [], "unique partial (kind, dedup_key)")
     }))
 
-  it.scopedLive("is STRICT on SQLite, every table", () =>
+  it.live("is STRICT on SQLite, every table", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(yield* Effect.promise(() => sqlite.freshUrl()))
-      const lax = Effect.zipRight(
+      const lax = Effect.andThen(
         Effect.flatMap(migrationsOf("sqlite"), Migrations.migrate),
         column("SELECT name FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%' AND strict = 0")
       )
       assert.deepStrictEqual(yield* Effect.provideService(lax, Database, driver), [])
     }))
 
-  it.scopedLive("compares text bytewise on PostgreSQL, every column", () =>
+  it.live("compares text bytewise on PostgreSQL, every column", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(yield* Effect.promise(() => postgres.freshUrl()))
-      const other = Effect.zipRight(
+      const other = Effect.andThen(
         Effect.flatMap(migrationsOf("postgres"), Migrations.migrate),
         column(
           `SELECT table_name || '.' || column_name FROM information_schema.columns
@@ -251,7 +251,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
     (url) => Effect.map(openDriver(url), (driver) => ({ url, driver }))
   )
 
-  it.scopedLive("applies every file once and records its checksum", () =>
+  it.live("applies every file once and records its checksum", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
@@ -270,7 +270,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
     }))
 
   // The service bounds every other statement by half a minute.
-  it.scopedLive.runIf(isFull && dialect === "postgres")(
+  it.live.runIf(isFull && dialect === "postgres")(
     "waits for a statement that takes longer than any other may",
     () =>
       Effect.gen(function*() {
@@ -292,7 +292,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
     90_000
   )
 
-  it.scopedLive("refuses a file whose content has changed since, and changes nothing", () =>
+  it.live("refuses a file whose content has changed since, and changes nothing", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
@@ -320,7 +320,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       yield* Effect.provideService(program, Database, driver)
     }))
 
-  it.scopedLive("check refuses a schema that is behind, writing nothing", () =>
+  it.live("check refuses a schema that is behind, writing nothing", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
@@ -343,11 +343,11 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       })
       yield* program.pipe(
         Effect.provideService(Database, driver),
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
     }))
 
-  it.scopedLive("a database with a later, unknown migration is usable", () =>
+  it.live("a database with a later, unknown migration is usable", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
@@ -360,7 +360,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       yield* Effect.provideService(program, Database, driver)
     }))
 
-  it.scopedLive("a failing migration leaves nothing of itself and names itself", () =>
+  it.live("a failing migration leaves nothing of itself and names itself", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations: ReadonlyArray<Migration> = [
@@ -386,11 +386,11 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       })
       yield* program.pipe(
         Effect.provideService(Database, driver),
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
     }))
 
-  it.scopedLive("two processes that start at once apply each migration once", () =>
+  it.live("two processes that start at once apply each migration once", () =>
     Effect.gen(function*() {
       const { driver, url } = yield* fresh
       const other = yield* openDriver(url)

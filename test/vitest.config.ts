@@ -41,9 +41,9 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     pool: "forks",
     // Files share a process, and with it what is imported; what a file leaves is taken away by setup.ts. More processes
-    // than cores, because those that start programs mostly wait. As few as many: tinypool ends the run with an error of
-    // its own when it has processes to spare.
-    poolOptions: { forks: { minForks: 3, maxForks: 3, isolate: false } },
+    // than cores, because those that start programs mostly wait.
+    maxWorkers: 3,
+    isolate: false,
     teardownTimeout: 20_000
   }
 })

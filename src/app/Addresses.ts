@@ -41,7 +41,7 @@ export const checkAddresses = (
   roles: Roles
 ): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function*() {
-    const earlier: Array<Effect.Effect.Success<ReturnType<typeof resolved>>> = []
+    const earlier: Array<Effect.Success<ReturnType<typeof resolved>>> = []
     for (const { event, key, text } of listenersOf(config, roles)) {
       const own = yield* resolved(key, text)
       const { address, port } = own

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { mapLayerError } from "../kernel/Layers.ts"
 import { makeAddressSet } from "../kernel/net/Address.ts"
 import { Resolver } from "../kernel/net/Resolver.ts"
 import { ReverseNames } from "../kernel/net/ReverseNames.ts"
@@ -25,7 +26,7 @@ const maxBodies = 64
 /** The policy of the listener, the reverse names of its clients, the CAs whose lists operators read, and what is counted. */
 const services = (config: Config, version: string, before: Graph.Before) =>
   Layer.mergeAll(
-    Layer.mapError(Issuers.layer(config.profiles.filter(({ enabled }) => enabled), before.issuers), filesFailed),
+    mapLayerError(Issuers.layer(config.profiles.filter(({ enabled }) => enabled), before.issuers), filesFailed),
     Graph.deliveriesOf(config, version),
     Graph.policiesOf(config, [{ name: policyName, filter: config.admin.filter, ipam: config.ipam }], version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
@@ -53,7 +54,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const built = yield* Layer.build(services(config, version, before))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
-  const declared = yield* Effect.provide(declaredApp(resolved, version), built)
+  const declared = yield* declaredApp(resolved, version)
   const doors = doorsOf(admin, { policy, names })
   const api = make(admin, doors, declared)
   const pages = yield* Effect.mapError(madePanel(resolved, doors, panel, version), filesFailed)
@@ -83,7 +84,7 @@ export const adminSurface = Effect.fnUntraced(function*(
         built
       ),
     listening: (address) =>
-      Effect.zipRight(
+      Effect.andThen(
         emit("admin_listening", { address, tls: tls !== undefined }),
         emit("admin_origin_resolved", { origin: new URL(admin.base_url).origin })
       )

@@ -1,17 +1,15 @@
-import type * as CliApp from "@effect/cli/CliApp"
-import * as CliConfig from "@effect/cli/CliConfig"
-import * as Command from "@effect/cli/Command"
-import * as CommandDescriptor from "@effect/cli/CommandDescriptor"
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as ValidationError from "@effect/cli/ValidationError"
 import type * as Array from "effect/Array"
+import * as CliConfig from "effect/cli/CliConfig"
+import type * as CliError from "effect/cli/CliError"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
+import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import { stripVTControlCharacters } from "node:util"
-import { currentSeconds } from "../kernel/Time.ts"
+import * as Result from "effect/Result"
 import type { CommandNode } from "../surfaces/cli/CommandTree.ts"
 import { escapedLines } from "../surfaces/cli/Escaped.ts"
 import { Globals, readGlobals } from "../surfaces/cli/Globals.ts"
@@ -19,8 +17,8 @@ import type { Sections } from "../surfaces/cli/HelpPage.ts"
 import { renderHelp } from "../surfaces/cli/HelpPage.ts"
 import { Rendered } from "../surfaces/cli/Rendered.ts"
 import { CommandFailed, messageOf } from "./CommandFailed.ts"
-import { commandTree } from "./commands/Descriptor.ts"
-import { helpOn, wrongWords } from "./commands/Usage.ts"
+import { commandTree, wrongValues } from "./commands/Descriptor.ts"
+import { helpOn, readWords, wordsOf } from "./commands/Usage.ts"
 import { Confirmation } from "./Confirmation.ts"
 import type { Output } from "./Host.ts"
 import { Host } from "./Host.ts"
@@ -87,9 +85,9 @@ const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
     Effect.promise(() => import("./commands/Serve.ts")),
     ({ serveEverything }) => serveEverything
   )
-  return Command.withDescription(
-    Command.make("acme-svc", {}, () => serve).pipe(Command.withSubcommands(all)),
-    "An ACME server for an organisation's own clients. Without a command it serves."
+  return Command.make("acme-svc", {}, () => serve).pipe(
+    Command.withDescription("An ACME server for an organisation's own clients. Without a command it serves."),
+    Command.withSubcommands(all)
   )
 }
 
@@ -97,17 +95,16 @@ const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
 const treeOf = (word?: string) => Effect.map(meant(word), tree)
 
 /** Every command there is, as data. */
-export const whole: Effect.Effect<CommandNode> = Effect.suspend(() =>
-  Effect.map(treeOf(), ({ descriptor }) => commandTree(descriptor))
-)
+export const whole: Effect.Effect<CommandNode> = Effect.suspend(() => Effect.map(treeOf(), (root) => commandTree(root)))
+
+const wrong = (sentence: string) => new CommandFailed({ code: 2, message: sentence })
 
 /** Prints the help page that words lead to. */
 const showHelp = (words: ReadonlyArray<string>): Effect.Effect<void, CommandFailed> =>
-  Effect.flatMap(treeOf(words.find((word) => !word.startsWith("-"))), ({ descriptor }) => {
-    const node = helpOn(commandTree(descriptor), words)
-    return typeof node === "string"
-      ? new CommandFailed({ code: 2, message: node })
-      : Console.log(new Rendered((view) => renderHelp(node, view, sections)))
+  Effect.gen(function*() {
+    const root = yield* treeOf(words.find((word) => !word.startsWith("-")))
+    const node = yield* Effect.fromResult(Result.mapError(helpOn(commandTree(root), words), wrong))
+    yield* Console.log(new Rendered((view) => renderHelp(node, view, sections)))
   })
 
 const report = (json: boolean, code: number, message: string): Effect.Effect<number, never, Host> =>
@@ -128,42 +125,47 @@ const errorWords: { readonly [code: number]: string } = {
   143: "stopped"
 }
 
-/**
- * What is printed goes to the streams of the host, and what depends on where it goes is asked for it there. The library ends
- * some texts with empty lines.
- */
-const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Host | Globals> =>
+/** What is printed goes to the streams of the host, and what depends on where it goes is asked for it there. */
+const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const { env, stderr, stdout } = yield* Host
     const globals = yield* Globals
-    const print = (output: Output): Console.Console["log"] => (...args) =>
-      Effect.map(currentSeconds, (now) => {
-        const view = viewOn(output, env, globals, now)
-        const text = args.map((arg: unknown) => arg instanceof Rendered ? arg.on(view) : String(arg)).join(" ")
-        output.write(`${text.replace(/\n+$/, "")}\n`)
-      })
-    const console = yield* Effect.console
-    return yield* Effect.withConsole(self, { ...console, log: print(stdout), error: print(stderr) })
+    const clock = yield* Clock.Clock
+    const print = (output: Output) => (...args: ReadonlyArray<unknown>): void => {
+      const view = viewOn(output, env, globals, Math.floor(clock.currentTimeMillisUnsafe() / 1000))
+      const text = args.map((arg) => arg instanceof Rendered ? arg.on(view) : String(arg)).join(" ")
+      output.write(`${text.replace(/\n+$/, "")}\n`)
+    }
+    const console = yield* Console.Console
+    return yield* Effect.provideService(self, Console.Console, {
+      ...console,
+      log: print(stdout),
+      error: print(stderr)
+    })
   })
 
-const configured = CliConfig.layer({ showBuiltIns: false }) // the tree itself describes these flags
+/** The library itself says nothing: the help and the refusals are made here, and `Globals` reads the flags of every command. */
+const silent = Context.make(CliConfig.CliConfig, CliConfig.make({ builtIns: [] })).pipe(
+  Context.add(CliOutput.Presenter, { present: () => Effect.void })
+)
 
-/** The fault a flag finds in its own value. The library alone would report it in its own style. */
-const wrongValue = (command: CommandDescriptor.Command<unknown>, words: ReadonlyArray<string>) =>
-  Effect.flatMap(
-    CliConfig.CliConfig,
-    (config) =>
-      Effect.match(CommandDescriptor.parse(command, ["acme-svc", ...words], config), {
-        onSuccess: () => undefined,
-        onFailure: (error) =>
-          ValidationError.isInvalidValue(error)
-            ? stripVTControlCharacters(HelpDoc.toAnsiText(error.error)).trim()
-            : undefined
-      })
-  )
+/** The refusal of an argument, which the library passes on together with a help page. */
+const refused = (error: CommandFailed | CliError.CliError): CommandFailed =>
+  error._tag === "CommandFailed"
+    ? error
+    : wrong(error._tag === "ShowHelp" ? error.errors.map(({ message }) => message).join("\n\n") : error.message)
+
+/** Runs the command that a command line names, or says what is wrong with the words. */
+const runWords = Effect.fnUntraced(function*(version: string, words: ReadonlyArray<string>) {
+  const root = yield* treeOf(words[0])
+  const given = yield* Effect.fromResult(Result.mapError(readWords(commandTree(root), words), wrong))
+  const faults = yield* wrongValues(root, given)
+  if (faults.length > 0) return yield* wrong(faults.join("\n\n"))
+  yield* Effect.mapError(Command.runWith(root, { version })(wordsOf(given)), refused)
+})
 
 /** The services of commands besides the host, for one command line. */
-const services = (globals: Globals["Type"]) =>
+const services = (globals: Globals["Service"]) =>
   Layer.mergeAll(Settings.layer, Operator.layer, Confirmation.layer, Progress.layer).pipe(
     Layer.provideMerge(Layer.succeed(Globals, globals))
   )
@@ -174,10 +176,7 @@ const interpreted = Effect.gen(function*() {
   const { asks, rest } = yield* Globals
   if (asks === "version") return yield* Console.log(process.version)
   if (asks === "help") return yield* showHelp(rest)
-  const root = yield* treeOf(rest[0])
-  const wrong = wrongWords(commandTree(root.descriptor), rest) ?? (yield* wrongValue(root.descriptor, rest))
-  if (wrong !== undefined) return yield* new CommandFailed({ code: 2, message: wrong })
-  yield* Command.run(root, { name: "acme-svc", version: process.version })(["node", "acme-svc", ...rest])
+  yield* Effect.provide(runWords(process.version, rest), silent)
 })
 
 const graceMs = 2000
@@ -196,7 +195,7 @@ const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, ne
       listens = true
       return stopSignal
     })
-    const running = yield* Effect.forkDaemon(
+    const running = yield* Effect.forkDetach(
       Effect.provideService(self, Host, { ...host, process: { ...host.process, stopSignal: heard } })
     )
     const first = yield* Effect.raceFirst(Fiber.await(running), stopSignal).pipe(
@@ -209,22 +208,15 @@ const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, ne
   })
 
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
-export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, Host | CliApp.CliApp.Environment> =>
-  Either.match(readGlobals(argv), {
-    onLeft: (fault) => report(argv.includes("--json"), 2, fault),
-    onRight: (globals) =>
+export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, Host | Command.Environment> =>
+  Result.match(readGlobals(argv), {
+    onFailure: (fault) => report(argv.includes("--json"), 2, fault),
+    onSuccess: (globals) =>
       printedThere(interpreted).pipe(
         Effect.as(0),
-        Effect.catchAll((error) =>
-          ValidationError.isValidationError(error)
-            ? Effect.succeed(2) // the library has said what is wrong
-            : report(globals.json, error.code, error.message)
-        ),
-        Effect.catchAllDefect((defect) =>
-          report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)
-        ),
+        Effect.catch(({ code, message }) => report(globals.json, code, message)),
+        Effect.catchDefect((defect) => report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)),
         Effect.provide(services(globals)),
-        Effect.provide(configured),
         (command) => untilSignal(globals.rest[0], command)
       )
   })

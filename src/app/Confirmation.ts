@@ -7,10 +7,10 @@ import { CommandFailed } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
 
 /** Asks for confirmation before a change that cannot be undone. */
-export class Confirmation extends Context.Tag("acme/app/Confirmation")<Confirmation, {
+export class Confirmation extends Context.Service<Confirmation, {
   /** Fails unless the answer is yes. */
   readonly ask: (question: string) => Effect.Effect<void, CommandFailed>
-}>() {
+}>()("acme/app/Confirmation") {
   /** Asks the person at the terminal; `--yes` answers instead. */
   static readonly layer: Layer.Layer<Confirmation, never, Host | Globals> = Layer.effect(
     this,
@@ -26,7 +26,7 @@ export class Confirmation extends Context.Tag("acme/app/Confirmation")<Confirmat
           })
         }
         return Effect.sync(() => stderr.write(`${escapedLines(question)} [y/N] `)).pipe(
-          Effect.zipRight(stdin.readLine),
+          Effect.andThen(stdin.readLine),
           Effect.filterOrFail(
             (answer) => /^y(?:es)?$/i.test(answer.trim()),
             () => new CommandFailed({ code: 3, message: "Nothing was changed." })

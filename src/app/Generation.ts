@@ -2,7 +2,6 @@ import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FiberId from "effect/FiberId"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { JobFailure } from "../domain/JobFailure.ts"
@@ -17,6 +16,7 @@ import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count, Metrics } from "../kernel/telemetry/Metrics.ts"
 import * as samples from "../operations/Samples.ts"
+import type { Notifier } from "../services/notify/Notifier.ts"
 import { notify, whereWanted } from "../services/notify/Notifier.ts"
 import { hasDigest, sectionsOf } from "../services/notify/Routes.ts"
 import { Policies } from "../services/policy/Policies.ts"
@@ -65,16 +65,16 @@ const maxConnections = 4096
 
 /** Counts the requests and attempts that still use a generation. */
 const makeUses = () => {
-  const over = Deferred.unsafeMake<void>(FiberId.none)
+  const over = Deferred.makeUnsafe<void>()
   let [uses, isRetired] = [0, false]
   const leave = () => {
     uses--
-    if (isRetired && uses === 0) Deferred.unsafeDone(over, Exit.void)
+    if (isRetired && uses === 0) Deferred.doneUnsafe(over, Exit.void)
   }
   return {
     /** For what a fiber of its own does, as requests and attempts have one: the use ends with the fiber. */
     counted: <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-      Effect.withFiberRuntime((fiber) => {
+      Effect.withFiber((fiber) => {
         uses++
         fiber.addObserver(leave)
         return self
@@ -151,7 +151,7 @@ const acmeSurface = Effect.fnUntraced(function*(
         services
       ),
     listening: (address) =>
-      Effect.zipRight(
+      Effect.andThen(
         emit("server_listening", { address, tls: tls !== undefined, base_url }),
         Effect.forEach(relaying, ({ name }) => emit("http_01_responder_mounted", { profile: name }), { discard: true })
       )
@@ -209,14 +209,14 @@ export const mounted = (config: Config): Effect.Effect<void> =>
 /**
  * Logs which endpoints were mounted or unmounted, in a process with the acme role. At the start there were none before.
  */
-export const told = (roles: Roles, before: Config | undefined, after: Config): Effect.Effect<void> => {
+export const told = (roles: Roles, before: Config | undefined, after: Config): Effect.Effect<void, never, Notifier> => {
   if (!roles.has("acme")) return Effect.void
   const mountedOf = (config: Config | undefined) => config?.profiles.filter(({ enabled }) => enabled) ?? []
   const lacks = (config: Config | undefined) => ({ name }: { readonly name: string }) =>
     !mountedOf(config).some((profile) => profile.name === name)
   return Effect.all([
     ...mountedOf(after).filter(lacks(before)).map(({ name, signer }) =>
-      Effect.zipRight(
+      Effect.andThen(
         emit("profile_mounted", { profile: name, backend: signer.backend }),
         whereWanted("profile_mounted", name, notify({ event: "profile_mounted", scope: name, fields: {} }))
       )
@@ -260,5 +260,5 @@ export const build = (
         retire: Effect.ensuring(uses.ended, close)
       } satisfies Generation
     })
-    return yield* Effect.onError(Scope.extend(built, scope), () => close)
+    return yield* Effect.onError(Scope.provide(built, scope), () => close)
   })

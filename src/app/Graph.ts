@@ -4,6 +4,7 @@ import * as Redacted from "effect/Redacted"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { Scripts } from "../kernel/host/Scripts.ts"
+import { mapLayerError } from "../kernel/Layers.ts"
 import { AlpnPeer } from "../kernel/net/AlpnPeer.ts"
 import { DnsUpdate } from "../kernel/net/DnsUpdate.ts"
 import { HttpGet } from "../kernel/net/HttpGet.ts"
@@ -58,7 +59,7 @@ export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, ver
   return Policies.layer(profiles).pipe(
     Layer.provide(Layer.merge(Layer.provide(JsonGet.layer, web(config, version)), Scripts.layer)),
     Layer.provide(resolver),
-    Layer.mapError(filesFailed)
+    mapLayerError(filesFailed)
   )
 }
 
@@ -66,7 +67,7 @@ export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, ver
  * The services that outlive every generation of the configuration. They need an open database with a current schema.
  */
 export const kept = (roles: Roles) =>
-  Layer.unwrapEffect(Effect.map(InForce, ({ config }) =>
+  Layer.unwrap(Effect.map(InForce, ({ config }) =>
     Layer.mergeAll(
       series.layer(rolesText(roles)),
       Layer.provideMerge(
@@ -81,12 +82,12 @@ export const kept = (roles: Roles) =>
     ))).pipe(Layer.provideMerge(Entropy.layer))
 
 /** The services of {@link kept}. */
-export type Kept = Layer.Layer.Success<ReturnType<typeof kept>> | Database
+export type Kept = Layer.Success<ReturnType<typeof kept>> | Database
 
 /** The parts a generation keeps from the one before. */
 export interface Before {
-  readonly signers?: Signers["Type"]["bySection"] | undefined
-  readonly issuers?: Issuers["Type"]["bySection"] | undefined
+  readonly signers?: Signers["Service"]["bySection"] | undefined
+  readonly issuers?: Issuers["Service"]["bySection"] | undefined
 }
 
 const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => enabled)
@@ -100,8 +101,8 @@ export const acme = (config: Config, version: string, before: Before) => {
   return Layer.mergeAll(
     policiesOf(config, mounted, version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
-    Layer.mapError(Issuers.layer(mounted, before.issuers), filesFailed),
-    Layer.mapError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
+    mapLayerError(Issuers.layer(mounted, before.issuers), filesFailed),
+    mapLayerError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
     Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
     Waits.layer(config.server)
   )
@@ -110,7 +111,7 @@ export const acme = (config: Config, version: string, before: Before) => {
 /** What tells the receivers of notifications. */
 export const deliveriesOf = (config: Config, version: string) =>
   Deliveries.layer(sectionsOf(config)).pipe(
-    Layer.mapError(filesFailed),
+    mapLayerError(filesFailed),
     Layer.provide(Layer.mergeAll(Mail.layer, Scripts.layer, web(config, version))),
     Layer.provide(Resolver.layer(config.dns.resolver))
   )
@@ -122,14 +123,14 @@ export const deliveriesOf = (config: Config, version: string) =>
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.mergeAll(
     deliveriesOf(config, version),
-    Layer.unwrapEffect(Effect.map(throughProxies(proxiesOf(config).validation), (dialer) =>
+    Layer.unwrap(Effect.map(throughProxies(proxiesOf(config).validation), (dialer) =>
       Layer.provide(
         Validator.layer(ownAddresses(config)),
         Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))
       ))).pipe(
         Layer.provide(Resolver.layer(config.dns.resolver))
       ),
-    Layer.mapError(
+    mapLayerError(
       Backends.layer(mountedOf(config), before.signers, {
         dns: config.dns,
         proxy: config.proxy,

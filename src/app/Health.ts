@@ -45,7 +45,8 @@ const answersAt = (
 /** GET /health where a listener is bound, over loopback for a wildcard. A host may have no loopback of IPv6, such as a container. */
 const answers = ({ bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">, version: string) => {
   const { host, port } = parseBindAddress(bind_address) ?? { host: "", port: 0 }
-  return Effect.exists(loopbacks.get(host) ?? [host], (dialled) => answersAt(dialled, { port, tls, version }))
+  const dialled = loopbacks.get(host) ?? [host]
+  return Effect.map(Effect.findFirst(dialled, (one) => answersAt(one, { port, tls, version })), Option.isSome)
 }
 
 /** A process of this host with the worker role was seen within half a minute. */

@@ -43,7 +43,7 @@ export interface Process extends Installed {
 }
 
 /** The environment of a command line: the process that runs it, or a test's replacement. */
-export class Host extends Context.Tag("acme/app/Host")<
+export class Host extends Context.Service<
   Host,
   Streams & {
     readonly stdout: Pipe
@@ -57,4 +57,4 @@ export class Host extends Context.Tag("acme/app/Host")<
       readonly readHidden: Effect.Effect<string>
     }
   }
->() {}
+>()("acme/app/Host") {}

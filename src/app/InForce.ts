@@ -5,12 +5,12 @@ import type { Config } from "../settings/AppConfig.ts"
 import type { Log } from "./Logging.ts"
 
 /** The configuration in force: that of the start, until a reload replaces it. */
-export class InForce extends Context.Tag("acme/app/InForce")<InForce, {
+export class InForce extends Context.Service<InForce, {
   /** The current configuration. Code that outlives a generation must call this each time. */
   readonly config: () => Config
   /** Replaces the configuration, and applies it to the log. */
   readonly change: (next: Config) => Effect.Effect<void>
-}>() {
+}>()("acme/app/InForce") {
   static readonly layer = (first: Config, log: Log): Layer.Layer<InForce> =>
     Layer.sync(this, () => {
       let current = first

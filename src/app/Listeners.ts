@@ -4,6 +4,7 @@ import * as Scope from "effect/Scope"
 import type { Listener, SocketOptions } from "../kernel/http/Listener.ts"
 import { bind } from "../kernel/http/Listener.ts"
 import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import { supervised } from "../kernel/Supervised.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Kept } from "./Graph.ts"
@@ -27,7 +28,7 @@ export interface Surface {
 interface Held {
   readonly listener: Listener
   readonly bindAddress: string
-  readonly scope: Scope.CloseableScope
+  readonly scope: Scope.Closeable
 }
 
 /** The sockets a generation needs, bound but not yet served. */
@@ -49,9 +50,9 @@ const bindFailures = {
 const bound = Effect.fnUntraced(function*({ bindAddress, isShared, key, maxConnections, name }: Surface) {
   const { host, port } = parseBindAddress(bindAddress) ?? { host: "", port: 0 } // checked with the configuration
   const scope = yield* Scope.make()
-  const listener = yield* Scope.extend(bind({ name, host, port, isShared, maxConnections }), scope).pipe(
+  const listener = yield* Scope.provide(bind({ name, host, port, isShared, maxConnections }), scope).pipe(
     Effect.catchTag("BindFailed", (error) => {
-      return Effect.zipRight(
+      return Effect.andThen(
         emit(bindFailures[name], { address: error.address, error: error.detail }),
         new CommandFailed({ code: 1, message: `${key}: ${error.message}` })
       )
@@ -73,7 +74,13 @@ export const make = Effect.gen(function*() {
   yield* Effect.addFinalizer(() => Effect.forEach([...held.values()], release, { discard: true }))
 
   const closeBehind = (old: Held, told: Effect.Effect<void>) =>
-    Effect.forkIn(old.listener.drain.pipe(Effect.zipRight(release(old)), Effect.zipRight(told)), scope)
+    Scope.provide(
+      supervised(
+        "listener_closed",
+        Effect.uninterruptible(old.listener.drain.pipe(Effect.andThen(release(old)), Effect.andThen(told)))
+      ),
+      scope
+    )
 
   /** Binds the missing sockets. If one of them fails, nothing has changed. */
   const prepare = (surfaces: ReadonlyArray<Surface>): Effect.Effect<Prepared, CommandFailed> =>

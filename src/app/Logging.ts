@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import type { EventLog } from "../kernel/telemetry/EventLog.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { LevelWord } from "../kernel/telemetry/LogFilter.ts"
 import { parseFilter } from "../kernel/telemetry/LogFilter.ts"
@@ -39,7 +38,7 @@ const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): 
 /** The process's log. It follows the `logging.*` settings last applied. */
 export interface Log {
   /** Effect's own logger is removed: every record must be one of the defined events. */
-  readonly layer: Layer.Layer<EventLog>
+  readonly layer: Layer.Layer<never>
   /** Applies other settings from the next record on. */
   readonly enforce: (config: Pick<Config, "logging">) => Effect.Effect<void>
 }
@@ -49,14 +48,14 @@ export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, fla
   let known = logging
   const sink = Sink.make(optionsOf(logging, streams, flags))
   return {
-    layer: Layer.merge(sink.layer, Logger.remove(Logger.defaultLogger)),
+    layer: Layer.merge(sink.layer, Logger.layer([])),
     enforce: (config) =>
       Effect.suspend(() => {
         const isFilterNew = config.logging.filter !== known.filter
         known = config.logging
         sink.configure(optionsOf(known, streams, flags))
         const { source } = filterOf(known, streams.env, flags)
-        return Effect.zipRight(
+        return Effect.andThen(
           isFilterNew && source !== "key" ? emit("server_logging_filter_overridden", { source }) : Effect.void,
           advisories(config)
         )
@@ -67,8 +66,8 @@ export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, fla
 /** The log of a command. It is silent unless a level is given, and then writes to stderr. */
 export const quiet = (
   { config }: { readonly config: Pick<Config, "logging"> }
-): Layer.Layer<EventLog, never, Host | Globals> =>
-  Layer.unwrapEffect(Effect.gen(function*() {
+): Layer.Layer<never, never, Host | Globals> =>
+  Layer.unwrap(Effect.gen(function*() {
     const host = yield* Host
     const globals = yield* Globals
     const logLevel = globals.logLevel ?? ((host.env["RUST_LOG"] ?? "") === "" ? "off" as const : undefined)

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Files from "../kernel/host/Files.ts"
+import { mapLayerError } from "../kernel/Layers.ts"
 import type { Database } from "../kernel/sql/Database.ts"
 import { readersOf } from "../kernel/sql/Gate.ts"
 import { withRemedy } from "../kernel/sql/Remedies.ts"
@@ -50,7 +51,7 @@ export const database = (
 ): Layer.Layer<Database, CommandFailed, Host> => {
   const url = Redacted.value(settings.url)
   const database_url = maskedDatabaseUrl(settings.url)
-  const engine = Layer.unwrapEffect(
+  const engine = Layer.unwrap(
     Effect.flatMap(fromHere(url.slice(sqlitePrefix.length)), (file) =>
       Effect.promise(async () =>
         isSqlite(url)
@@ -68,7 +69,7 @@ export const database = (
     Layer.tap(() =>
       emit("db_opened", { database_url, backend: url.slice(0, url.indexOf(":")), pool_max: settings.pool_max })
     ),
-    Layer.mapError((error) => {
+    mapLayerError((error) => {
       const { cause: from } = error
       const code = from instanceof Error && "code" in from ? String(from.code) : ""
       const known = from instanceof Error ? withRemedy(code, from.message || from.name) : error.message

@@ -7,7 +7,7 @@ import { Host } from "./Host.ts"
 const longestName = 64
 
 /** The person at the keyboard, as named by the environment. */
-export class Operator extends Context.Tag("acme/app/Operator")<Operator, AtKeyboard>() {
+export class Operator extends Context.Service<Operator, AtKeyboard>()("acme/app/Operator") {
   static readonly layer: Layer.Layer<Operator, never, Host> = Layer.effect(
     this,
     Effect.map(Host, ({ env }) => {

@@ -1,4 +1,4 @@
-import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -17,14 +17,14 @@ const output = (stream: NodeJS.WriteStream): Pipe => {
     },
     write: (text) => void stream.write(text),
     send: (text) =>
-      Effect.async<boolean>((resume) => {
+      Effect.callback<boolean>((resume) => {
         stream.write(text, (error) => resume(Effect.succeed(error === null || error === undefined)))
       })
   }
 }
 
 /** The first signal stops the process in order; the second one ends it at once. */
-const stopSignal = Effect.async<"SIGINT" | "SIGTERM">((resume) => {
+const stopSignal = Effect.callback<"SIGINT" | "SIGTERM">((resume) => {
   let stopping = false
   const listen = (signal: "SIGINT" | "SIGTERM", code: number) =>
     process.on(signal, () => {
@@ -43,7 +43,7 @@ const reloadSignal = (() => {
     asked = true
     resume?.()
   })
-  return Effect.async<void>((done) => {
+  return Effect.callback<void>((done) => {
     resume = () => {
       if (!asked) return
       asked = false
@@ -54,11 +54,11 @@ const reloadSignal = (() => {
   })
 })()
 
-const uncaught = Effect.async<never>((resume) => {
+const uncaught = Effect.callback<never>((resume) => {
   process.on("uncaughtException", (error) => resume(Effect.die(error)))
 })
 
-const readLine = Effect.async<string>((resume) => {
+const readLine = Effect.callback<string>((resume) => {
   const lines = createInterface({ input: process.stdin })
   lines.once("line", (line) => {
     resume(Effect.succeed(line))
@@ -70,7 +70,7 @@ const readLine = Effect.async<string>((resume) => {
 const [endOfInput, interrupt, erase, backspace] = ["\u0004", "\u0003", "\u007f", "\b"]
 
 /** A terminal in raw mode shows nothing of what is typed, and does nothing by itself about keys that erase or interrupt. */
-const readHidden = Effect.async<string>((resume) => {
+const readHidden = Effect.callback<string>((resume) => {
   const { stderr, stdin } = process
   let typed: ReadonlyArray<string> = []
   const end = (): void => {
@@ -114,7 +114,7 @@ const keepHeapSmall = (): void => setFlagsFromString("--heap-growing-percent=100
 /** Runs the command line of this process, and ends it with the exit code. */
 export const start = (installed: Installed): void => {
   keepHeapSmall()
-  const program = Effect.provide(run(process.argv.slice(2)), Layer.merge(host(installed), NodeContext.layer))
+  const program = Effect.provide(run(process.argv.slice(2)), Layer.merge(host(installed), NodeServices.layer))
   Effect.runFork(program).addObserver((exit) => {
     process.exit(Exit.isSuccess(exit) ? exit.value : 1)
   })

@@ -22,10 +22,10 @@ const [redrawnMs, spokenMs] = [100, 5000]
 const erased = "\r\u001b[K"
 
 /** Says on standard error how far long work has come; nothing where the output is for programs. */
-export class Progress extends Context.Tag("acme/app/Progress")<Progress, {
+export class Progress extends Context.Service<Progress, {
   /** Begins to show a piece of work: what it is told with, and what takes it off the screen. */
   readonly begin: (work: Work) => Effect.Effect<{ readonly report: Report; readonly end: Effect.Effect<void> }>
-}>() {
+}>()("acme/app/Progress") {
   /** A bar on a terminal, a line every few seconds elsewhere. */
   static readonly layer: Layer.Layer<Progress, never, Host | Globals> = Layer.effect(
     this,

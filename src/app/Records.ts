@@ -5,7 +5,6 @@ import { Queue } from "../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { Database } from "../kernel/sql/Database.ts"
 import * as Migrations from "../kernel/sql/Migrations.ts"
-import type { EventLog } from "../kernel/telemetry/EventLog.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import { Notifier } from "../services/notify/Notifier.ts"
 import type { Globals } from "../surfaces/cli/Globals.ts"
@@ -34,8 +33,8 @@ const checked = Effect.gen(function*() {
 type Surroundings = Host | Globals | Settings
 
 /** The configured database, whose schema must be current, and the services of operations over it. */
-const layer: Layer.Layer<Database | Entropy | Notifier | Queue | EventLog, CommandFailed, Surroundings> = Layer
-  .unwrapEffect(
+const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, Surroundings> = Layer
+  .unwrap(
     Effect.map(Settings.loaded, (loaded) => {
       const { config } = loaded
       return Notifier.layer(() => config).pipe(

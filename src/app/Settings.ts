@@ -7,16 +7,16 @@ import { CommandFailed } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
 
 /** Reads the configuration of a host. It reports every fault at once, with exit code 3. */
-const read = ({ cwd, env }: Host["Type"]): Effect.Effect<Loaded, CommandFailed> =>
+const read = ({ cwd, env }: Host["Service"]): Effect.Effect<Loaded, CommandFailed> =>
   Effect.mapError(loadConfig({ env, cwd }), ({ message }) => new CommandFailed({ code: 3, message }))
 
 /** The configuration, from the file and the variables of the host. */
-export class Settings extends Context.Tag("acme/app/Settings")<Settings, {
+export class Settings extends Context.Service<Settings, {
   /** Read on first use and cached: a command uses one configuration. */
   readonly loaded: Effect.Effect<Loaded, CommandFailed>
   /** Read again, as a reload does. */
   readonly fresh: Effect.Effect<Loaded, CommandFailed>
-}>() {
+}>()("acme/app/Settings") {
   static readonly layer: Layer.Layer<Settings, never, Host> = Layer.effect(
     this,
     Effect.flatMap(Host, (host) => {

@@ -28,21 +28,21 @@ export const loadOrCreate: Effect.Effect<
   Entropy | Host | Settings
 > = Effect.gen(function*() {
   const { cwd, env } = yield* Host
-  const first = yield* Effect.either(loadConfig({ env, cwd }))
-  if (first._tag === "Right") return { loaded: first.right, created: undefined }
-  const refusal = new CommandFailed({ code: 3, message: first.left.message })
-  if (!lacksOnlyProfiles(first.left)) return yield* refusal
+  const first = yield* Effect.result(loadConfig({ env, cwd }))
+  if (first._tag === "Success") return { loaded: first.success, created: undefined }
+  const refusal = new CommandFailed({ code: 3, message: first.failure.message })
+  if (!lacksOnlyProfiles(first.failure)) return yield* refusal
   const named = env[fileVariable]
   const path = named === undefined || named === "" ? "config.toml" : named
   const entropy = yield* Entropy
   const suffix = yield* entropy.token
-  const written = yield* Effect.either(
+  const written = yield* Effect.result(
     writeNewFile({ path: resolve(cwd, path), content: renderInitialConfig(), mode: 0o600, suffix })
   )
-  if (written._tag === "Left") {
-    return yield* written.left.reason === "exists"
+  if (written._tag === "Failure") {
+    return yield* written.failure.reason === "exists"
       ? refusal
-      : new CommandFailed({ code: 1, message: `${path} cannot be written: ${said(written.left)}.` })
+      : new CommandFailed({ code: 1, message: `${path} cannot be written: ${said(written.failure)}.` })
   }
   const settings = yield* Settings
   return { loaded: yield* settings.fresh, created: path }

@@ -8,7 +8,7 @@ import * as Logging from "./Logging.ts"
 export const viewOn = (
   output: Output,
   env: Streams["env"],
-  { color, utc }: Pick<Globals["Type"], "color" | "utc">,
+  { color, utc }: Pick<Globals["Service"], "color" | "utc">,
   now: number
 ): View => ({
   columns: output.isTerminal ? output.columns : undefined,

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Malformed } from "./AcmeError.ts"
 import { InvalidContact, UnsupportedContact } from "./AcmeError.ts"
 import type { AccountId } from "./Id.ts"
@@ -48,17 +48,17 @@ export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<
 /** RFC 8555 section 7.3 and docs/protocol.md, "Accounts": mailto URIs with one address and no header fields, at most 32. */
 export const checkContacts = (
   contacts: ReadonlyArray<string>
-): Either.Either<ReadonlyArray<string>, UnsupportedContact | InvalidContact | Malformed> => {
+): Result.Result<ReadonlyArray<string>, UnsupportedContact | InvalidContact | Malformed> => {
   if (contacts.length > maxContacts) {
-    return Either.left(new InvalidContact({ detail: `At most ${maxContacts} contacts are kept.` }))
+    return Result.fail(new InvalidContact({ detail: `At most ${maxContacts} contacts are kept.` }))
   }
   for (const [index, contact] of contacts.entries()) {
-    if (!scheme.test(contact)) return Either.left(new UnsupportedContact({ index }))
+    if (!scheme.test(contact)) return Result.fail(new UnsupportedContact({ index }))
     if (!isMailAddress(percentDecoded(contact.slice("mailto:".length)))) {
-      return Either.left(
+      return Result.fail(
         new InvalidContact({ detail: `The member contact[${index}] must be one mail address without header fields.` })
       )
     }
   }
-  return Either.right(contacts)
+  return Result.succeed(contacts)
 }

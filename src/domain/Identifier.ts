@@ -1,6 +1,6 @@
 import * as Brand from "effect/Brand"
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import tr46 from "tr46"
 import { shownCharacter } from "../pki/Character.ts"
@@ -11,8 +11,7 @@ import { shownCharacter } from "../pki/Character.ts"
  * {@link normalizeIdentifier}, which knows more rules than the pattern (docs/protocol.md, "Orders and authorizations").
  */
 export const DnsName = Schema.String.pipe(
-  Schema.maxLength(253),
-  Schema.pattern(/^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/),
+  Schema.check(Schema.isMaxLength(253), Schema.isPattern(/^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/)),
   Schema.brand("DnsName")
 )
 export type DnsName = typeof DnsName.Type
@@ -29,7 +28,7 @@ export class NameRefused extends Data.TaggedError("NameRefused")<{
   readonly detail: string
 }> {}
 
-const malformed = (detail: string) => Either.left(new NameRefused({ kind: "malformed", detail }))
+const malformed = (detail: string) => Result.fail(new NameRefused({ kind: "malformed", detail }))
 
 const nonAscii = /[^\0-\u007f]/u
 const plainLabel = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
@@ -114,7 +113,7 @@ export const normalizeIdentifier = (
   value: string,
   options: { readonly dns01Enabled: boolean },
   known: KnownLabels = new Map()
-): Either.Either<DnsName, NameRefused> => {
+): Result.Result<DnsName, NameRefused> => {
   const foreign = nonAscii.exec(value)?.[0]
   if (foreign !== undefined) {
     return malformed(`The name holds ${shownCharacter(foreign)}, which is not ASCII; write it with xn-- labels.`)
@@ -131,11 +130,11 @@ export const normalizeIdentifier = (
     return malformed(`The name is longer than ${longestForTxt} octets, so that its TXT name does not fit.`)
   }
   if (numberLabel.test(labels[labels.length - 1] ?? "")) {
-    return Either.left(
+    return Result.fail(
       new NameRefused({ kind: "rejectedIdentifier", detail: "The last label is a number, as in an IP address." })
     )
   }
-  return Either.right(named(name))
+  return Result.succeed(named(name))
 }
 
 /** Whether the name stands for every name one label below its base. */

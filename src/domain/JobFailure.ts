@@ -19,14 +19,14 @@ export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("Pr
 
 /** The signer did not sign, or did not revoke. */
 export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFailed", {
-  cause: Schema.Literal(
+  cause: Schema.Literals([
     "lint_failed",
     "chain_rejected",
     "script_failed",
     "upstream_refused",
     "poll_timeout",
     "signer_failed"
-  ),
+  ]),
   detail: Words,
   /** The suffix of the problem type, when an upstream definitely refused. */
   problemType: Schema.optional(Words)
@@ -137,7 +137,7 @@ export class TargetNotServed extends Schema.TaggedClass<TargetNotServed>()("Targ
 }
 
 /** Every failure of a job, as its row keeps it. */
-export const JobFailure = Schema.Union(
+export const JobFailure = Schema.Union([
   ...queueFailures,
   ProfileNotServed,
   SignerFailed,
@@ -149,11 +149,11 @@ export const JobFailure = Schema.Union(
   ListsOvertaken,
   NotDelivered,
   TargetNotServed
-)
+])
 
 export type JobFailure = typeof JobFailure.Type
 
-const read = Schema.decodeUnknownOption(Schema.parseJson(JobFailure))
+const read = Schema.decodeUnknownOption(Schema.fromJsonString(JobFailure))
 
 /**
  * The text of `jobs.last_error` for operators. Older versions stored plain text, and a newer version may store failures that

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { commonPasswords } from "./CommonPasswords.ts"
 import { WeakPassword } from "./OperatorError.ts"
 
@@ -66,8 +66,8 @@ const faultOf = (password: string, { texts, username }: Guessable): string | und
  * The password in the form that is hashed, or the reason for its refusal. The reason repeats only parts that others
  * know too.
  */
-export const checkPassword = (given: string, guessable: Guessable): Either.Either<string, WeakPassword> => {
+export const checkPassword = (given: string, guessable: Guessable): Result.Result<string, WeakPassword> => {
   const password = given.normalize("NFC")
   const why = faultOf(password, guessable)
-  return why === undefined ? Either.right(password) : Either.left(new WeakPassword({ why }))
+  return why === undefined ? Result.succeed(password) : Result.fail(new WeakPassword({ why }))
 }

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /** Every role, in the order they are named. */
 export const everyRole = ["acme", "admin", "worker"] as const
@@ -10,13 +10,13 @@ export type Role = (typeof everyRole)[number]
 export type Roles = ReadonlySet<Role>
 
 /** Reads lists such as `acme,worker`; no word at all means every role. The left side is the first word that is not a role. */
-export const parseRoles = (given: ReadonlyArray<string>): Either.Either<Roles, string> => {
+export const parseRoles = (given: ReadonlyArray<string>): Result.Result<Roles, string> => {
   const words = given.flatMap((list) => list.split(",")).map((word) => word.trim())
-  if (words.length === 0) return Either.right(new Set(everyRole))
+  if (words.length === 0) return Result.succeed(new Set(everyRole))
   const unknown = words.find((word) => !everyRole.some((role) => role === word))
   return unknown === undefined
-    ? Either.right(new Set(everyRole.filter((role) => words.includes(role))))
-    : Either.left(unknown)
+    ? Result.succeed(new Set(everyRole.filter((role) => words.includes(role))))
+    : Result.fail(unknown)
 }
 
 /** `acme,worker` */

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
 
 /** A look that is repeated only while there is something to look at, so that an idle process has no timer for it. */
@@ -11,13 +12,13 @@ export interface Awake {
 
 /** Makes one that looks every so many milliseconds, and sleeps when `isIdle` says so. */
 export const makeAwake = (millis: number, isIdle: () => boolean): Awake => {
-  const latch = Effect.unsafeMakeLatch()
+  const latch = Latch.makeUnsafe()
   const busy = Effect.suspend(() => {
-    if (isIdle()) latch.unsafeClose()
+    if (isIdle()) latch.closeUnsafe()
     return latch.await
   })
   return {
-    wake: () => void latch.unsafeOpen(),
-    repeat: (look) => Effect.repeat(Effect.zipRight(busy, look), Schedule.spaced(millis))
+    wake: () => void latch.openUnsafe(),
+    repeat: (look) => Effect.repeat(Effect.andThen(busy, look), Schedule.spaced(millis))
   }
 }

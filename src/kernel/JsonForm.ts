@@ -5,19 +5,16 @@ import type * as SchemaAST from "effect/SchemaAST"
 /** The JSON form that a schema requires, for a sentence: `a text`, `an array`. Of a union it is that of the first type. */
 export const formOf = (ast: SchemaAST.AST): string => {
   switch (ast._tag) {
-    case "StringKeyword":
+    case "String":
       return "a text"
-    case "NumberKeyword":
+    case "Number":
       return "a number"
-    case "BooleanKeyword":
+    case "Boolean":
       return "true or false"
-    case "TupleType":
+    case "Arrays":
       return "an array"
     case "Literal":
       return JSON.stringify(ast.literal)
-    case "Refinement":
-    case "Transformation":
-      return formOf(ast.from)
     case "Union":
       return ast.types[0] === undefined ? "something else" : formOf(ast.types[0])
     default:

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
+import * as Semaphore from "effect/Semaphore"
 import { currentMillis } from "./Time.ts"
 
 /**
@@ -11,7 +12,7 @@ export const makeKept = <A, E, R>(
   read: Effect.Effect<A, E, R>
 ): Effect.Effect<Effect.Effect<A, E, R>> =>
   Effect.map(Ref.make<{ readonly at: number; readonly value: A } | undefined>(undefined), (kept) => {
-    const turns = Effect.unsafeMakeSemaphore(1)
+    const turns = Semaphore.makeUnsafe(1)
     return turns.withPermits(1)(Effect.gen(function*() {
       const now = yield* currentMillis
       const last = yield* Ref.get(kept)

@@ -1,31 +1,27 @@
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 
 /* The clock in whole seconds, the unit of rows and certificates, and the reading and writing of RFC 3339 times. */
 
-/** The clock of a fiber at hand. The effects of `Clock` take five operations to read it. */
-const clockOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Clock.Clock =>
-  Context.get(fiber.currentDefaultServices, Clock.Clock)
+const clockOf = (fiber: Fiber.Fiber<unknown, unknown>): Clock.Clock => fiber.getRef(Clock.Clock)
 
 /** Now, in epoch milliseconds, by the clock of a fiber at hand. */
-export const millisOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): number =>
-  clockOf(fiber).unsafeCurrentTimeMillis()
+export const millisOf = (fiber: Fiber.Fiber<unknown, unknown>): number => clockOf(fiber).currentTimeMillisUnsafe()
 
 /** Now, in epoch milliseconds. */
-export const currentMillis: Effect.Effect<number> = Effect.withFiberRuntime((fiber) => Effect.succeed(millisOf(fiber)))
+export const currentMillis: Effect.Effect<number> = Effect.withFiber((fiber) => Effect.succeed(millisOf(fiber)))
 
 /**
  * Milliseconds of the process's life. Waits and bounds are measured with them, so that changes of the clock do not
  * matter.
  */
-export const lifeMillis: Effect.Effect<number> = Effect.withFiberRuntime((fiber) =>
-  Effect.succeed(Number(clockOf(fiber).unsafeCurrentTimeNanos() / 1_000_000n))
+export const lifeMillis: Effect.Effect<number> = Effect.withFiber((fiber) =>
+  Effect.succeed(Number(clockOf(fiber).monotonicTimeNanosUnsafe() / 1_000_000n))
 )
 
 /** Now, in epoch seconds. */
-export const currentSeconds: Effect.Effect<number> = Effect.withFiberRuntime((fiber) =>
+export const currentSeconds: Effect.Effect<number> = Effect.withFiber((fiber) =>
   Effect.succeed(Math.floor(millisOf(fiber) / 1000))
 )
 

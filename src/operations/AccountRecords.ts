@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Account } from "../domain/Account.ts"
 import { checkContacts } from "../domain/Account.ts"
 import { AccountId, isId } from "../domain/Id.ts"
@@ -49,7 +49,7 @@ export const detail = (id: string) =>
   }))
 
 /** The answer of {@link detail}. */
-export type AccountDetail = Effect.Effect.Success<ReturnType<typeof detail>>
+export type AccountDetail = Effect.Success<ReturnType<typeof detail>>
 
 /** A page of an account's orders, newest first, and how many it has. */
 export const ordersOf = Effect.fnUntraced(function*(id: string, page: Page) {
@@ -73,7 +73,9 @@ const refuseUnlessValid = ({ status }: AccountRecord) =>
 export const updateContact = Effect.fnUntraced(
   function*(operator: Operator, id: string, contact: ReadonlyArray<string>) {
     const before = yield* find(id)
-    yield* Either.mapLeft(checkContacts(contact), (error) => new BadRequest({ detail: problemOf(error).detail }))
+    yield* Effect.fromResult(
+      Result.mapError(checkContacts(contact), (error) => new BadRequest({ detail: problemOf(error).detail }))
+    )
     yield* refuseUnlessValid(before)
     if (isSame(before.contact, contact)) return yield* detail(id)
     const updated = yield* audit.changing(
@@ -105,7 +107,7 @@ export const deactivate = Effect.fnUntraced(function*(operator: Operator, id: st
   })
   const changed = yield* audit.changing(
     accounts.deactivate(profile, accountId),
-    Effect.zipRight(audit.insert({ event: "account_deactivated", ...row, detail: { via: "account" } }), told)
+    Effect.andThen(audit.insert({ event: "account_deactivated", ...row, detail: { via: "account" } }), told)
   )
   if (changed !== undefined) {
     yield* emit("admin_account_deactivated", { ...actorFields(operator), account_id: accountId })

@@ -33,18 +33,18 @@ const mostSoon = 10_000
  * How the service goes, for the first page of operators and for programs that watch it. Everything here is kept for some
  * seconds, so that many who look cost the database no more than one.
  */
-export class Activity extends Context.Tag("acme/operations/Activity")<Activity, {
+export class Activity extends Context.Service<Activity, {
   /** Counts over time, of one profile or of all. */
   readonly trend: (profile: string | undefined, range: TrendRange) => Reading<Trend>
   /** The queue by kind. */
-  readonly queue: Reading<Effect.Effect.Success<typeof jobs.queue>>
+  readonly queue: Reading<Effect.Success<typeof jobs.queue>>
   /** Failures in the audit trail of the last day; `since` is its begin in epoch seconds. */
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>
   /** Certificates that end within a week and have not been replaced; more than these if `isCut`. */
   readonly expiring: Reading<{ readonly count: number; readonly isCut: boolean; readonly days: number }>
   /** How many records there are in all. */
   readonly totals: Reading<{ readonly accounts: number; readonly orders: number; readonly credentials: number }>
-}>() {
+}>()("acme/operations/Activity") {
   /** Keeps the counts of these profiles and of all together. */
   static readonly layer = (profiles: ReadonlyArray<string>): Layer.Layer<Activity> =>
     Layer.effect(

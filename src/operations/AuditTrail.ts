@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import type { AuditRow } from "../domain/Audit.ts"
 import { NoSuch } from "../domain/OperatorError.ts"
-import { transaction, turn } from "../kernel/sql/Database.ts"
+import { transaction } from "../kernel/sql/Database.ts"
 import { inBatches } from "../kernel/sql/Pages.ts"
 import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"
@@ -53,7 +53,7 @@ const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: 
     truncated = read >= mostOfRequest
     if (truncated) break
     before = { beforeTime: last.createdAt, beforeId: last.id }
-    yield* turn
+    yield* Effect.yieldNow
   }
   return { items: found.slice(offset, offset + limit), total: found.length, truncated }
 })
@@ -100,6 +100,6 @@ export const cleanup = Effect.fnUntraced(function*(
   const pruned = prune({ actorKind: operator.kind, actorId: operator.id }, before)
   const pass = (limit: number) =>
     Effect.uninterruptible(Effect.tap(pruned(limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
-  yield* inBatches(batch, (limit) => Effect.zipLeft(pass(limit), Effect.flatMap(Ref.get(removed), told)))
+  yield* inBatches(batch, (limit) => Effect.tap(pass(limit), Effect.flatMap(Ref.get(removed), told)))
   return { removed: yield* Ref.get(removed), cutoff: before }
 })

@@ -54,7 +54,7 @@ export const create = Effect.fnUntraced(function*(
   const kid = yield* entropy.uuid
   const secret = yield* Effect.repeat(entropy.bytes(secretSize), { until: (drawn) => !isOption(drawn) })
   const now = yield* currentSeconds
-  yield* transaction(Effect.zipRight(
+  yield* transaction(Effect.andThen(
     eabKeys.insert({ kid, secret, label, profile, now }),
     audit.insert({ event: "eab_created", ...actorOf(operator), detail: { kid, ...scopeOf({ label, profile }) } })
   ))
@@ -125,8 +125,8 @@ const told = Effect.fnUntraced(function*(
   mode: AccountsMode,
   done: {
     readonly credential: { readonly label: string | undefined }
-    readonly bound: Effect.Effect.Success<ReturnType<typeof deletions.owned>>
-    readonly deactivated: Effect.Effect.Success<ReturnType<typeof deletions.deactivateAccounts>>
+    readonly bound: Effect.Success<ReturnType<typeof deletions.owned>>
+    readonly deactivated: Effect.Success<ReturnType<typeof deletions.deactivateAccounts>>
   }
 ) {
   const deleted = mode === "delete" ? done.bound : []

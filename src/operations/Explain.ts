@@ -69,4 +69,4 @@ export const explain = Effect.fnUntraced(function*(profile: ProfileConfig, suppo
 })
 
 /** The result of {@link explain}. */
-export type PolicyExplanation = Effect.Effect.Success<ReturnType<typeof explain>>
+export type PolicyExplanation = Effect.Success<ReturnType<typeof explain>>

@@ -43,7 +43,7 @@ export const detailOf = Effect.fnUntraced(function*(job: JobRecord) {
 })
 
 /** What {@link detailOf} answers. */
-export type JobDetail = Effect.Effect.Success<ReturnType<typeof detailOf>>
+export type JobDetail = Effect.Success<ReturnType<typeof detailOf>>
 
 /** A page of jobs, newest first, and the number of matches. */
 export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>

@@ -72,8 +72,8 @@ export const refuse = (
   { limit, retryAfter }: Reached,
   about: { readonly accountId?: string; readonly client: ClientFacts }
 ): Effect.Effect<never, RateLimited> =>
-  Effect.zipRight(
-    Effect.zipRight(
+  Effect.andThen(
+    Effect.andThen(
       count((metrics) => metrics.rateLimited(profile, limit)),
       emit("request_rate_limited", { limit, account_id: about.accountId, address: about.client.ip })
     ),

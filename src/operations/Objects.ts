@@ -84,7 +84,7 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
 
 // Made once: to make it for each row took most of the time of a page of jobs.
 const readPayload = Schema.decodeOption(
-  Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+  Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
 )
 
 /**
@@ -160,7 +160,7 @@ const staleAfterSeconds = 30
 
 /** A process that serves or has served. It is `stale` when it was not seen for half a minute. */
 export const workerObject = (
-  worker: Effect.Effect.Success<typeof workers.list>[number],
+  worker: Effect.Success<typeof workers.list>[number],
   now: number
 ) => ({
   owner: worker.owner,
@@ -176,7 +176,7 @@ const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validi
   return Object.entries(byId).flatMap(([id, offered]) => {
     const [first] = offered
     if (first === undefined) return []
-    const name = DnsName.make(first.identifier.value, { disableValidation: true })
+    const name = DnsName.make(first.identifier.value, { disableChecks: true })
     return [{
       id,
       identifier: { type: first.identifier.type, value: baseName(name) },
@@ -194,7 +194,7 @@ const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validi
   })
 }
 
-type OrderDetail = Effect.Effect.Success<ReturnType<typeof detail>>
+type OrderDetail = Effect.Success<ReturnType<typeof detail>>
 
 /** An order with all its related records. */
 export const orderDetailObject = (config: Config, found: OrderDetail, now: number) => ({

@@ -41,7 +41,7 @@ const told = (
     : stage === "connection"
     ? emit("filter_request_blocked", { ...of, stage, rule, check })
     : emit("filter_denied", { profile: of.profile, stage, rule, check })
-  return Effect.as(Effect.zipRight(warnings, record), decision)
+  return Effect.as(Effect.andThen(warnings, record), decision)
 }
 
 type Connection = NonNullable<Policy["connection"]>

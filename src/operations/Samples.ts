@@ -1,5 +1,7 @@
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Ref from "effect/Ref"
+import * as Semaphore from "effect/Semaphore"
 import type { JobKind } from "../kernel/queue/Job.ts"
 import * as queueState from "../kernel/queue/QueueState.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
@@ -68,6 +70,15 @@ const undelivered: Sampling = Effect.gen(function*() {
   return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
 })
 
+/** When it is interrupted, nobody waits for its end: an engine that does not answer cannot be interrupted. */
+const abandonable = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(
+      Effect.forkDetach(restore(self), { startImmediately: true }),
+      (fiber) => Effect.onInterrupt(restore(Fiber.join(fiber)), () => Effect.sync(() => fiber.interruptUnsafe()))
+    )
+  )
+
 /**
  * The database metrics a worker reports at a scrape, counted at most once in ten seconds. A sample that fails or takes
  * longer than two seconds is left out, and so are those after five, and logged (docs/decisions/log-and-metrics.md, "Metrics").
@@ -89,16 +100,16 @@ export const make = (known: {
     const sampled = Effect.fnUntraced(function*(series: SampledName, sampling: Sampling) {
       // The engine ends the reading itself. A sample that waits for a connection, or for an engine that does not end
       // it, is abandoned.
-      const outcome = yield* Effect.either(Effect.timeoutFail(Effect.disconnect(aside(sampling, patienceMillis)), {
+      const outcome = yield* Effect.result(Effect.timeoutOrElse(abandonable(aside(sampling, patienceMillis)), {
         duration: patienceMillis,
-        onTimeout: () => ({ message: "took longer than two seconds" })
+        orElse: () => Effect.fail({ message: "took longer than two seconds" })
       }))
-      if (outcome._tag === "Right") return [[series, outcome.right] as const]
-      yield* emit("metrics_sample_failed", { series, error: outcome.left.message })
+      if (outcome._tag === "Success") return [[series, outcome.success] as const]
+      yield* emit("metrics_sample_failed", { series, error: outcome.failure.message })
       return []
     })
     // Concurrent scrapes get the same samples.
-    const turns = Effect.unsafeMakeSemaphore(1)
+    const turns = Semaphore.makeUnsafe(1)
     return turns.withPermits(1)(Effect.gen(function*() {
       const now = yield* currentMillis
       const last = yield* Ref.get(kept)

@@ -139,42 +139,44 @@ const serialShape = /^(?:[0-9a-f][:\s]*){8,}$/i
  * Finds what a text may mean, by its shape: an id, a serial number, or a name. At most five results of a kind. `isExact`
  * says that the text can mean nothing but what was found.
  */
-export const search = Effect.fnUntraced(function*<E, R>(text: string, { maySeeOperators, operators }: Searching<E, R>) {
-  const query = text.trim()
-  if (query === "") return yield* new BadRequest({ detail: "q is empty; it takes an id, a serial number or a name." })
-  if (query.length > longest) return yield* new BadRequest({ detail: `q takes at most ${longest} characters.` })
-  if (isId(query.toLowerCase())) return { query, isExact: true, ...yield* listed(byId(query.toLowerCase())) }
-  const serial = serialShape.test(query) ? parseSerial(query) : undefined
-  if (serial !== undefined) {
-    const found = yield* listed(orderSearch.search({ certSerial: serial }, { limit: most, offset: 0 }))
-    return { query, isExact: true, results: found.map(orderResult), truncated: false }
-  }
-  if (query.includes("@")) {
+export const search = Effect.fnUntraced(
+  function*<E, R>(text: string, { maySeeOperators, operators }: Searching<E, R>) {
+    const query = text.trim()
+    if (query === "") return yield* new BadRequest({ detail: "q is empty; it takes an id, a serial number or a name." })
+    if (query.length > longest) return yield* new BadRequest({ detail: `q takes at most ${longest} characters.` })
+    if (isId(query.toLowerCase())) return { query, isExact: true, ...yield* listed(byId(query.toLowerCase())) }
+    const serial = serialShape.test(query) ? parseSerial(query) : undefined
+    if (serial !== undefined) {
+      const found = yield* listed(orderSearch.search({ certSerial: serial }, { limit: most, offset: 0 }))
+      return { query, isExact: true, results: found.map(orderResult), truncated: false }
+    }
+    if (query.includes("@")) {
+      return {
+        query,
+        isExact: false,
+        results: [],
+        truncated: false,
+        hint: "Contacts are not searched; search for the id of the account, or for one of its orders."
+      }
+    }
+    const named = yield* listed(byName(query))
+    const people = maySeeOperators ? yield* operators(query.toLowerCase(), most) : []
     return {
       query,
       isExact: false,
-      results: [],
-      truncated: false,
-      hint: "Contacts are not searched; search for the id of the account, or for one of its orders."
+      results: [
+        ...named.results,
+        ...people.slice(0, most).map(({ username }): SearchResult => ({
+          kind: "operator",
+          id: username,
+          label: username,
+          url: `/ui/operators/${username}`
+        }))
+      ],
+      truncated: named.truncated
     }
   }
-  const named = yield* listed(byName(query))
-  const people = maySeeOperators ? yield* operators(query.toLowerCase(), most) : []
-  return {
-    query,
-    isExact: false,
-    results: [
-      ...named.results,
-      ...people.slice(0, most).map(({ username }): SearchResult => ({
-        kind: "operator",
-        id: username,
-        label: username,
-        url: `/ui/operators/${username}`
-      }))
-    ],
-    truncated: named.truncated
-  }
-})
+)
 
 /** The answer of {@link search} as an object. */
 export const searchObject = (

@@ -8,7 +8,7 @@ import { shareOf } from "../kernel/queue/Job.ts"
 import * as jobs from "../kernel/queue/Jobs.ts"
 import { Queue } from "../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
-import { Database, transaction, turn } from "../kernel/sql/Database.ts"
+import { Database, transaction } from "../kernel/sql/Database.ts"
 import { inBatches, pages } from "../kernel/sql/Pages.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
@@ -61,9 +61,12 @@ const forEachWithAuthorizations = (
     read: (after, limit) => leftovers.page({ ...of, limit, ...after }),
     keyOf: ({ createdAt, id }) => ({ afterTime: createdAt, afterId: id })
   }).pipe(
-    Stream.mapConcat((page) => page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)),
+    Stream.map((page) => page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)),
+    Stream.flattenIterable,
     Stream.grouped(ordersAtOnce),
-    Stream.runForEach((some) => Effect.zipLeft(transaction(Effect.forEach(some, change, { discard: true })), turn))
+    Stream.runForEach((some) =>
+      Effect.tap(transaction(Effect.forEach(some, change, { discard: true })), Effect.yieldNow)
+    )
   )
 
 /**
@@ -181,7 +184,7 @@ export const recover = (
         profile,
         detail: { cause: "attempts_exhausted", error: jobGone }
       })
-      const failed = yield* audit.changing(Effect.zipRight(orders.lock(id), failStuck(id, now)), row)
+      const failed = yield* audit.changing(Effect.andThen(orders.lock(id), failStuck(id, now)), row)
       if (failed !== undefined) yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
     }
   })

@@ -47,7 +47,7 @@ const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: Readonl
 })
 
 const refuseUnfit = (target: Driver, known: ReadonlyArray<string>) =>
-  Effect.zipRight(refuseSchemas(target, known), refuseServed)
+  Effect.andThen(refuseSchemas(target, known), refuseServed)
 
 /** Counts the rows to copy. It fails where {@link run} would refuse to begin. `known` are this build's migrations. */
 export const plan = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {

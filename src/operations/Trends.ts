@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
+import * as Semaphore from "effect/Semaphore"
 import type { Busy } from "../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { currentMillis } from "../kernel/Time.ts"
@@ -74,7 +75,7 @@ export const makeTrend = (
     Ref.make<{ readonly at: number; readonly buckets: ReadonlyArray<Bucket> }>({ at: -openMillis, buckets: [] }),
     (kept) => {
       const { buckets: many, bucketSeconds } = ranges[range]
-      const turns = Effect.unsafeMakeSemaphore(1)
+      const turns = Semaphore.makeUnsafe(1)
       return turns.withPermits(1)(Effect.gen(function*() {
         const millis = yield* currentMillis
         const last = Math.floor(millis / 1000 / bucketSeconds)

@@ -9,7 +9,7 @@ import { sha256Octets } from "./Digest.ts"
 export const tokenLength = 43
 
 /** The source of unpredictable values. Tests replace it with a counter. */
-export class Entropy extends Context.Tag("acme/pki/Entropy")<Entropy, {
+export class Entropy extends Context.Service<Entropy, {
   /** `size` random bytes, in memory that belongs to the caller. */
   readonly bytes: (size: number) => Effect.Effect<Uint8Array>
   /** A UUID version 7 (RFC 9562), increasing within this process. */
@@ -20,7 +20,7 @@ export class Entropy extends Context.Tag("acme/pki/Entropy")<Entropy, {
   readonly tokens: (count: number) => Effect.Effect<ReadonlyArray<string>>
   /** Uniform in [0, 1), for jitter. */
   readonly fraction: Effect.Effect<number>
-}>() {
+}>()("acme/pki/Entropy") {
   static readonly layer: Layer.Layer<Entropy> = Layer.sync(this, () => make(pooled()))
 
   /** Repeatable: SHA-256 of the seed and a counter. */
@@ -56,7 +56,7 @@ const pooled = (): Source => {
   }
 }
 
-const make = (source: Source): Entropy["Type"] => {
+const make = (source: Source): Entropy["Service"] => {
   let lastMillis = 0
   let sequence = 0
   const uuid = (clockMillis: number): string => {
@@ -79,9 +79,7 @@ const make = (source: Source): Entropy["Type"] => {
   return {
     bytes: (size) => Effect.sync(() => source(size)),
     // `Clock.currentTimeMillis` takes five operations, and every request and row has an id.
-    uuid: Effect.withFiberRuntime((fiber) =>
-      Effect.succeed(uuid(Context.get(fiber.currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()))
-    ),
+    uuid: Effect.withFiber((fiber) => Effect.succeed(uuid(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))),
     token: Effect.sync(token),
     tokens: (count) => Effect.sync(() => Array.from({ length: count }, token)),
     fraction: Effect.sync(() => source(4).readUInt32BE(0) / 2 ** 32)

@@ -39,7 +39,7 @@ export type Derive = (password: string, salt: Uint8Array, iterations: number) =>
 
 /** PBKDF2-HMAC-SHA256 (RFC 8018) of the password's NFC, on the thread pool. It cannot be interrupted. */
 export const derive: Derive = (password, salt, iterations) =>
-  Effect.uninterruptible(Effect.async<Uint8Array>((resume) => {
+  Effect.uninterruptible(Effect.callback<Uint8Array>((resume) => {
     pbkdf2(password.normalize("NFC"), salt, iterations, hashSize, "sha256", (error, hash) => {
       resume(error === null ? Effect.succeed(hash) : Effect.die(error))
     })

@@ -22,7 +22,7 @@ export interface Config extends Omit<Read, "profiles"> {
 }
 
 /** The configuration in force. */
-export class AppConfig extends Context.Tag("acme/settings/AppConfig")<AppConfig, Config>() {
+export class AppConfig extends Context.Service<AppConfig, Config>()("acme/settings/AppConfig") {
   /** Provides a configuration that has been resolved. */
   static readonly layer = (config: Config): Layer.Layer<AppConfig> => Layer.succeed(this, config)
 }

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as nodePath from "node:path"
 import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"
@@ -22,22 +22,22 @@ const absentCodes = ["ENOENT", "ENOTDIR"]
 
 interface File {
   readonly path: string
-  readonly text: Either.Either<string | undefined, string>
+  readonly text: Result.Result<string | undefined, string>
 }
 
 /** Reads the path as given, then with its extension. A directory with the first name does not hide the second file. */
 const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Effect.fn.Return<File> {
   let directory: File | undefined
   for (const path of paths) {
-    const reading = yield* Effect.either(readText(path))
-    if (Either.isRight(reading)) return { path, text: Either.right(reading.right) }
-    const { code = "", reason } = reading.left
+    const reading = yield* Effect.result(readText(path))
+    if (Result.isSuccess(reading)) return { path, text: Result.succeed(reading.success) }
+    const { code = "", reason } = reading.failure
     if (absentCodes.includes(code)) continue
-    const file = { path, text: Either.left(reason) }
+    const file = { path, text: Result.fail(reason) }
     if (code !== "EISDIR") return file
     directory ??= file
   }
-  return directory ?? { path: paths[0] ?? "", text: Either.right(undefined) }
+  return directory ?? { path: paths[0] ?? "", text: Result.succeed(undefined) }
 })
 
 /**
@@ -52,22 +52,22 @@ export const loadConfig = Effect.fn("Config.load")(function*(
   const given = nodePath.resolve(cwd, named ?? "config.toml")
   const paths = given.endsWith(".toml") ? [given] : [given, `${given}.toml`]
   const { path, text } = yield* readFirst(paths)
-  const fileText = Either.getOrUndefined(text)
+  const fileText = Result.getOrUndefined(text)
   const filePresent = fileText !== undefined
-  const fileNamedButAbsent = named !== undefined && Either.isRight(text) && !filePresent
-  const resolved = yield* Either.mapLeft(
+  const fileNamedButAbsent = named !== undefined && Result.isSuccess(text) && !filePresent
+  const resolved = yield* Effect.fromResult(Result.mapError(
     resolveConfig({
       fileText,
       env,
       cwd,
       fileName: path,
-      ...Either.isLeft(text) ? { fileFault: text.left } : {}
+      ...Result.isFailure(text) ? { fileFault: text.failure } : {}
     }),
     // Not a fault by itself, but the missing values may be in that file.
     (refused) =>
       fileNamedButAbsent
         ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which does not exist` }])
         : refused
-  )
+  ))
   return { ...resolved, config: withFilesAt(cwd, resolved.config), path, filePresent, fileNamedButAbsent }
 })

@@ -1,7 +1,7 @@
 import * as Array from "effect/Array"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type { CheckType } from "../domain/policy/CheckType.ts"
 import { checkTypes, sharedStages, stagesOf } from "../domain/policy/CheckType.ts"
 import { checksOf, parseCondition } from "../domain/policy/Condition.ts"
@@ -182,23 +182,23 @@ const conditionFindings = (scope: Scope, name: string): ReadonlyArray<Finding> =
   const text = rule[name]?.when ?? ""
   if (text === "") return [finding(scope, key, "must be set")]
   const parsed = parseCondition(text)
-  if (Either.isLeft(parsed)) {
-    const { column, detail } = parsed.left
+  if (Result.isFailure(parsed)) {
+    const { column, detail } = parsed.failure
     return [
       finding(scope, key, `of rule ${name} cannot be read at column ${column} of ${JSON.stringify(text)}: ${detail}`)
     ]
   }
-  const named = checksOf(parsed.right)
+  const named = checksOf(parsed.success)
   const unknown = named.filter((one) => check[one] === undefined)
   if (unknown.length > 0) {
     return unknown.map((one) => finding(scope, key, `names ${one}, but there is no filter.check.${one}`))
   }
-  const asked = Array.filterMap(named, (one) => {
+  const asked = Array.getSomes(Array.map(named, (one) => {
     const found = check[one]
     return found === undefined || found.type === ""
       ? Option.none()
       : Option.some({ name: one, stages: stagesOf(found.type, found.stages) })
-  })
+  }))
   if (asked.length < named.length || sharedStages(asked.map(({ stages }) => stages)).length > 0) return []
   const sides = asked.map((one) => `${one.name} (${one.stages.join(", ")})`).join(" and ")
   const involved = named.flatMap((one) => [`filter.check.${one}.type`, `filter.check.${one}.stages`])

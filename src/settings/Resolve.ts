@@ -1,6 +1,6 @@
-import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import type { Assembled, Source } from "../kernel/config/Assemble.ts"
 import { assemble, byName, merge } from "../kernel/config/Assemble.ts"
 import type { Fault } from "../kernel/config/ConfigRefused.ts"
@@ -36,13 +36,15 @@ export interface Resolved {
   readonly sources: ReadonlyMap<string, Source>
 }
 
-const check = (written: Written): Either.Either<unknown, Fault> =>
-  Either.mapLeft(Either.flatMap(written.raw, written.facts.read), (message) => ({
+const check = (written: Written): Result.Result<unknown, Fault> =>
+  Result.mapError(Result.flatMap(written.raw, written.facts.read), (message) => ({
     key: written.key,
     message: written.variable === undefined ? message : `${message} (${printableVariable(written.variable)})`
   }))
 
-const decode = Schema.decodeUnknownEither(Table, { errors: "all", onExcessProperty: "error" })
+const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const decode = Schema.decodeUnknownResult(Table, { errors: "all", onExcessProperty: "error" })
 
 // HTTP_PROXY is never read: a CGI host sets it from a request header.
 const readVariables = (env: Environment): Config["proxyVariables"] => {
@@ -57,14 +59,14 @@ const readVariables = (env: Environment): Config["proxyVariables"] => {
   }
 }
 
-const decodeTree = (tree: unknown, env: Environment): Either.Either<Config, ReadonlyArray<Fault>> =>
-  Either.mapBoth(decode(tree), {
-    onLeft: (error) =>
-      ParseResult.ArrayFormatter.formatErrorSync(error).map(({ message, path }) => ({
+const decodeTree = (tree: unknown, env: Environment): Result.Result<Config, ReadonlyArray<Fault>> =>
+  Result.mapBoth(decode(tree), {
+    onFailure: (error) =>
+      formatIssues(error.issue).issues.map(({ message, path = [] }) => ({
         key: dotted(path.map(String)),
         message
       })),
-    onRight: ({ profiles, ...sections }) => ({
+    onSuccess: ({ profiles, ...sections }) => ({
       ...sections,
       profiles: Object.entries(profiles).sort(([left], [right]) => byName(left, right)).map(([name, profile]) => ({
         name,
@@ -94,29 +96,29 @@ const crossFaults = (
  * Does everything except reading the file: defaults, file, environment, then the inheritance of profiles, then the rules.
  * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second").
  */
-export const resolveConfig = (sources: Sources): Either.Either<Resolved, ConfigRefused> => {
+export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigRefused> => {
   const { cwd, env, fileFault, fileName = "config.toml", fileText } = sources
   const environment = readEnvironment(table, env)
-  const file = fileFault === undefined ? readFile(table, fileText ?? "") : Either.left(fileFault)
-  const layers = merge(Either.isRight(file) ? [file.right, environment] : [environment])
+  const file = fileFault === undefined ? readFile(table, fileText ?? "") : Result.fail(fileFault)
+  const layers = merge(Result.isSuccess(file) ? [file.success, environment] : [environment])
   const written = [...layers.values.values()]
-  const badValues = written.map(check).filter(Either.isLeft).map(({ left }) => left)
+  const badValues = written.map(check).filter(Result.isFailure).map(({ failure }) => failure)
   const badLayers = [
-    ...Either.isRight(file) ? file.right.faults : [{ key: fileName, message: file.left }],
+    ...Result.isSuccess(file) ? file.success.faults : [{ key: fileName, message: file.failure }],
     ...environment.faults
   ]
   const unusable = new Set([...badValues, ...badLayers].map(({ key }) => key))
   const assembled = assemble(table, layers, unusable)
-  return Either.flatMap(
-    Either.mapLeft(
+  return Result.flatMap(
+    Result.mapError(
       decodeTree(assembled.tree, env),
       (faults) => ConfigRefused.of([...badLayers, ...badValues, ...faults])
     ),
     (config) => {
-      const crossed = Either.isRight(file) ? crossFaults(config, assembled, unusable, cwd) : []
+      const crossed = Result.isSuccess(file) ? crossFaults(config, assembled, unusable, cwd) : []
       const faults = [...badLayers, ...badValues, ...crossed]
-      if (faults.length > 0) return Either.left(ConfigRefused.of(faults))
-      return Either.right({
+      if (faults.length > 0) return Result.fail(ConfigRefused.of(faults))
+      return Result.succeed({
         config,
         keysFromFile: written.filter(({ source }) => source === "file").length,
         keysFromEnv: written.filter(({ source }) => source === "env").length,

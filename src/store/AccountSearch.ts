@@ -22,7 +22,7 @@ const record = {
 }
 
 /** An account with everything that operators are shown. Times are epoch seconds. */
-export type AccountRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof findRecord>>>
+export type AccountRecord = NonNullable<Effect.Success<ReturnType<typeof findRecord>>>
 
 /** The filters of a listing; an absent filter excludes nothing. */
 export interface AccountFilters {

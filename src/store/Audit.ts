@@ -59,7 +59,7 @@ const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
   Effect.flatMap(currentMillis, (millis) => {
     const cut = bounded(row)
-    return Effect.zipLeft(
+    return Effect.tap(
       run(insertStatement, {
         now: Math.floor(millis / 1000),
         event: cut.event,
@@ -83,15 +83,15 @@ export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<vo
   })
 
 /** Makes a change and, if it changed anything, inserts the row about it. `undefined` means that nothing changed. */
-export const changing = <A, E, R>(
+export const changing = <A, E, R, R2>(
   change: Effect.Effect<A | undefined, E, R>,
-  row: Effect.Effect<void, StorageFailed, Database>
-): Effect.Effect<A | undefined, E | StorageFailed, R | Database> =>
+  row: Effect.Effect<void, StorageFailed, R2>
+): Effect.Effect<A | undefined, E | StorageFailed, R | R2 | Database> =>
   transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : row))
 
 /** Records an event without a change here, such as a refusal. A row that cannot be written is logged; the effect succeeds. */
 export const record = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, never, Database> =>
-  Effect.catchAll(
+  Effect.catch(
     insert(row),
     ({ message }) =>
       emit("audit_write_failed", {

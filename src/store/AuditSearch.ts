@@ -31,7 +31,7 @@ const record = {
 }
 
 /** A row of the trail. `event` may be one that another version has written. Times are epoch seconds. */
-export type AuditRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+export type AuditRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** The filters of a listing; an absent filter excludes nothing. */
 export interface AuditFilters {

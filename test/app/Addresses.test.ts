@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { checkAddresses } from "../../src/app/Addresses.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../src/kernel/telemetry/EventLog.ts"
 import { configOf } from "../support/Graph.ts"
 
 const verdict = (server: string, metrics: string, roles: ReadonlyArray<"acme" | "worker"> = ["acme", "worker"]) =>
@@ -58,7 +58,7 @@ describe("the addresses of listeners", () => {
               ),
               new Set(["acme", "admin"])
             ),
-            EventLog.layerMemory(records)
+            layerMemory(records)
           )
         )
         assert.strictEqual(refused.code, 3)

@@ -1,10 +1,11 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import { authenticateToken } from "../../src/operations/operators/Bearer.ts"
 import { signIn } from "../../src/operations/operators/SignIn.ts"
+import { Notifier } from "../../src/services/notify/Notifier.ts"
 import { Passwords } from "../../src/services/operators/Passwords.ts"
 import { openDriver, sql } from "../support/Graph.ts"
 import { config, enrolled, here, password, startsAt, typed } from "../support/Operators.ts"
@@ -33,10 +34,13 @@ const fileOf = ({ directory }: Place, text: string, mode = 0o600): string => {
 }
 
 /** Works on the database of a place as its service would. */
-const served = <A, E, R>({ directory }: Place, program: Effect.Effect<A, E, R | Database | Passwords>) =>
+const served = <A, E, R>({ directory }: Place, program: Effect.Effect<A, E, R | Database | Notifier | Passwords>) =>
   Effect.scoped(
     Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>
-      program.pipe(Effect.provide(Passwords.layer()), Effect.provideService(Database, driver)))
+      program.pipe(
+        Effect.provide(Layer.merge(Passwords.layer(), Notifier.layerNone)),
+        Effect.provideService(Database, driver)
+      ))
   )
 
 const entering = (username: string, given = password) =>

@@ -1,5 +1,6 @@
-import { FetchHttpClient, HttpApiClient, HttpClient, HttpClientRequest } from "@effect/platform"
 import { Deferred, Effect, Fiber } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import { HttpApiClient } from "effect/http-api"
 import { existsSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
@@ -44,19 +45,19 @@ const serving = Effect.fnUntraced(function*(admin: (directory: string) => string
   const said: Array<Heard> = []
   const listening = yield* Deferred.make<string>()
   const stop = yield* Deferred.make<"SIGTERM">()
-  const fiber = yield* Effect.fork(place.run(["serve"], {
+  const fiber = yield* Effect.forkChild(place.run(["serve"], {
     heard: (text) => {
       for (const line of text.split("\n").filter((one) => one !== "")) {
         const { fields } = JSON.parse(line) as { readonly fields: Heard }
         said.push(fields)
-        if (fields.event === "admin_listening") Deferred.unsafeDone(listening, Effect.succeed(fields.address ?? ""))
+        if (fields.event === "admin_listening") Deferred.doneUnsafe(listening, Effect.succeed(fields.address ?? ""))
       }
     },
     process: { stopSignal: Deferred.await(stop) }
   }))
   const address = Effect.raceFirst(
     Deferred.await(listening),
-    Effect.flatMap(Fiber.join(fiber), (ended) => Effect.dieMessage(JSON.stringify(ended)))
+    Effect.flatMap(Fiber.join(fiber), (ended) => Effect.die(new Error(JSON.stringify(ended))))
   )
   return { place, said, address, ended: Fiber.join(fiber), stop: Deferred.succeed(stop, "SIGTERM") }
 })
@@ -144,21 +145,21 @@ describe("the listener of operators", () => {
       headers["x-csrf-token"] = begun.csrfToken
       assert.strictEqual((yield* api.session.readSession()).user.username, "ann")
       const minted = yield* api.eab.createCredential({ payload: { label: "printers" } })
-      const path = { kid: minted.kid }
-      yield* api.eab.revokeCredential({ path })
-      assert.strictEqual((yield* api.eab.readCredential({ path })).status, "revoked")
-      const page = yield* api.audit.listAudit({ urlParams: { event: "eab_created", limit: 1 } })
+      const params = { kid: minted.kid }
+      yield* api.eab.revokeCredential({ params })
+      assert.strictEqual((yield* api.eab.readCredential({ params })).status, "revoked")
+      const page = yield* api.audit.listAudit({ query: { event: "eab_created", limit: 1 } })
       assert.deepStrictEqual([page.total, page.limit, page.items[0]?.actorId], [1, 1, "ann"])
-      const absent = yield* Effect.flip(api.orders.readOrder({ path: { id: "none" } }))
+      const absent = yield* Effect.flip(api.orders.readOrder({ params: { id: "none" } }))
       assert.nestedPropertyVal(absent, "error", "not_found")
       const payload = { password, name: "backup", role: "viewer", expiresInDays: 1 } as const
       const { token } = yield* api.tokens.createToken({ payload })
       const program = yield* typedClient(url)
       program.headers["authorization"] = `Bearer ${token}`
-      assert.deepStrictEqual((yield* program.api.orders.listOrders({ urlParams: {} })).items, [])
+      assert.deepStrictEqual((yield* program.api.orders.listOrders({ query: {} })).items, [])
       const forbidden = yield* Effect.flip(program.api.eab.createCredential({ payload: { label: "no" } }))
       assert.nestedPropertyVal(forbidden, "error", "insufficient_role")
-      yield* api.session.signOut({ urlParams: {} })
+      yield* api.session.signOut({ query: {} })
       assert.nestedPropertyVal(yield* Effect.flip(api.session.readSession()), "error", "session_invalid")
       yield* stop
       assert.strictEqual((yield* ended).code, 0)
@@ -232,7 +233,7 @@ then = "allow"
   test("that cannot be bound keeps the service from starting, and so does one with another's address", () =>
     onSystemClock(Effect.gen(function*() {
       const taken = createServer()
-      yield* Effect.async<void>((resume) => void taken.listen(0, "127.0.0.1", () => resume(Effect.void)))
+      yield* Effect.callback<void>((resume) => void taken.listen(0, "127.0.0.1", () => resume(Effect.void)))
       yield* Effect.addFinalizer(() => Effect.sync(() => taken.close()))
       const { port } = taken.address() as AddressInfo
       const unbound = yield* serving(() => `bind_address = "127.0.0.1:${port}"`)

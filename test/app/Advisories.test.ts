@@ -7,7 +7,7 @@ import { advise, adviseOnOperators } from "../../src/app/Advisories.ts"
 import type { Role } from "../../src/domain/Role.ts"
 import { everyRole } from "../../src/domain/Role.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../src/kernel/telemetry/EventLog.ts"
 import * as operators from "../../src/operations/operators/Operators.ts"
 import { accepted } from "../settings/Samples.ts"
 import { databases, freshDirectory } from "../support/Databases.ts"
@@ -34,7 +34,7 @@ const told = (fileText: string, roles: ReadonlyArray<Role> = everyRole): Effect.
     const records: Array<Record> = []
     const { config } = accepted({ fileText })
     return Effect.map(
-      Effect.provide(advise(config, new Set(roles)), EventLog.layerMemory(records)),
+      Effect.provide(advise(config, new Set(roles)), layerMemory(records)),
       () => records.map(({ event, fields }) => ({ event, ...fields }))
     )
   })

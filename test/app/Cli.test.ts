@@ -1,4 +1,5 @@
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { appendFileSync, existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
@@ -304,11 +305,11 @@ enabled = true
           const { fields } = JSON.parse(line) as {
             readonly fields: { readonly event: string; readonly address: string }
           }
-          if (fields.event === "server_listening") Deferred.unsafeDone(listening, Effect.succeed(fields.address))
-          if (fields.event === "server_config_reloaded") Deferred.unsafeDone(reloaded, Effect.void)
+          if (fields.event === "server_listening") Deferred.doneUnsafe(listening, Effect.succeed(fields.address))
+          if (fields.event === "server_config_reloaded") Deferred.doneUnsafe(reloaded, Effect.void)
         }
       }
-      const serving = yield* Effect.fork(place.run(["serve"], {
+      const serving = yield* Effect.forkChild(place.run(["serve"], {
         heard,
         process: {
           stopSignal: Deferred.await(stop),
@@ -321,7 +322,7 @@ enabled = true
       }))
       const address = yield* Effect.raceFirst(
         Deferred.await(listening),
-        Effect.flatMap(Fiber.join(serving), (ended) => Effect.dieMessage(JSON.stringify(ended)))
+        Effect.flatMap(Fiber.join(serving), (ended) => Effect.die(new Error(JSON.stringify(ended))))
       )
       const client = yield* Effect.acquireRelease(Effect.sync(makeHttpClient), ({ close }) => Effect.sync(close))
       const ask = (profile: string) =>

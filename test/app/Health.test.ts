@@ -11,17 +11,17 @@ import { minimalConfig } from "../support/Server.ts"
 /** The port of a server on loopback of IPv4 alone, which says that it is healthy. */
 const healthy = Effect.map(
   Effect.acquireRelease(
-    Effect.async<ReturnType<typeof createServer>>((resume) => {
+    Effect.callback<ReturnType<typeof createServer>>((resume) => {
       const server = createServer((_, response) => void response.end(`{"healthy":true}`))
       server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
     }),
-    (server) => Effect.async<void>((resume) => void server.close(() => resume(Effect.void)))
+    (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
   ),
   (server) => (server.address() as AddressInfo).port
 )
 
 describe("health", () => {
-  it.scopedLive("of a listener that is bound to every address is asked over IPv4 where the host has no ::1", () =>
+  it.live("of a listener that is bound to every address is asked over IPv4 where the host has no ::1", () =>
     Effect.gen(function*() {
       const port = yield* healthy
       for (const [host, code] of [["[::]", 0], ["0.0.0.0", 0], ["localhost", 0], ["[::1]", 1]] as const) {

@@ -1,7 +1,7 @@
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { sections, whole } from "../../src/app/Cli.ts"
-import { wrongWords } from "../../src/app/commands/Usage.ts"
+import { readWords } from "../../src/app/commands/Usage.ts"
 import type { CommandNode } from "../../src/surfaces/cli/CommandTree.ts"
 import { describedBy, leavesOf, summaryOf, wordOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { globalFlags, readGlobals } from "../../src/surfaces/cli/Globals.ts"
@@ -30,8 +30,8 @@ describe.each(each(leaves))("$name", ({ node }) => {
     assert.match(node.text, /^[A-Z].*\.$/)
     const words = /acme-svc((?: [^\s)]+)*)\)?$/.exec(node.example ?? "")?.[1]?.trim().split(" ")
     assert.deepStrictEqual(words?.slice(0, node.path.length - 1), node.path.slice(1), node.example)
-    const globals = readGlobals(words ?? [])
-    assert.strictEqual(globals._tag === "Right" ? wrongWords(root, globals.right.rest) : globals.left, undefined)
+    const read = Result.flatMap(readGlobals(words ?? []), ({ rest }) => readWords(root, rest))
+    assert.strictEqual(Result.isFailure(read) ? read.failure : undefined, undefined)
     assert.includeMembers(node.exits.map(({ code }) => code), [0, 2])
     for (const flag of [...node.flags, ...node.args]) assert.match(flag.text, /^\S.*\.$/, flag.name)
   })
@@ -84,7 +84,7 @@ describe("the page of the program", () => {
       for (const flag of [name, ...aliases]) {
         const given = value === undefined ? [flag] : [flag, words[0] ?? ""]
         const read = readGlobals(["order", ...given, "list"])
-        assert.deepStrictEqual(read._tag === "Right" ? read.right.rest : read.left, ["order", "list"])
+        assert.deepStrictEqual(read._tag === "Success" ? read.success.rest : read.failure, ["order", "list"])
       }
     }
   })

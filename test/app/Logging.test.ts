@@ -21,7 +21,7 @@ const told = (
     const output = { isTerminal: false, write: (more: string) => void (text += more) }
     const streams = { stdout: output, stderr: { isTerminal: false, write: () => {} }, env }
     const log = make(configOf(before), streams, { logLevel, color: "auto" })
-    const reloaded = Effect.zipRight(log.enforce(configOf(after)), emit("db_listen_restored", {}))
+    const reloaded = Effect.andThen(log.enforce(configOf(after)), emit("db_listen_restored", {}))
     return Effect.map(Effect.provide(reloaded, log.layer), () => {
       const lines = text.trimEnd().split("\n").map((line) => line.split(" ").slice(2).filter((word) => word !== ""))
       assert.deepStrictEqual(lines.pop(), ["db_listen_restored", "outcome=success"])

@@ -1,4 +1,5 @@
-import { Effect, Fiber, Layer, TestClock } from "effect"
+import { Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Host } from "../../src/app/Host.ts"
 import { Progress } from "../../src/app/Progress.ts"
@@ -17,16 +18,16 @@ const shown = (around: Around, words: ReadonlyArray<string>, steps: number, isKn
   const write = (text: string) => void chunks.push(text)
   const layer = Progress.layer.pipe(
     Layer.provide(Layer.succeed(Host, { ...host, stderr: { ...host.stderr, write } })),
-    Layer.provide(Layer.effect(Globals, Effect.orDie(readGlobals(words))))
+    Layer.provide(Layer.effect(Globals, Effect.orDie(Effect.fromResult(readGlobals(words)))))
   )
   const work = Progress.run({ title: "Copying", total: isKnown ? steps : undefined }, (report) =>
     Effect.forEach(
       Array.from({ length: steps }, (_, step) => step + 1),
-      (done) => Effect.zipRight(Effect.sleep(20), report(done)),
+      (done) => Effect.andThen(Effect.sleep(20), report(done)),
       { discard: true }
     ))
   return Effect.gen(function*() {
-    const running = yield* Effect.fork(Effect.provide(work, layer))
+    const running = yield* Effect.forkChild(Effect.provide(work, layer))
     yield* TestClock.adjust(steps * 20)
     yield* Fiber.join(running)
     assert.strictEqual(said.out, "")

@@ -7,7 +7,7 @@ import { useTests } from "../support/UseTests.ts"
 const { test } = useTests()
 
 const nothing = { isTerminal: false, write: () => {} }
-const hostWith = (stopSignal: Host["Type"]["process"]["stopSignal"]): Host["Type"] => ({
+const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["Service"] => ({
   cwd: "/",
   env: {},
   stdin: { isTerminal: false, readLine: Effect.succeed(""), readHidden: Effect.succeed("") },

@@ -118,6 +118,32 @@ describe("the program itself", () => {
   })
 })
 
+describe("words that can be read in several ways", () => {
+  it.each([
+    [["upstream", "show", "--profile", "-x"], "--profile: -x is not configured.\n"],
+    [["upstream", "show", "--profile", "--"], "--profile: -- is not configured.\n"],
+    [["upstream", "show", "--profile=--json"], "--profile: --json is not configured.\n"],
+    [["upstream", "show", "--profile=a=b"], "--profile: a=b is not configured.\n"]
+  ])("are values after a flag that takes one: %j", async (words, err) => {
+    assert.deepStrictEqual(await ends(...words), { code: 3, out: "", err })
+  })
+
+  it("are arguments after a flag that takes none", async () => {
+    for (const word of ["1", "true", "no", "-"]) {
+      const { code, err } = await ends("audit", "show", "--json", word)
+      assert.deepStrictEqual([code, JSON.parse(err).error], [1, "host_failed"], word)
+    }
+  })
+
+  it("are refused with a sentence each", async () => {
+    assert.deepStrictEqual(await ends("order", "list", "--offset", "x", "--limit", "y"), {
+      code: 2,
+      out: "",
+      err: "--limit takes a whole number.\n\n--offset takes a whole number.\n"
+    })
+  })
+})
+
 describe("values that look right", () => {
   it.each([
     [["order", "list", "--since", "2026-02-31"], "--since"],

@@ -1,14 +1,16 @@
 import { it } from "@effect/vitest"
-import { Either, FastCheck as fc } from "effect"
+import { Result } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import { checkContacts } from "../../src/domain/Account.ts"
 import { problemOf } from "../../src/domain/Problem.ts"
+import { prop } from "../support/Property.ts"
 
 /** `ok`, or the type of the problem. */
 const verdict = (...contacts: ReadonlyArray<string>): string =>
-  Either.match(checkContacts(contacts), {
-    onLeft: (error) => problemOf(error).type?.split(":").at(-1) ?? "none",
-    onRight: () => "ok"
+  Result.match(checkContacts(contacts), {
+    onFailure: (error) => problemOf(error).type?.split(":").at(-1) ?? "none",
+    onSuccess: () => "ok"
   })
 
 const atom = fc.stringMatching(/^[a-z0-9!#$&'*+/=^_`{|}~-]{1,20}$/)
@@ -42,24 +44,24 @@ const separators = [
 const separator = fc.constantFrom(...separators, ...separators.map(encodeURIComponent))
 
 describe("contacts", () => {
-  it.prop("of one plain address each are kept as they were sent, in their order, up to 32", [
+  prop("of one plain address each are kept as they were sent, in their order, up to 32", [
     fc.array(contact, { maxLength: 32 })
   ], ([contacts]) => {
-    assert.deepStrictEqual(checkContacts(contacts), Either.right(contacts))
+    assert.deepStrictEqual(checkContacts(contacts), Result.succeed(contacts))
   })
 
-  it.prop("more than 32 are refused", [fc.array(contact, { minLength: 33, maxLength: 40 })], ([contacts]) => {
+  prop("more than 32 are refused", [fc.array(contact, { minLength: 33, maxLength: 40 })], ([contacts]) => {
     assert.strictEqual(verdict(...contacts), "invalidContact")
   })
 
-  it.prop("with anything in them but one address are refused, encoded or not", [mailbox, separator, fc.nat()], (
+  prop("with anything in them but one address are refused, encoded or not", [mailbox, separator, fc.nat()], (
     [address, between, at]
   ) => {
     const index = at % (address.length + 1)
     assert.strictEqual(verdict(`mailto:${address.slice(0, index)}${between}${address.slice(index)}`), "invalidContact")
   })
 
-  it.prop("with header fields or a second address are refused, wherever in the list they stand", [
+  prop("with header fields or a second address are refused, wherever in the list they stand", [
     fc.array(contact, { maxLength: 5 }),
     fc.array(contact, { maxLength: 5 }),
     mailbox,
@@ -76,7 +78,7 @@ describe("contacts", () => {
     assert.strictEqual(verdict(...before, `mailto:${address}${more}`, ...after), "invalidContact")
   })
 
-  it.prop("under any other scheme are not supported", [
+  prop("under any other scheme are not supported", [
     mailbox,
     fc.constantFrom("", "tel:", "http://", "https://", "mailto", "xmailto:", " mailto:", "MAIL:", "sms:", "//")
   ], ([address, scheme]) => {

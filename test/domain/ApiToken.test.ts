@@ -1,20 +1,21 @@
 import { it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import { isApiToken, printApiToken } from "../../src/domain/ApiToken.ts"
+import { prop } from "../support/Property.ts"
 
 describe("a token", () => {
   const drawn = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((octets) =>
     Buffer.from(octets).toString("base64url")
   )
 
-  it.prop("is known by its form", [drawn], ([text]) => {
+  prop("is known by its form", [drawn], ([text]) => {
     const token = printApiToken(text)
     assert.match(token, /^acme_svc_[A-Za-z0-9_-]{43}_[a-z2-7]{6}$/)
     assert.isTrue(isApiToken(token))
   })
 
-  it.prop(
+  prop(
     "with a character changed is none",
     [drawn, fc.nat(42), fc.constantFrom("A", "b", "3", "_", "-")],
     ([text, at, other]) => {

@@ -1,8 +1,9 @@
 import { it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { AuditEvent, AuditRow } from "../../src/domain/Audit.ts"
 import { bounded, outcomeOf } from "../../src/domain/Audit.ts"
+import { prop } from "../support/Property.ts"
 
 const events = [
   "certificate_issued",
@@ -36,7 +37,7 @@ describe("audit rows", () => {
     for (const event of events) assert.strictEqual(outcomeOf(event) === "failure", event.endsWith("_failed"), event)
   })
 
-  it.prop("are cut to what their columns take, from the front, and bear it to be cut again", [row], ([full]) => {
+  prop("are cut to what their columns take, from the front, and bear it to be cut again", [row], ([full]) => {
     const cut = bounded(full)
     for (
       const [name, limit] of [["clientPtr", 253], ["userAgent", 256], ["requestId", 128], ["identifiers", 100]] as const
@@ -49,7 +50,7 @@ describe("audit rows", () => {
     assert.deepStrictEqual(bounded(cut), cut)
   })
 
-  it.prop("keep everything else", [row], ([full]) => {
+  prop("keep everything else", [row], ([full]) => {
     const { clientPtr: _p, identifiers: _i, requestId: _r, userAgent: _u, ...rest } = full
     const { clientPtr: _q, identifiers: _j, requestId: _s, userAgent: _v, ...kept } = bounded(full)
     assert.deepStrictEqual(kept, rest)

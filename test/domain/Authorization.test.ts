@@ -1,9 +1,10 @@
 import { it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { AuthorizationStatus } from "../../src/domain/Authorization.ts"
 import { authorizationMoves, statusShown } from "../../src/domain/Authorization.ts"
 import * as Order from "../../src/domain/Order.ts"
+import { prop } from "../support/Property.ts"
 
 const statuses: ReadonlyArray<AuthorizationStatus> = [
   "pending",
@@ -22,7 +23,7 @@ const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
 const validity = fc.integer({ min: 1, max: 31_536_000 })
 
 describe("an authorization's moves", () => {
-  it.prop("decide it once: afterwards the client can give a valid one up, and nothing else happens", [
+  prop("decide it once: afterwards the client can give a valid one up, and nothing else happens", [
     fc.array(fc.constantFrom(...moves), { maxLength: 20 })
   ], ([tried]) => {
     const passed: Array<AuthorizationStatus> = ["pending"]
@@ -45,7 +46,7 @@ describe("an authorization's moves", () => {
 })
 
 describe("the status a client is told", () => {
-  it.prop("is expired for a pending one whose time is over, and the stored one otherwise", [
+  prop("is expired for a pending one whose time is over, and the stored one otherwise", [
     fc.constantFrom(...statuses),
     seconds,
     validity,
@@ -58,7 +59,7 @@ describe("the status a client is told", () => {
     )
   })
 
-  it.prop("turns expired in the second in which its order turns invalid", [seconds, validity, seconds], (
+  prop("turns expired in the second in which its order turns invalid", [seconds, validity, seconds], (
     [createdAt, validitySeconds, now]
   ) => {
     const record = { status: "pending", createdAt } as const

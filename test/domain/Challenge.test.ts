@@ -1,15 +1,16 @@
 import { it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { ChallengeStatus } from "../../src/domain/Challenge.ts"
 import { challengeMoves, keyAuthorization } from "../../src/domain/Challenge.ts"
+import { prop } from "../support/Property.ts"
 
 const moves = Object.values(challengeMoves) as ReadonlyArray<
   { readonly from: ReadonlyArray<ChallengeStatus>; readonly to: ChallengeStatus }
 >
 
 describe("a challenge's moves", () => {
-  it.prop(
+  prop(
     "give it one attempt and one verdict",
     [fc.array(fc.constantFrom(...moves), { maxLength: 20 })],
     ([tried]) => {
@@ -52,7 +53,7 @@ describe("a key authorization", () => {
     }))
   )
 
-  it.prop("is of one token and one key only", [two], ([{ one, other }]) => {
+  prop("is of one token and one key only", [two], ([{ one, other }]) => {
     assert.strictEqual(
       keyAuthorization(one[0], one[1]) === keyAuthorization(other[0], other[1]),
       one[0] === other[0] && one[1] === other[1]

@@ -1,4 +1,5 @@
-import { FastCheck as fc, Option } from "effect"
+import { Option } from "effect"
+import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { clientAddress, fromTrusted } from "../../src/domain/ClientAddress.ts"
 import {

@@ -1,21 +1,23 @@
 import { describe, it } from "@effect/vitest"
-import type { Either } from "effect"
-import { FastCheck, Schema } from "effect"
+import type { Result } from "effect"
+import { Schema } from "effect"
+import * as fc from "fast-check"
 import { assert } from "vitest"
 import { baseName, DnsName, isWildcard, normalizeIdentifier, reverseName } from "../../src/domain/Identifier.ts"
+import { prop } from "../support/Property.ts"
 
 const label = (length: number) => "a".repeat(length)
 const nameOf = (octets: number) => `${`${label(49)}.`.repeat(Math.floor((octets - 1) / 50))}`.padEnd(octets, "b")
 
 const verdict = (value: string, dns01Enabled = false) => {
   const result = normalizeIdentifier(value, { dns01Enabled })
-  return result._tag === "Right" ? result.right : result.left.kind
+  return result._tag === "Success" ? result.success : result.failure.kind
 }
 const accepted = (value: string, expected = value) => assert.strictEqual(verdict(value, true), expected)
 
 const normalized = (value: string): DnsName => {
   const result = normalizeIdentifier(value, { dns01Enabled: true })
-  return result._tag === "Right" ? result.right : assert.fail(`refused ${value}: ${result.left.detail}`)
+  return result._tag === "Success" ? result.success : assert.fail(`refused ${value}: ${result.failure.detail}`)
 }
 
 describe("upper case, one trailing dot: the same identity", () => {
@@ -149,7 +151,7 @@ describe("accepted; policy is the filter's task", () => {
 it("a refusal says what is wrong, and quotes one character at most, none that does something", () => {
   const said = (value: string) => {
     const result = normalizeIdentifier(value, { dns01Enabled: true })
-    return result._tag === "Left" ? result.left.detail : "accepted"
+    return result._tag === "Failure" ? result.failure.detail : "accepted"
   }
   const holds = (what: string) => `The name holds ${what}, which no DNS name has.`
   assert.strictEqual(said("<script>"), holds("the character <"))
@@ -176,24 +178,24 @@ it("a reversed name is the name read backwards", () => {
 })
 
 // mostly names, often almost one
-const names = FastCheck.array(
-  FastCheck.oneof(
-    FastCheck.stringMatching(/^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,8}$/),
-    FastCheck.constantFrom("*", "", "xn--zca", "XN--Bcher-Kva", "xn--ls8h", "0x1f", "12", "ü", "ab--c"),
-    FastCheck.string({ maxLength: 3 })
+const names = fc.array(
+  fc.oneof(
+    fc.stringMatching(/^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,8}$/),
+    fc.constantFrom("*", "", "xn--zca", "XN--Bcher-Kva", "xn--ls8h", "0x1f", "12", "ü", "ab--c"),
+    fc.string({ maxLength: 3 })
   ),
   { maxLength: 6 }
 ).map((labels) => labels.join("."))
-const same = (one: Either.Either<DnsName, unknown>, other: Either.Either<DnsName, unknown>) =>
-  one._tag === other._tag && (one._tag === "Left" || other._tag === "Left" || one.right === other.right)
+const same = (one: Result.Result<DnsName, unknown>, other: Result.Result<DnsName, unknown>) =>
+  one._tag === other._tag && (one._tag === "Failure" || other._tag === "Failure" || one.success === other.success)
 
-it.prop("normalising is idempotent and gives what the schema admits", [names, FastCheck.boolean()], ([value, on]) => {
+prop("normalising is idempotent and gives what the schema admits", [names, fc.boolean()], ([value, on]) => {
   const once = normalizeIdentifier(value, { dns01Enabled: on })
-  return once._tag === "Left" ||
-    (same(once, normalizeIdentifier(once.right, { dns01Enabled: on })) && Schema.is(DnsName)(once.right))
+  return once._tag === "Failure" ||
+    (same(once, normalizeIdentifier(once.success, { dns01Enabled: on })) && Schema.is(DnsName)(once.success))
 })
 
-it.prop("spellings of one name fold", [names], ([value]) => {
+prop("spellings of one name fold", [names], ([value]) => {
   const once = normalizeIdentifier(value, { dns01Enabled: true })
   const spell = (spelling: string) => same(once, normalizeIdentifier(spelling, { dns01Enabled: true }))
   const ascii = /^[\0-\u007f]*$/.test(value)
@@ -201,7 +203,7 @@ it.prop("spellings of one name fold", [names], ([value]) => {
     (value === "" || value.endsWith(".") || spell(`${value}.`)))
 })
 
-it.prop("reversing twice gives the name", [names], ([value]) => {
+prop("reversing twice gives the name", [names], ([value]) => {
   const once = normalizeIdentifier(value, { dns01Enabled: true })
-  return once._tag === "Left" || Array.from(reverseName(once.right)).toReversed().join("") === once.right
+  return once._tag === "Failure" || Array.from(reverseName(once.success)).toReversed().join("") === once.success
 })

@@ -23,7 +23,7 @@ import {
   PayloadUnreadable
 } from "../../src/kernel/queue/Failure.ts"
 
-const read = Schema.decodeUnknownSync(Schema.parseJson(JobFailure))
+const read = Schema.decodeUnknownSync(Schema.fromJsonString(JobFailure))
 
 /* Each failure, the text it has in the log and in listings, and what its row keeps, which other versions read. */
 const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: string]> = [
@@ -85,7 +85,7 @@ const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: stri
 
 describe("a failure of a job", () => {
   it("is listed here, whichever it is", () => {
-    const known = JobFailure.members.map((member) => member._tag)
+    const known = JobFailure.members.map(({ fields }) => fields._tag.schema.literal)
     assert.sameMembers([...new Set(each.map(([failure]) => failure._tag))], known)
   })
 

@@ -1,8 +1,9 @@
 import { it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { OrderStatus } from "../../src/domain/Order.ts"
 import { expiresAt, orderMoves, statusShown } from "../../src/domain/Order.ts"
+import { prop } from "../support/Property.ts"
 
 const statuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
 const finished: ReadonlyArray<OrderStatus> = ["valid", "invalid"]
@@ -23,12 +24,12 @@ const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
 const validity = fc.integer({ min: 1, max: 31_536_000 })
 
 describe("an order's moves", () => {
-  it.prop("end where it is valid or invalid", [tried], ([attempts]) => {
+  prop("end where it is valid or invalid", [tried], ([attempts]) => {
     const before = walk(attempts).slice(0, -1)
     assert.deepStrictEqual(before.filter((status) => finished.includes(status)), [])
   })
 
-  it.prop("make it valid only by way of ready and then processing", [tried], ([attempts]) => {
+  prop("make it valid only by way of ready and then processing", [tried], ([attempts]) => {
     const passed = walk(attempts)
     for (const [index, status] of passed.entries()) {
       if (status === "ready") assert.strictEqual(passed[index - 1], "pending")
@@ -55,7 +56,7 @@ describe("an order's moves", () => {
 })
 
 describe("the status a client is told", () => {
-  it.prop("is the stored one until the expiry and invalid from then on, unless work or certificate came first", [
+  prop("is the stored one until the expiry and invalid from then on, unless work or certificate came first", [
     fc.constantFrom(...statuses),
     seconds,
     validity,
@@ -69,7 +70,7 @@ describe("the status a client is told", () => {
     )
   })
 
-  it.prop("never comes back from invalid as time passes", [
+  prop("never comes back from invalid as time passes", [
     fc.constantFrom(...statuses),
     seconds,
     validity,

@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Either, FastCheck as fc } from "effect"
+import { Result } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import { checkPassword } from "../../src/domain/Password.ts"
 import {
@@ -8,11 +9,12 @@ import {
   recoveryCodeSize,
   showRecoveryCode
 } from "../../src/domain/RecoveryCode.ts"
+import { prop } from "../support/Property.ts"
 
 describe("a new password", () => {
   const guessable = { username: "olga.petrova", texts: ["acme-svc", "ca.example.org", "Ünternehmen Root CA", "web"] }
   const why = (password: string) =>
-    Either.match(checkPassword(password, guessable), { onLeft: (weak) => weak.why, onRight: () => undefined })
+    Result.match(checkPassword(password, guessable), { onFailure: (weak) => weak.why, onSuccess: () => undefined })
 
   it("has twelve characters to 1024 octets, of whatever kind", () => {
     assert.strictEqual(why("elevenchars"), "has fewer than 12 characters")
@@ -27,7 +29,7 @@ describe("a new password", () => {
   })
 
   it("is read in NFC", () => {
-    assert.deepStrictEqual(checkPassword("e\u0301 kzlm vrtn 4", guessable), Either.right("é kzlm vrtn 4"))
+    assert.deepStrictEqual(checkPassword("e\u0301 kzlm vrtn 4", guessable), Result.succeed("é kzlm vrtn 4"))
   })
 
   it("contains no word of what a guesser knows, in any case", () => {
@@ -68,7 +70,7 @@ describe("a new password", () => {
     }
   })
 
-  it.prop("is never repeated by what refuses it", [fc.string({ maxLength: 40 })], ([password]) => {
+  prop("is never repeated by what refuses it", [fc.string({ maxLength: 40 })], ([password]) => {
     const said = why(password)
     // A word of it may be said, which is one that others know too.
     if (said !== undefined && password.length > 12) assert.notInclude(said, password)
@@ -81,7 +83,7 @@ describe("a new password", () => {
 })
 
 describe("a recovery code", () => {
-  it.prop(
+  prop(
     "is read however it is typed",
     [fc.uint8Array({ minLength: recoveryCodeSize, maxLength: recoveryCodeSize })],
     ([octets]) => {

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import * as Acme from "../../src/domain/AcmeError.ts"
@@ -8,6 +8,7 @@ import type { ProblemDocument } from "../../src/domain/ProblemDocument.ts"
 import * as Http from "../../src/kernel/http/Refused.ts"
 import { json } from "../../src/kernel/sql/Column.ts"
 import * as Jose from "../../src/pki/jose/Refused.ts"
+import { prop } from "../support/Property.ts"
 
 const AcmeErrors = { ...Acme, ...Http, ...Jose }
 
@@ -85,7 +86,7 @@ it("there are failures to speak of", () => assert.isAbove(classes.length, 25))
 
 for (const [name, Failure] of classes) {
   describe(name, () => {
-    it.prop("is a problem of RFC 8555 with a status that fits, or of those without a type", [parts], ([given]) => {
+    prop("is a problem of RFC 8555 with a status that fits, or of those without a type", [parts], ([given]) => {
       const failure = new Failure(given)
       const { status, type } = problemOf(failure)
       assert.isTrue(isAcmeError(failure))
@@ -100,13 +101,13 @@ for (const [name, Failure] of classes) {
       }
     })
 
-    it.prop("says something, and nothing of its cause", [parts], ([given]) => {
+    prop("says something, and nothing of its cause", [parts], ([given]) => {
       const problem = problemOf(new Failure(given))
       assert.isAbove(problem.detail.length, 0)
       assert.notInclude(JSON.stringify(problem), "planted-cause")
     })
 
-    it.prop("is the same document when it has been sent or stored", [parts], ([given]) => {
+    prop("is the same document when it has been sent or stored", [parts], ([given]) => {
       const problem = problemOf(new Failure(given))
       assert.deepStrictEqual(JSON.parse(JSON.stringify(problem)), problem as unknown)
       const stored = json<ProblemDocument>()
@@ -115,7 +116,7 @@ for (const [name, Failure] of classes) {
       }
     })
 
-    it.prop("says when to ask again exactly where asking again helps", [parts], ([given]) => {
+    prop("says when to ask again exactly where asking again helps", [parts], ([given]) => {
       const failure = new Failure(given)
       const seconds = retryAfter(failure)
       assert.strictEqual(seconds !== undefined, [429, 503].includes(problemOf(failure).status))
@@ -130,11 +131,11 @@ describe("what is particular", () => {
     assert.sameMembers([...algorithms ?? []], ["ES256", "RS256"])
   })
 
-  it.prop("a refusal of one identifier names it as it was sent", [refusals], ([refused]) => {
+  prop("a refusal of one identifier names it as it was sent", [refusals], ([refused]) => {
     assert.deepStrictEqual(problemOf(refused).identifier, refused.identifier)
   })
 
-  it.prop("a failed validation names the identifier and a problem of its own, never what was seen", [fc.domain()], (
+  prop("a failed validation names the identifier and a problem of its own, never what was seen", [fc.domain()], (
     [name]
   ) => {
     for (
@@ -147,7 +148,7 @@ describe("what is particular", () => {
     }
   })
 
-  it.prop("several refusals are one problem with each of them, in order, and the highest of their statuses", [
+  prop("several refusals are one problem with each of them, in order, and the highest of their statuses", [
     fc.array(refusals, { minLength: 1, maxLength: 12 })
   ], ([several]) => {
     const problem: ProblemDocument = problemOf(new AcmeErrors.Compound({ parts: several }))

@@ -91,9 +91,9 @@ const issueOne = async (session: AcmeSession, name: string, book: Book, tokens: 
 /** Kills and restarts the server at moments drawn from the seed, counted in answers so that they fall into the work. */
 const killer = async (ground: Ground, book: Book): Promise<void> => {
   const moments = Effect.runSync(
-    Effect.withRandom(
-      Effect.replicateEffect(Effect.all([Random.nextIntBetween(40, 300), Random.nextIntBetween(0, 25)]), rounds),
-      Random.make(seed)
+    Random.withSeed(
+      Effect.replicateEffect(Effect.all([Random.nextIntBetween(40, 299), Random.nextIntBetween(0, 24)]), rounds),
+      seed
     )
   )
   for (const [more, pause] of moments) {

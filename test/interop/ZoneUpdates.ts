@@ -1,4 +1,4 @@
-import { Clock, Effect, Either, Layer } from "effect"
+import { Clock, Effect, Layer, Result } from "effect"
 import { Resolver as Lookup } from "node:dns/promises"
 import type { TsigKey } from "../../src/kernel/net/dns/Tsig.ts"
 import { DnsUpdate } from "../../src/kernel/net/DnsUpdate.ts"
@@ -14,15 +14,12 @@ const layer = Layer.provide(DnsUpdate.layer, Layer.merge(Entropy.layer, Resolver
 
 const hour = 3_600_000
 
-/** A clock that is wrong by so many milliseconds. */
-const wrongBy = (millis: number): Clock.Clock => {
-  const clock = Clock.make()
-  return {
-    ...clock,
-    unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + millis,
+/** The clock, wrong by so many milliseconds. */
+const wrongBy = (millis: number) => (clock: Clock.Clock): Clock.Clock =>
+  Object.assign(Object.create(clock) as Clock.Clock, {
+    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + millis,
     currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + millis)
-  }
-}
+  })
 
 const assertEqual = (seen: unknown, wanted: unknown) => {
   const [one, other] = [JSON.stringify(seen), JSON.stringify(wanted)]
@@ -51,9 +48,9 @@ const scenariosAt = (nameServer: NameServer, index: number) => {
           })
       )
         .pipe(
-          Effect.either,
-          Effect.map(Either.match({ onRight: () => "", onLeft: ({ detail }) => detail })),
-          Effect.withClock(wrongBy(clockOff)),
+          Effect.result,
+          Effect.map(Result.match({ onSuccess: () => "", onFailure: ({ detail }) => detail })),
+          Effect.updateService(Clock.Clock, wrongBy(clockOff)),
           Effect.provide(layer)
         )
     )

@@ -1,4 +1,5 @@
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { OrderId } from "../../src/domain/Id.ts"
 import type { Driver } from "../../src/kernel/sql/Driver.ts"
@@ -187,7 +188,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
           const id = yield* orderWith(caller, "status = 'processing'")
           const other: Driver = yield* database.another
           const begun = yield* Deferred.make<void>()
-          const holding = yield* Effect.fork(other.exclusive((connection) =>
+          const holding = yield* Effect.forkChild(other.exclusive((connection) =>
             Effect.gen(function*() {
               yield* other.begin(connection)
               yield* connection.executeRaw(`SELECT 1 FROM orders WHERE id = '${id}' FOR UPDATE`, [])

@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { makeKept } from "../../src/kernel/Kept.ts"
 import { currentSeconds } from "../../src/kernel/Time.ts"
@@ -90,7 +91,7 @@ describe("a value that is kept", () => {
   test("is read once for those who ask together, and again when it is old", () =>
     Effect.gen(function*() {
       let reads = 0
-      const kept = yield* makeKept(1000, Effect.zipRight(Effect.yieldNow(), Effect.sync(() => ++reads)))
+      const kept = yield* makeKept(1000, Effect.andThen(Effect.yieldNow, Effect.sync(() => ++reads)))
       assert.deepStrictEqual(yield* Effect.all([kept, kept, kept], { concurrency: 3 }), [1, 1, 1])
       yield* TestClock.adjust("999 millis")
       assert.strictEqual(yield* kept, 1)

@@ -1,4 +1,5 @@
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { AccountsMode } from "../../src/domain/Audit.ts"
 import type { OrderId } from "../../src/domain/Id.ts"
@@ -361,10 +362,10 @@ describe.each(databases)("credentials for external account binding on $name", (b
     test("twice at once: one does it, the other finds nothing", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
-        const ends = yield* Effect.all([1, 2, 3].map(() => Effect.either(eab.remove(operator, kid, "delete"))), {
+        const ends = yield* Effect.all([1, 2, 3].map(() => Effect.result(eab.remove(operator, kid, "delete"))), {
           concurrency: "unbounded"
         })
-        const tags = ends.map((end) => end._tag === "Right" ? "done" : end.left._tag)
+        const tags = ends.map((end) => end._tag === "Success" ? "done" : end.failure._tag)
         assert.sameMembers(tags, ["done", "NoSuch", "NoSuch"])
         assert.strictEqual((yield* rowsOf).length, 4)
       }))
@@ -408,12 +409,13 @@ describe.each(databases)("credentials for external account binding on $name", (b
           yield* orderWith(two, set)
           const before = yield* everything
           const ends = [
-            yield* Effect.either(eab.preview(kid, "delete")),
-            yield* Effect.either(eab.remove(operator, kid, "delete"))
+            yield* Effect.result(eab.preview(kid, "delete")),
+            yield* Effect.result(eab.remove(operator, kid, "delete"))
           ]
           for (const end of ends) {
-            if (live) assert.deepInclude(end._tag === "Left" ? end.left : {}, { _tag: "LiveCertificates", count: 1 })
-            else assert.strictEqual(end._tag, "Right")
+            if (live) {
+              assert.deepInclude(end._tag === "Failure" ? end.failure : {}, { _tag: "LiveCertificates", count: 1 })
+            } else assert.strictEqual(end._tag, "Success")
           }
           if (live) assert.deepStrictEqual(yield* everything, before)
           else assert.strictEqual((yield* left).orders, 1)
@@ -463,7 +465,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       ) {
         const other: Driver = yield* database.another
         const begun = yield* Deferred.make<void>()
-        const holding = yield* Effect.fork(other.exclusive((connection) =>
+        const holding = yield* Effect.forkChild(other.exclusive((connection) =>
           Effect.gen(function*() {
             yield* other.begin(connection)
             yield* connection.executeRaw(opens, [])
@@ -475,7 +477,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           })
         ))
         yield* Deferred.await(begun)
-        const end = yield* Effect.either(eab.remove(operator, kid, mode))
+        const end = yield* Effect.result(eab.remove(operator, kid, mode))
         yield* Fiber.join(holding)
         return end
       })
@@ -487,7 +489,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
             const { kid, two } = yield* peopled
             const id = yield* orderWith(two, `status = '${status}'`)
             const end = yield* removeAgainst({ kid, mode: "delete", opens: stolen(id), ends: updateOf(id, live) })
-            assert.deepInclude(end._tag === "Left" ? end.left : {}, { _tag: "LiveCertificates", count: 1 })
+            assert.deepInclude(end._tag === "Failure" ? end.failure : {}, { _tag: "LiveCertificates", count: 1 })
             assert.deepStrictEqual(yield* left, {
               keys: ["printers", "other"],
               statuses: ["valid", "valid", "deactivated", "valid"],
@@ -504,7 +506,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           const id = yield* orderWith(two, "status = 'processing'")
           const ends = updateOf(id, "status = 'invalid'")
           const end = yield* removeAgainst({ kid, mode: "delete", opens: stolen(id), ends })
-          assert.strictEqual(end._tag, "Right")
+          assert.strictEqual(end._tag, "Success")
           assert.strictEqual((yield* left).orders, 1)
         }))
 
@@ -519,7 +521,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
                     VALUES ('${id}', 'other', '${two.accountId}', 'pending', '[]', ${now})`,
             ends: "SELECT 1"
           })
-          assert.deepInclude(end._tag === "Right" ? end.right.deleted : {}, { accounts: 3, orders: 3 })
+          assert.deepInclude(end._tag === "Success" ? end.success.deleted : {}, { accounts: 3, orders: 3 })
           assert.strictEqual((yield* left).orders, 1)
         }))
 
@@ -535,7 +537,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
               ends: `INSERT INTO accounts (id, profile, pubkey, status, eab_kid, created_at)
                      VALUES ('${nobody}', 'default', '\\x00', 'valid', ${kidLiteral(kid)}, ${now})`
             })
-            assert.deepStrictEqual(end._tag === "Right" ? end.right : end.left._tag, {
+            assert.deepStrictEqual(end._tag === "Success" ? end.success : end.failure._tag, {
               deleted: mode === "delete" ? { accounts: 3, orders: 2 } : { accounts: 0, orders: 0 },
               deactivatedAccounts: mode === "delete" ? 0 : 2,
               keptAccounts: mode === "delete" ? 0 : 1
@@ -554,7 +556,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
   const broken = (verb: "INSERT" | "DELETE", table: string) =>
     isSqlite
       ? sql(`CREATE TRIGGER broken BEFORE ${verb} ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
-      : Effect.zipRight(
+      : Effect.andThen(
         sql("CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"),
         sql(`CREATE TRIGGER broken BEFORE ${verb} ON ${table} FOR EACH ROW EXECUTE FUNCTION broken()`)
       )

@@ -1,4 +1,4 @@
-import { Chunk, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { assert, describe, it } from "vitest"
 import * as eab from "../../src/operations/Eab.ts"
 import type { Exported, Wish } from "../../src/operations/Exports.ts"
@@ -18,7 +18,7 @@ const config = configOf()
 const written = (columns: ReadonlyArray<string>, ...rows: ReadonlyArray<{ readonly [name: string]: unknown }>) =>
   Effect.runSync(
     Stream.runCollect(exportText("csv", columns, Stream.succeed(rows))).pipe(
-      Effect.map((parts) => Chunk.toReadonlyArray(parts).join(""))
+      Effect.map((parts) => parts.join(""))
     )
   )
 
@@ -73,8 +73,7 @@ describe("a CSV file", () => {
 })
 
 /** The whole text, as a client would get it. */
-const textOf = ({ text }: Exported) =>
-  Effect.map(Stream.runCollect(text), (parts) => Chunk.toReadonlyArray(parts).join(""))
+const textOf = ({ text }: Exported) => Effect.map(Stream.runCollect(text), (parts) => parts.join(""))
 const itemsOf = <E, R>(file: Effect.Effect<Exported, E, R>) =>
   Effect.map(
     Effect.flatMap(file, textOf),
@@ -83,7 +82,7 @@ const itemsOf = <E, R>(file: Effect.Effect<Exported, E, R>) =>
 const json: Wish = { format: "json" }
 
 /** Rows in every table; one order ends beyond what can be counted exactly, which is for another test. */
-const peopled = Effect.zipRight(populate, Effect.suspend(() => sql("UPDATE orders SET cert_not_after = NULL")))
+const peopled = Effect.andThen(populate, Effect.suspend(() => sql("UPDATE orders SET cert_not_after = NULL")))
 
 describe.each(databases)("exports on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: 1_800_000_000 })

@@ -201,7 +201,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       const late: Driver = {
         ...driver,
         transact: (body) =>
-          taken ? driver.transact(body) : Effect.zipRight(
+          taken ? driver.transact(body) : Effect.andThen(
             Effect.orDie(Effect.tap(claim, Effect.sync(() => (taken = true)))),
             driver.transact(body)
           )

@@ -56,7 +56,7 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
     Effect.gen(function*() {
       const outcomes = yield* killed({
         rows: 2100,
-        make: Effect.zipRight(
+        make: Effect.andThen(
           sql("DELETE FROM nonces"),
           sql(`INSERT INTO nonces (value, created_at) SELECT 'n' || i, 1 FROM ${numbers(2100)}`)
         ),
@@ -72,7 +72,7 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
   const trail = {
     rows: 1100,
     make: Effect.suspend(() =>
-      Effect.zipRight(
+      Effect.andThen(
         // Rows of the trail are deleted by their age alone, which the run before may not have come to.
         Effect.orDie(auditTrail.cleanup(operator, 10)),
         sql(

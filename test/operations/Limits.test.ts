@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import { problemOf, retryAfter } from "../../src/domain/Problem.ts"
@@ -98,10 +99,10 @@ describe.each(databases)("limits on $name", (backend) => {
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("orders_per_account = 5"))
       const made = yield* Effect.all(
-        Array.from({ length: 20 }, (_, at) => Effect.either(orderOf(caller, `a${at}.example`))),
+        Array.from({ length: 20 }, (_, at) => Effect.result(orderOf(caller, `a${at}.example`))),
         { concurrency: "unbounded" }
       )
-      assert.strictEqual(made.filter(({ _tag }) => _tag === "Right").length, 5)
+      assert.strictEqual(made.filter(({ _tag }) => _tag === "Success").length, 5)
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 5)
     }))
 

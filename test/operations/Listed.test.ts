@@ -29,8 +29,8 @@ describe.each(databases)("what is listed for operators on $name", (backend) => {
   it.live("says the same while others read and no connection comes free", () =>
     beside(Effect.gen(function*() {
       // Of two connections one writes on SQLite, so that one reader has them all; PostgreSQL has two.
-      const others = yield* Effect.forEach([1, 2], () => Effect.fork(Effect.flip(listed(all(endless, {}), 5000))))
-      yield* Effect.yieldNow()
+      const others = yield* Effect.forEach([1, 2], () => Effect.forkChild(Effect.flip(listed(all(endless, {}), 5000))))
+      yield* Effect.yieldNow
       const busy = yield* Effect.flip(listed(all(endless, {}), 5000))
       assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
       yield* Effect.forEach(others, Fiber.join)

@@ -1,4 +1,6 @@
-import { Effect, Fiber, FiberRef, Layer, TestClock } from "effect"
+import { Effect, Fiber, Layer } from "effect"
+import * as Context from "effect/Context"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { ReverseNames } from "../../src/kernel/net/ReverseNames.ts"
 import { Database, transaction } from "../../src/kernel/sql/Database.ts"
@@ -37,12 +39,12 @@ webhook_enabled = ["chat"]
 url = "https://chat.example/secret"
 `)
 
-const isOpen = FiberRef.unsafeMake(false)
+const isOpen = Context.Reference("acme/../test/operations/Outside.test/isOpen", { defaultValue: () => false })
 
 /** A driver whose transactions mark the fiber that runs them. */
 const marking = (driver: Driver): Driver => ({
   ...driver,
-  transact: (body) => driver.transact((connection) => Effect.locally(body(connection), isOpen, true))
+  transact: (body) => driver.transact((connection) => Effect.provideService(body(connection), isOpen, true))
 })
 
 const whatIsAsked = ["delivery", "hash", "list", "policy", "PTR name", "revocation", "signature", "validation"] as const
@@ -50,7 +52,7 @@ const whatIsAsked = ["delivery", "hash", "list", "policy", "PTR name", "revocati
 describe.each(databases)("no transaction is open on $name", (backend) => {
   const met = new Set<string>()
   const asked = (what: (typeof whatIsAsked)[number]) =>
-    Effect.flatMap(FiberRef.get(isOpen), (isWithin) => {
+    Effect.flatMap(isOpen, (isWithin) => {
       met.add(isWithin ? `${what} within a transaction` : what)
       return Effect.void
     })
@@ -70,13 +72,13 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
         ...real,
         crlIssuers: real.crlIssuers.filter(({ id }) => id === own?.id).map((issuer) => ({
           ...issuer,
-          sign: (...given: Parameters<typeof issuer.sign>) => Effect.zipRight(asked("list"), issuer.sign(...given))
+          sign: (...given: Parameters<typeof issuer.sign>) => Effect.andThen(asked("list"), issuer.sign(...given))
         })),
         of: (profile: string) =>
           Effect.map(real.of(profile), (signer) =>
             signer.issue === undefined ? signer : {
               issue: (request: Parameters<typeof signer.issue>[0]) =>
-                Effect.zipRight(asked("signature"), signer.issue(request)),
+                Effect.andThen(asked("signature"), signer.issue(request)),
               ...(profile === "default" && own !== undefined ? { crl: own } : { revoke: () => asked("revocation") })
             })
       }
@@ -89,7 +91,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
   const passwords = Passwords.layer({
     iterations: 2,
     recoveryIterations: 1,
-    derive: (...given) => Effect.zipRight(asked("hash"), derive(...given))
+    derive: (...given) => Effect.andThen(asked("hash"), derive(...given))
   })
 
   const { test } = useStore<void, World | Passwords | Notifier>(backend, {
@@ -140,9 +142,11 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
     assert.strictEqual((yield* api.ask(`/api/tokens/${id}/revoke`, { method: "POST", ...held })).status, 204)
     const caller = yield* callerAt(profileOf(config, "other"))
     const { orderId } = yield* issueTo(caller, ["b.example"])
-    const revoking = yield* Effect.fork(api.ask(`/api/orders/${orderId}/revoke`, { method: "POST", ...held, body: {} }))
+    const revoking = yield* Effect.forkChild(
+      api.ask(`/api/orders/${orderId}/revoke`, { method: "POST", ...held, body: {} })
+    )
     yield* Effect.repeat(
-      Effect.zipRight(Effect.yieldNow(), count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'")),
+      Effect.andThen(Effect.yieldNow, count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'")),
       { until: (found) => found === 1, times: 10_000 }
     )
     yield* work("signer_revoke")

@@ -1,8 +1,9 @@
-import { SqlError } from "@effect/sql/SqlError"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../src/kernel/sql/Driver.ts"
+import { SqlError } from "../../src/kernel/sql/SqlError.ts"
 import * as samples from "../../src/operations/Samples.ts"
 import { databases } from "../support/Databases.ts"
 import { callerAt, configOf, handmadeChain, idLiteral, orderOf, profileOf, sql, world } from "../support/Graph.ts"
@@ -35,8 +36,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       aside: aside === undefined ? undefined : (patience, body) =>
         aside(patience, (connection) =>
           body({
-            execute: (text, params, transform) =>
-              pattern.test(text) ? answer as never : connection.execute(text, params, transform)
+            execute: (text, params) => pattern.test(text) ? answer : connection.execute(text, params)
           }))
     }
   }
@@ -111,11 +111,8 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       const over = yield* Deferred.make<ReadonlyArray<never>>()
       const waiting = instead(/FROM crls/, Deferred.await(over))
       const slow = Effect.provideService(yield* samples.make(known), Database, waiting)
-      const fiber = yield* Effect.fork(slow)
-      yield* Effect.iterate(0, {
-        while: () => fiber.unsafePoll() === null,
-        body: (round) => Effect.as(TestClock.adjust("1 second"), round + 1)
-      })
+      const fiber = yield* Effect.forkChild(slow)
+      while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
       assert.isFalse((yield* Fiber.join(fiber)).has("acme_svc_crl_next_update_seconds"))
       yield* Deferred.succeed(over, [])
     }))
@@ -124,11 +121,9 @@ describe.each(databases)("samples of the database on $name", (backend) => {
     Effect.gen(function*() {
       const over = yield* Deferred.make<ReadonlyArray<never>>()
       const waiting = Effect.provideService(yield* samples.make(known), Database, instead(/./, Deferred.await(over)))
-      const fiber = yield* Effect.fork(waiting)
-      const seconds = yield* Effect.iterate(0, {
-        while: () => fiber.unsafePoll() === null,
-        body: (round) => Effect.as(TestClock.adjust("1 second"), round + 1)
-      })
+      const fiber = yield* Effect.forkChild(waiting)
+      let seconds = 0
+      for (; fiber.pollUnsafe() === undefined; seconds++) yield* TestClock.adjust("1 second")
       assert.isAtMost(seconds, 6)
       assert.strictEqual((yield* Fiber.join(fiber)).size, 0)
       yield* Deferred.succeed(over, [])

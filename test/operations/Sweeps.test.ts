@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { AuthorizationId, OrderId } from "../../src/domain/Id.ts"
 import { periodicKey } from "../../src/kernel/queue/Job.ts"

@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import * as eab from "../../src/operations/Eab.ts"
 import { finalize } from "../../src/operations/order/Finalize.ts"
@@ -43,17 +44,13 @@ describe.each(databases)("the audit trail on $name", (backend) => {
         assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["processing"])
         assert.deepStrictEqual(yield* events, [])
       })
-      const signing = yield* Effect.fork(work("signer_issue"))
-      const refused = Effect.iterate(0, {
-        while: () => !eventsOf(records).includes("db_statement_failed"),
-        body: () => Effect.promise(() => new Promise<number>((done) => setImmediate(done, 0)))
+      const signing = yield* Effect.forkChild(work("signer_issue"))
+      const refused = Effect.repeat(Effect.yieldNow, {
+        until: () => eventsOf(records).includes("db_statement_failed")
       })
-      yield* withoutRows(Effect.zipRight(refused, unchanged))
+      yield* withoutRows(Effect.andThen(refused, unchanged))
       // The settlement is insisted on, and has its way now.
-      yield* Effect.iterate(0, {
-        while: () => signing.unsafePoll() === null,
-        body: () => Effect.as(TestClock.adjust("1 second"), 0)
-      })
+      while (signing.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
       assert.deepStrictEqual(yield* events, ["certificate_issued"])
     }))

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Random } from "effect"
 import { createHash } from "node:crypto"
 import { assert, describe } from "vitest"
 import { Database } from "../../src/kernel/sql/Database.ts"
@@ -23,6 +23,9 @@ const known = Effect.map(migrationsOf("sqlite"), (migrations) => migrations.map(
 const pairs = bothDatabases.flatMap((source) =>
   bothDatabases.map((target) => ({ name: `${source.name} to ${target.name}`, source, target }))
 ).filter(({ source, target }) => isFull || source !== target)
+
+/** Draws the upper end of whatever is asked for. */
+const largest = { nextIntUnsafe: () => Number.MAX_SAFE_INTEGER, nextDoubleUnsafe: () => 1 - 2 ** -53 }
 
 const everyTable = tables.map(({ name }) => name)
 const rowsOf = Effect.forEach(everyTable, (name) => count(`SELECT count(*) FROM ${name}`))
@@ -155,6 +158,15 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
     Effect.scoped(from.use(Effect.gen(function*() {
       const again = yield* from.another
       const error = yield* Effect.flip(Transfer.plan(from.driver(), again))
+      assert.include(error, { _tag: "TransferRefused", reason: "same" })
+    }))))
+
+  it.effect("does so with the largest number that its lock may get, which the engine can hold", () =>
+    Effect.scoped(from.use(Effect.gen(function*() {
+      const again = yield* from.another
+      const error = yield* Effect.flip(
+        Effect.provideService(Transfer.plan(from.driver(), again), Random.Random, largest)
+      )
       assert.include(error, { _tag: "TransferRefused", reason: "same" })
     }))))
 

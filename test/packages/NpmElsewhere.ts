@@ -95,7 +95,7 @@ const startedTwice = (place: Place): Promise<void> =>
   })
 
 const onTooOld = async (place: Place, tarball: string): Promise<void> => {
-  const sentence = `acme-svc needs Node.js 22 or newer, but this is ${tooOld.node}.`
+  const sentence = `acme-svc needs Node.js 22.19 or newer, but this is ${tooOld.node}.`
   await says(place, npmLines.begin, 0, "")
   await says(place, `npm install '${tarball}'`, 0, "EBADENGINE")
   await says(place, npmLines.init, 1, sentence)

@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import type { KeyObject } from "node:crypto"
 import { randomBytes } from "node:crypto"
 import { generateCa } from "../../src/pki/x509/CaCertificate.ts"
@@ -34,7 +34,7 @@ export const caOf = (
   pair: { readonly certificatePem: string; readonly privateKeyPem: string },
   urls = true
 ): TestCa => {
-  const material = Either.getOrThrowWith(loadCa({ ...pair, now: NOW }), (unusable) => new Error(unusable.detail))
+  const material = Result.getOrThrowWith(loadCa({ ...pair, now: NOW }), (unusable) => new Error(unusable.detail))
   const { privateKey } = material
   const [issuerCertDer] = material.certificates
   if (privateKey === undefined || issuerCertDer === undefined) throw new Error("the CA has no key or no certificate")
@@ -43,7 +43,7 @@ export const caOf = (
     ...pair,
     material,
     privateKey,
-    issuer: Either.getOrThrow(makeLeafIssuer({ issuerCertDer, privateKey, ...lists })),
+    issuer: Result.getOrThrow(makeLeafIssuer({ issuerCertDer, privateKey, ...lists })),
     lint: { ...material, ...lists }
   }
 }

@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, FastCheck as fc } from "effect"
+import { Effect } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import { encodeBase32 } from "../../src/pki/Base32.ts"
 import {
@@ -11,6 +12,7 @@ import {
   unmatchableSize
 } from "../../src/pki/Password.ts"
 import { isTotpCode, totp, totpCode, totpSecretSize, totpStep, totpUri } from "../../src/pki/Totp.ts"
+import { prop } from "../support/Property.ts"
 
 const octets = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 
@@ -35,7 +37,7 @@ describe("a stored password", () => {
       assert.deepStrictEqual(yield* derive("é", salt, 1), yield* derive("e\u0301", salt, 1))
     }))
 
-  it.prop(
+  prop(
     "reads as it was written",
     [fc.integer({ min: 1, max: 10_000_000 }), octets(16), octets(32)],
     ([iterations, salt, hash]) => {
@@ -110,7 +112,7 @@ describe("a code of an authenticator", () => {
     }
   })
 
-  it.prop(
+  prop(
     "tells its step from the step before it to the one after it, and no further",
     [fc.integer({ min: 3, max: 100_000_000 }), fc.integer({ min: 0, max: 29 }), octets(totpSecretSize)],
     ([step, second, drawn]) => {

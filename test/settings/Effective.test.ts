@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import { Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { declaredKeys } from "../../src/kernel/config/Key.ts"
 import { configKeyObject, profileObjects } from "../../src/operations/objects/Settings.ts"
@@ -7,7 +7,7 @@ import { resolveConfig } from "../../src/settings/Resolve.ts"
 import { table } from "../../src/settings/Table.ts"
 
 const resolved = (fileText: string, env: { readonly [name: string]: string } = {}) =>
-  Either.getOrThrowWith(resolveConfig({ fileText, env }), ({ message }) => new Error(message))
+  Result.getOrThrowWith(resolveConfig({ fileText, env }), ({ message }) => new Error(message))
 
 const file = `
 [database]

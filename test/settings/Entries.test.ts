@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Either, Schema } from "effect"
+import { Result, Schema } from "effect"
 import { assert } from "vitest"
 import { assemble, merge } from "../../src/kernel/config/Assemble.ts"
 import { anyText } from "../../src/kernel/config/Form.ts"
@@ -31,7 +31,7 @@ warn = true
 `
 
 describe("tables of named entries inside a section", () => {
-  const file = Either.getOrThrow(readFile(root, fileText))
+  const file = Result.getOrThrow(readFile(root, fileText))
   const environment = readEnvironment(root, { ACME_SVC_FILTER__RULE__AT_HOME__WARN: "TRUE" })
 
   it("are declared with a place for the name", () => {
@@ -46,7 +46,7 @@ describe("tables of named entries inside a section", () => {
   it("are read from the file and the environment", () => {
     assert.deepStrictEqual(file.faults, [])
     assert.deepStrictEqual(environment.written.map(({ key, raw }) => [key, raw]), [
-      ["filter.rule.at-home.warn", Either.right(true)]
+      ["filter.rule.at-home.warn", Result.succeed(true)]
     ])
   })
 

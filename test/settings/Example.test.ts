@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Either, Redacted } from "effect"
+import { Redacted, Result } from "effect"
 import { readFileSync } from "node:fs"
 import { assert } from "vitest"
 import { declaredKeys } from "../../src/kernel/config/Key.ts"
@@ -103,7 +103,7 @@ describe("docs/protocol.md", () => {
     const [, denied = ""] = /^Not in this version: ([^.]+)\./m.exec(committed("docs/protocol.md")) ?? []
     assert.deepStrictEqual(denied.split(/;\s/), Object.keys(asking))
     for (const [what, fileText] of Object.entries(asking)) {
-      assert.isTrue(Either.isLeft(resolveConfig({ fileText, env: {} })), what)
+      assert.isTrue(Result.isFailure(resolveConfig({ fileText, env: {} })), what)
     }
   })
 })

@@ -15,7 +15,7 @@ const directory = Effect.acquireRelease(
 const fromEnv = { ACME_SVC_PROFILES__A__ENABLED: "true" }
 
 describe("loadConfig", () => {
-  it.scoped("reads config.toml of the working directory", () =>
+  it.effect("reads config.toml of the working directory", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       writeFileSync(join(cwd, "config.toml"), "\ufeff[profiles.a]\n[order]\nmax_identifiers = 3\n")
@@ -27,7 +27,7 @@ describe("loadConfig", () => {
       assert.strictEqual(config.order.max_identifiers, 3)
     }))
 
-  it.scoped("needs no file", () =>
+  it.effect("needs no file", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const loaded = yield* loadConfig({ cwd, env: fromEnv })
@@ -35,7 +35,7 @@ describe("loadConfig", () => {
       assert.strictEqual(loaded.path, join(cwd, "config.toml"))
     }))
 
-  it.scoped("says when the file that was named is missing", () =>
+  it.effect("says when the file that was named is missing", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const loaded = yield* loadConfig({ cwd, env: { ...fromEnv, ACME_SVC_CONFIG: "conf/acme" } })
@@ -46,7 +46,7 @@ describe("loadConfig", () => {
       assert.include(refused.message, `ACME_SVC_CONFIG: names ${join(cwd, "conf/acme")}, which does not exist`)
     }))
 
-  it.scoped("finds the named file with or without its extension", () =>
+  it.effect("finds the named file with or without its extension", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       mkdirSync(join(cwd, "acme"))
@@ -62,7 +62,7 @@ describe("loadConfig", () => {
       assert.deepStrictEqual(yield* nameOf("plain"), ["plain", join(cwd, "plain")])
     }))
 
-  it.scoped("refuses a file it cannot read, with the faults of the environment", () =>
+  it.effect("refuses a file it cannot read, with the faults of the environment", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       mkdirSync(join(cwd, "config.toml"))
@@ -77,7 +77,7 @@ describe("loadConfig", () => {
       assert.deepStrictEqual(refused._tag, "ConfigRefused")
     }))
 
-  it.scoped("refuses a file that is not text, and names the file that is no TOML", () =>
+  it.effect("refuses a file that is not text, and names the file that is no TOML", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const file = join(cwd, "config.toml")
@@ -89,7 +89,7 @@ describe("loadConfig", () => {
       assert.include(broken.message, `${file}: is not well-formed TOML at line 2, column `)
     }))
 
-  it.scoped("refuses a file that is there but cannot be opened", () =>
+  it.effect("refuses a file that is there but cannot be opened", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       symlinkSync("config.toml", join(cwd, "config.toml"))

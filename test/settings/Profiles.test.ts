@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert } from "vitest"
 import { accepted, refused, refusedFor } from "./Samples.ts"
 

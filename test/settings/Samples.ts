@@ -1,4 +1,4 @@
-import { Either, Redacted } from "effect"
+import { Redacted, Result } from "effect"
 import { assert } from "vitest"
 import type { Fault } from "../../src/kernel/config/ConfigRefused.ts"
 import { variableOf } from "../../src/kernel/config/KeyPath.ts"
@@ -15,13 +15,13 @@ const inputs = (sources: Partial<Sources>): Sources => ({ fileText: minimal, env
 
 /** What the sources resolve to; fails the test when they are refused. */
 export const accepted = (sources: Partial<Sources>): Resolved =>
-  Either.getOrElse(resolveConfig(inputs(sources)), (refused) => assert.fail(refused.message))
+  Result.getOrElse(resolveConfig(inputs(sources)), (refused) => assert.fail(refused.message))
 
 /** The faults of the sources; fails the test when there is none. */
 export const refused = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
-  Either.match(resolveConfig(inputs(sources)), {
-    onLeft: ({ faults }) => faults,
-    onRight: () => assert.fail("was accepted")
+  Result.match(resolveConfig(inputs(sources)), {
+    onFailure: ({ faults }) => faults,
+    onSuccess: () => assert.fail("was accepted")
   })
 
 /** The only fault of the sources. */

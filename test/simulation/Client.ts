@@ -14,7 +14,7 @@ export class Client extends Session {
   readonly #certificates: Array<{ readonly order: string; readonly der: Buffer; readonly key: AcmeKey }> = []
 
   readonly #prove = (authorizationUrl: string) =>
-    Effect.gen(this, function*() {
+    Effect.gen({ self: this }, function*() {
       const { mischief, random, world } = this.at
       const answer = yield* this.post(pathOf(authorizationUrl), undefined)
       if (answer?.status !== 200) return
@@ -34,7 +34,7 @@ export class Client extends Session {
     })
 
   readonly #until = (orderUrl: string, statuses: ReadonlyArray<string>) =>
-    Effect.gen(this, function*() {
+    Effect.gen({ self: this }, function*() {
       for (let tries = 0; tries < patience; tries++) {
         const answer = yield* this.post(pathOf(orderUrl), undefined)
         if (answer?.status !== 200) return undefined
@@ -45,7 +45,7 @@ export class Client extends Session {
       return undefined
     })
 
-  readonly #order = Effect.gen(this, function*() {
+  readonly #order = Effect.gen({ self: this }, function*() {
     const { ledger, mischief, random } = this.at
     const names = hosts.filter(() => random.chance(0.3))
     if (names.length === 0) names.push(random.pick(hosts))
@@ -78,7 +78,7 @@ export class Client extends Session {
     const asking = random.chance(mischief * 2) ? keys : keys.slice(0, 1)
     // An authorization of the names may be withdrawn while the certificate is being signed.
     const withdrawing = random.chance(mischief)
-      ? Effect.zipRight(this.pause(0, 20), this.post(pathOf(random.pick(authorizations)), { status: "deactivated" }))
+      ? Effect.andThen(this.pause(0, 20), this.post(pathOf(random.pick(authorizations)), { status: "deactivated" }))
       : Effect.void
     yield* Effect.all([Effect.forEach(asking, ask, { concurrency: 2 }), withdrawing], { concurrency: 2 })
     if (random.chance(mischief / 2)) return
@@ -104,7 +104,7 @@ export class Client extends Session {
     else this.#certificates.push({ order: id, der: leaf.raw, key })
   }
 
-  readonly #revoke = Effect.gen(this, function*() {
+  readonly #revoke = Effect.gen({ self: this }, function*() {
     const { ledger, random } = this.at
     if (this.#certificates.length === 0) return
     const { der, key } = random.pick(this.#certificates)
@@ -121,7 +121,7 @@ export class Client extends Session {
     yield* Effect.forEach(both.slice(...random.pick([[0, 2], [0, 1], [1, 2]] as const)), revoke, { concurrency: 2 })
   })
 
-  private readonly rollKey = Effect.gen(this, function*() {
+  private readonly rollKey = Effect.gen({ self: this }, function*() {
     const [before, after] = [this.key, this.nextKey()]
     const path = this.target("/keyChange")
     const inner = signed(after, { jwk: after.jwk, url: urlOf(path) }, { account: this.kid, oldKey: before.jwk })
@@ -143,7 +143,7 @@ export class Client extends Session {
     if (old?.status === 200) this.at.violated("the key an account had before is still its key")
   })
 
-  private readonly deactivate = Effect.gen(this, function*() {
+  private readonly deactivate = Effect.gen({ self: this }, function*() {
     const kid = this.kid ?? ""
     const answer = yield* this.post(pathOf(kid), { status: "deactivated" })
     if (answer?.status === 200) this.at.ledger.deactivated.add(idOf(kid))
@@ -152,7 +152,7 @@ export class Client extends Session {
   })
 
   /** Its whole life: some orders, with random other requests between them. */
-  readonly life: Effect.Effect<void> = Effect.gen(this, function*() {
+  readonly life: Effect.Effect<void> = Effect.gen({ self: this }, function*() {
     const { random } = this.at
     if (!(yield* this.register)) return
     const errands = random.between(2, 6)

@@ -34,7 +34,7 @@ export const syncsCommits = (synchronous: SqliteOptions["synchronous"]): boolean
     Effect.runSync(Effect.scoped(Effect.gen(function*() {
       const layer = Sqlite.layer({ path: join(folder, "acme.db"), synchronous })
       const opened = Context.get(yield* Layer.build(layer), Database)
-      const [row] = yield* opened.exclusive((connection) => connection.execute("PRAGMA synchronous", [], undefined))
+      const [row] = yield* opened.exclusive((connection) => connection.execute("PRAGMA synchronous", []))
       return Number((row as { readonly synchronous: unknown }).synchronous) >= full
     })))
   )
@@ -78,10 +78,12 @@ export class Disk {
   }
 
   #all(text: string): ReadonlyArray<{ readonly [column: string]: unknown }> {
-    const exit = Effect.runSyncExit(this.#connection.execute(text, [], undefined))
-    return Exit.getOrElse(exit, (cause) => {
-      throw new Error(`${text}: ${String(cause)}`)
-    }) as ReadonlyArray<{ readonly [column: string]: unknown }>
+    return Exit.match(Effect.runSyncExit(this.#connection.execute(text, [])), {
+      onSuccess: (rows) => rows,
+      onFailure: (cause) => {
+        throw new Error(`${text}: ${String(cause)}`)
+      }
+    })
   }
 
   // Restores row by row into the shared connection. Triggers that protect rows are dropped meanwhile.

@@ -14,7 +14,7 @@ export class Flood extends Session {
   }
 
   readonly #ask = (authorizationUrl: string) =>
-    Effect.gen(this, function*() {
+    Effect.gen({ self: this }, function*() {
       const answer = yield* this.post(pathOf(authorizationUrl), undefined)
       if (answer?.status !== 200) return
       const { challenges } = jsonOf<AuthorizationBody>(answer)
@@ -23,7 +23,7 @@ export class Flood extends Session {
     })
 
   /** One order, and all of its challenges at once. */
-  readonly life: Effect.Effect<void> = Effect.gen(this, function*() {
+  readonly life: Effect.Effect<void> = Effect.gen({ self: this }, function*() {
     if (!(yield* this.register)) return
     yield* this.pause(0, 5000)
     const names = Array.from({ length: this.#names }, (_, at) => `n${at}.${stuckZone}`)

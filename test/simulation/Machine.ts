@@ -40,34 +40,40 @@ export class Process {
   constructor(machine: Machine, name: string, random: Random, longestRun: number) {
     this.name = name
     this.#machine = machine
+    const dispatcher = { scheduleTask: (task: () => void) => void this.tasks.push(task), flush: () => {} }
     this.#scheduler = {
+      executionMode: "async",
       shouldYield: () => {
+        // A fiber goes on within whatever wakes it: a timer, a promise, another process. Here it waits for its step.
+        if (!machine.isRunning(this)) return true
         if (this.#operations-- > 0) return false
         this.#operations = random.below(longestRun)
-        return 0
+        return true
       },
-      scheduleTask: (task) => void this.tasks.push(task)
+      makeDispatcher: () => dispatcher
     }
     const millis = () => machine.now + this.skew
-    const nanos = () => BigInt(machine.now) * 1_000_000n
+    const wallNanos = () => BigInt(millis()) * 1_000_000n
+    // Elapsed time is measured: it never goes back, whatever the clock says.
+    const elapsedNanos = () => BigInt(machine.now) * 1_000_000n
     this.clock = {
-      [Clock.ClockTypeId]: Clock.ClockTypeId,
-      unsafeCurrentTimeMillis: millis,
-      // Elapsed time is measured: it never goes back, whatever the clock says.
-      unsafeCurrentTimeNanos: nanos,
+      currentTimeMillisUnsafe: millis,
       currentTimeMillis: Effect.sync(millis),
-      currentTimeNanos: Effect.sync(nanos),
+      currentTimeNanosUnsafe: wallNanos,
+      currentTimeNanos: Effect.sync(wallNanos),
+      monotonicTimeNanosUnsafe: elapsedNanos,
+      monotonicTimeNanos: Effect.sync(elapsedNanos),
       // Setting a clock does not change the length of a wait.
       sleep: (duration) =>
-        Effect.async((resume) =>
+        Effect.callback((resume) =>
           machine.after(Duration.toMillis(duration) + this.lateness(), () => resume(Effect.void))
         )
     }
   }
 
   /** Starts a fiber of this process. */
-  fork<A, E>(effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> {
-    return Effect.runFork(Effect.withClock(effect, this.clock), { scheduler: this.#scheduler, immediate: false })
+  fork<A, E>(effect: Effect.Effect<A, E>): Fiber.Fiber<A, E> {
+    return Effect.runFork(Effect.provideService(effect, Clock.Clock, this.clock), { scheduler: this.#scheduler })
   }
 
   /** As kill -9: no finalizer runs, no task is left. */
@@ -107,6 +113,11 @@ export class Machine {
     const process = new Process(this, name, this.#random, longestRun)
     this.processes.add(process)
     return process
+  }
+
+  /** Whether this is a step of a process that lives. */
+  isRunning(process: Process): boolean {
+    return this.#running === process && process.isAlive
   }
 
   /** Tells of something that happened. */
@@ -171,7 +182,7 @@ export class Machine {
     const uncount = countNative()
     try {
       for (;;) {
-        // At most one request is under way: a step is a step of one fiber.
+        // A step may begin several requests: it is over when all are answered.
         while (native.pending > 0) await turn()
         if (isOver()) return true
         between()

@@ -1,4 +1,4 @@
-import { Context, Deferred, Effect, Exit, Fiber, FiberId, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import type { Roles } from "../../src/domain/Role.ts"
 import { rolesText } from "../../src/domain/Role.ts"
 import { Scripts } from "../../src/kernel/host/Scripts.ts"
@@ -69,7 +69,7 @@ const kept = ({ config }: Installation) =>
     PublishedCrls.layer
   )
 
-type Kept = Layer.Layer.Success<ReturnType<typeof kept>> | Database | Entropy
+type Kept = Layer.Success<ReturnType<typeof kept>> | Database | Entropy
 
 /** How long a process that is to end waits for its requests. */
 const drainMillis = 30_000
@@ -80,8 +80,8 @@ type Served = (request: Request) => Effect.Effect<Answer>
 export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
   const { config, profiles, receivers, store, world } = installation
   const owner = ownerOf({ place: undefined, begun: () => undefined }, { host: "machine", pid: 1, uuid: process.name })
-  const stopping = Deferred.unsafeMake<void>(FiberId.none)
-  const asked = new Set<Fiber.RuntimeFiber<Answer>>()
+  const stopping = Deferred.makeUnsafe<void>()
+  const asked = new Set<Fiber.Fiber<Answer>>()
   let serve: Served | undefined
 
   const serving = Effect.gen(function*() {
@@ -147,7 +147,7 @@ export const startMember = (installation: Installation, process: Process, roles:
     roles,
     serves: () => process.isAlive && serve !== undefined,
     request: (request) =>
-      Effect.async((resume) => {
+      Effect.callback((resume) => {
         if (!process.isAlive || serve === undefined) return resume(Effect.succeed(undefined))
         const gone = () => resume(Effect.succeed(undefined))
         process.onKilled.add(gone)
@@ -156,10 +156,10 @@ export const startMember = (installation: Installation, process: Process, roles:
         fiber.addObserver((exit) => {
           asked.delete(fiber)
           process.onKilled.delete(gone)
-          resume(Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit)
+          resume(Exit.hasInterrupts(exit) ? Effect.succeed(undefined) : exit)
         })
-        return Effect.sync(() => fiber.unsafeInterruptAsFork(FiberId.none))
+        return Effect.sync(() => fiber.interruptUnsafe())
       }),
-    terminate: () => Deferred.unsafeDone(stopping, Exit.void)
+    terminate: () => Deferred.doneUnsafe(stopping, Exit.void)
   }
 }

@@ -12,23 +12,34 @@ type Anything = (...args: ReadonlyArray<unknown>) => unknown
 /** Requests begun and not answered yet. */
 export const native = { pending: 0 }
 
-const end = () => void native.pending--
+/** Gives the answers of the requests in progress. They are given when all are there, in the order of the requests. */
+const giving: Array<() => void> = []
+
+const begin = (): (give: () => void) => void => {
+  const at = giving.push(() => {}) - 1
+  native.pending++
+  return (give) => {
+    giving[at] = give
+    if (--native.pending === 0) { for (const one of giving.splice(0)) one() }
+  }
+}
 
 const promised = (self: object, call: Anything): Anything => (...args) => {
-  native.pending++
-  const answer = Promise.resolve(Reflect.apply(call, self, args))
-  answer.then(end, end)
-  return answer
+  const end = begin()
+  return new Promise((resolve, reject) => {
+    Promise.resolve(Reflect.apply(call, self, args)).then(
+      (answer) => end(() => resolve(answer)),
+      (error: unknown) => end(() => reject(error))
+    )
+  })
 }
 
 const calledBack = (call: Anything): Anything => (...args) => {
   const callback = args.at(-1)
   if (typeof callback !== "function") return Reflect.apply(call, crypto, args)
-  native.pending++
-  return Reflect.apply(call, crypto, [...args.slice(0, -1), (...results: ReadonlyArray<unknown>) => {
-    end()
-    Reflect.apply(callback, undefined, results)
-  }])
+  const end = begin()
+  const answered = (...results: ReadonlyArray<unknown>) => end(() => void Reflect.apply(callback, undefined, results))
+  return Reflect.apply(call, crypto, [...args.slice(0, -1), answered])
 }
 
 const onPaths = "access chmod link lstat mkdir open readdir readFile rename rm stat unlink utimes writeFile".split(" ")
@@ -43,21 +54,27 @@ const replaceAll = (object: object, names: ReadonlyArray<string>, make: (call: A
   }
 }
 
-const opened = (call: Anything): Anything => (...args) =>
-  Promise.resolve(Reflect.apply(call, fs, args)).then((file: unknown) => {
-    if (typeof file === "object" && file !== null) replaceAll(file, onFiles, (one) => promised(file, one))
-    return file
-  })
+/** Closes the files that processes had open when they were killed. */
+const closing = new Set<() => Promise<void>>()
+
+const opened = (open: typeof fs.open): Anything => async (...args) => {
+  const file = await open(...args as Parameters<typeof fs.open>)
+  closing.add(file.close.bind(file))
+  replaceAll(file, onFiles, (one) => promised(file, one))
+  return file
+}
 
 /** Counts from now on, until the answer is called. */
 export const countNative = (): () => void => {
   const undo = [
-    replaceAll(fs, onPaths, (call) => promised(fs, call === fs.open ? opened(call) : call)),
+    replaceAll(fs, onPaths, (call) => promised(fs, call === fs.open ? opened(fs.open) : call)),
     replaceAll(crypto, onThreads, calledBack)
   ]
   syncBuiltinESMExports()
   return () => {
     for (const one of undo) one()
+    for (const close of closing) void close()
+    closing.clear()
     syncBuiltinESMExports()
   }
 }

@@ -117,14 +117,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     name: "an account is told of in a transaction of its own",
     file: "src/services/notify/Notifier.ts",
     guard: "transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : notify(occurrence)))",
-    without: "Effect.zipRight(notify(occurrence), change)"
+    without: "Effect.andThen(notify(occurrence), change)"
   },
   {
     name: "a notification has a new id at each attempt",
     file: "src/operations/notify/Delivery.ts",
-    guard: "Effect.either(deliver(payload))",
+    guard: "Effect.result(deliver(payload))",
     without:
-      "Effect.either(deliver({ ...payload, fields: { ...payload.fields, delivery_id: `${job.id}/${job.attempts}` } }))"
+      "Effect.result(deliver({ ...payload, fields: { ...payload.fields, delivery_id: `${job.id}/${job.attempts}` } }))"
   },
   {
     name: "a receiver that is away is not told later",

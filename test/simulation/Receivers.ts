@@ -48,13 +48,13 @@ export class Receivers {
   private readonly passing = Effect.suspend(() => {
     const isSlow = this.#random.chance(this.#world.malice)
     const millis = isSlow ? this.#random.between(500, 20_000) : this.#random.between(1, 30)
-    return Effect.async<void>((resume) => this.#machine.after(millis, () => resume(Effect.void)))
+    return Effect.callback<void>((resume) => this.#machine.after(millis, () => resume(Effect.void)))
   })
 
   /** The backends, which reach these receivers and nobody else. */
   readonly layer = (): Layer.Layer<Deliveries> =>
     Deliveries.layerScripted(({ entry, fields }) =>
-      Effect.gen(this, function*() {
+      Effect.gen({ self: this }, function*() {
         yield* this.passing
         if (this.#random.chance(this.#world.malice)) {
           return yield* new DeliveryRefused({ detail: "answered 503", hope: "retry", status: 503 })
@@ -62,9 +62,10 @@ export class Receivers {
         this.#facts.told(entry, fields)
         yield* this.passing
         return { answer: "taken" }
-      }).pipe(Effect.timeoutFail({
+      }).pipe(Effect.timeoutOrElse({
         duration: timeoutMillis,
-        onTimeout: () => new DeliveryRefused({ detail: `no answer within ${timeoutMillis} ms`, hope: "retry" })
+        orElse: () =>
+          Effect.fail(new DeliveryRefused({ detail: `no answer within ${timeoutMillis} ms`, hope: "retry" }))
       }))
     )
 }

@@ -71,7 +71,7 @@ export class Session {
     this.#nonce = nonce
   }
 
-  private readonly freshNonce = Effect.gen(this, function*() {
+  private readonly freshNonce = Effect.gen({ self: this }, function*() {
     for (let tries = 0; tries < patience; tries++) {
       const kept = this.#nonce
       this.#nonce = undefined
@@ -116,7 +116,7 @@ export class Session {
     payload: object | undefined,
     by: { readonly key: AcmeKey; readonly kid: string | undefined } = { key: this.key, kid: this.kid }
   ): Effect.Effect<Answer | undefined> {
-    return Effect.gen(this, function*() {
+    return Effect.gen({ self: this }, function*() {
       for (let tries = 0; tries < patience; tries++) {
         const nonce = yield* this.freshNonce
         if (nonce === undefined) return undefined
@@ -136,7 +136,7 @@ export class Session {
   }
 
   /** Has an account, if it is given one. */
-  protected readonly register = Effect.gen(this, function*() {
+  protected readonly register = Effect.gen({ self: this }, function*() {
     const answer = yield* this.post(this.target("/newAccount"), { termsOfServiceAgreed: true }, {
       key: this.key,
       kid: undefined

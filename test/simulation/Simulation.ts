@@ -1,4 +1,4 @@
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -62,15 +62,15 @@ export const makeCa = async (): Promise<string> => {
   const making = machine.spawn("ca", 3000).fork(
     Effect.provide(generateIfAbsent(settingsIn(directory)), Entropy.layerSeeded("ca"))
   )
-  await machine.run(() => making.unsafePoll() !== null, () => {})
-  await Effect.runPromise(making)
+  await machine.run(() => making.pollUnsafe() !== undefined, () => {})
+  await Effect.runPromise(Fiber.join(making))
   return directory
 }
 
 const rolesOf = (text: string) => {
   const roles = parseRoles(text.split(","))
-  if (roles._tag === "Left") throw new Error(`no roles: ${text}`)
-  return roles.right
+  if (roles._tag === "Failure") throw new Error(`no roles: ${text}`)
+  return roles.success
 }
 
 const records: ReadonlyArray<Record["event"]> = ["request_handler_panicked", "job_run_panicked"]
@@ -133,7 +133,7 @@ retention_days = 0
 [nonce]
 ttl_seconds = ${settings.pick([30, 300])}
 ${receiversToml}`)
-  const store = await Effect.runPromise(Scope.extend(
+  const store = await Effect.runPromise(Scope.provide(
     openStore(config.database.sqlite.synchronous, weather, (written) => judge.committed(written)),
     scope
   ))
@@ -187,10 +187,11 @@ ${receiversToml}`)
           if (serving.length === 0) return Effect.succeed(undefined)
           const member = own.pick(serving)
           const begun = machine.steps
-          return Effect.tap(member.request(request), (answer) => {
+          return Effect.map(member.request(request), (answer) => {
             if (answer !== undefined && answer.status >= 500 && !weather.excuses(member.process, begun)) {
               violated(`${member.process.name} answered ${answer.status} to ${request.path}: ${String(answer.body)}`)
             }
+            return answer
           })
         })
     }

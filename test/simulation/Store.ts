@@ -1,10 +1,10 @@
-import { SqlError } from "@effect/sql/SqlError"
 import type { Scope } from "effect"
 import { Context, Effect, Exit, Layer } from "effect"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import type { Connection, Driver } from "../../src/kernel/sql/Driver.ts"
 import { makeGroupCommit } from "../../src/kernel/sql/GroupCommit.ts"
 import * as Migrations from "../../src/kernel/sql/Migrations.ts"
+import { SqlError } from "../../src/kernel/sql/SqlError.ts"
 import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
 import { migrationsOf } from "../support/Graph.ts"
 import { Disk, syncsCommits } from "./Disk.ts"
@@ -85,11 +85,13 @@ export const openStore = (
       opened
     ))
     const real = yield* Effect.orDie(opened.exclusive(Effect.succeed))
-    const perform = (text: string, params: ReadonlyArray<unknown>) =>
-      Effect.runSyncExit(real.execute(text, params, undefined))
+    const perform = (text: string, params: ReadonlyArray<unknown>) => Effect.runSyncExit(real.execute(text, params))
     const rows = (text: string): ReadonlyArray<Row> =>
-      Exit.getOrElse(perform(text, []), (cause) => {
-        throw new Error(`${text}: ${String(cause)}`)
+      Exit.match(perform(text, []), {
+        onSuccess: (found) => found,
+        onFailure: (cause) => {
+          throw new Error(`${text}: ${String(cause)}`)
+        }
       })
 
     const disk = new Disk(real, syncsCommits(synchronous))
@@ -111,7 +113,7 @@ export const openStore = (
         inTransaction = false
         next()
       })
-      const take = Effect.async<void>((resume) => {
+      const take = Effect.callback<void>((resume) => {
         const turn = { process, resume: () => resume(Effect.void) }
         if (holder === undefined) {
           holder = process
@@ -135,7 +137,7 @@ export const openStore = (
           }).pipe(Effect.flatten)
       })
       const exclusive: Driver["exclusive"] = (use) =>
-        Effect.uninterruptible(Effect.zipRight(take, Effect.ensuring(use(connection), Effect.sync(next))))
+        Effect.uninterruptible(Effect.andThen(take, Effect.ensuring(use(connection), Effect.sync(next))))
       const begin: Driver["begin"] = () =>
         Effect.suspend(() => {
           if (mishaps.statement(process)) return planted
@@ -161,8 +163,8 @@ export const openStore = (
         exclusive,
         single: ({ reads, text }, params) =>
           reads
-            ? exclusive((connection) => connection.execute(text, params, undefined))
-            : Effect.flatten(join((connection) => Effect.exit(connection.execute(text, params, undefined)))),
+            ? exclusive((connection) => connection.execute(text, params))
+            : Effect.flatten(join((connection) => Effect.exit(connection.execute(text, params)))),
         transact: join,
         aside: undefined,
         lost: undefined,

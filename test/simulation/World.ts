@@ -62,8 +62,8 @@ export class World {
     return Effect.suspend(() => {
       const usual = this.#random.chance(this.malice) ? this.#random.between(500, 20_000) : this.#random.between(1, 30)
       const millis = name.endsWith(stuckZone) ? stuckMillis : usual
-      return Effect.zipRight(
-        Effect.async<void>((resume) => this.#machine.after(millis, () => resume(Effect.void))),
+      return Effect.andThen(
+        Effect.callback<void>((resume) => this.#machine.after(millis, () => resume(Effect.void))),
         Effect.suspend(answer)
       )
     })
@@ -71,7 +71,7 @@ export class World {
 
   /** The outside, as the validators reach it. */
   readonly layer = (): Layer.Layer<Resolver | HttpGet | AlpnPeer> => {
-    const addresses: Resolver["Type"]["addresses"] = (name) =>
+    const addresses: Resolver["Service"]["addresses"] = (name) =>
       this.#slowly(() => {
         if (this.#random.chance(this.malice)) return new ResolveFailed({ name, code: "ESERVFAIL" })
         const found = this.#random.chance(this.malice)

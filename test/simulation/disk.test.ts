@@ -1,4 +1,4 @@
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import { sql } from "../support/OpenDatabase.ts"
@@ -14,13 +14,13 @@ const mishaps = {
 }
 
 describe("the disk of a simulation", () => {
-  let scope: Scope.CloseableScope | undefined
+  let scope: Scope.Closeable | undefined
   afterEach(() => scope && Effect.runPromise(Scope.close(scope, Exit.void)))
 
   /** Three accounts' nonces, each committed alone, then a cut; how many commits it took back, and what is left. */
   const afterCut = async (synchronous: "normal" | "full") => {
     scope = await Effect.runPromise(Scope.make())
-    const store = await Effect.runPromise(Scope.extend(openStore(synchronous, mishaps, () => {}), scope))
+    const store = await Effect.runPromise(Scope.provide(openStore(synchronous, mishaps, () => {}), scope))
     const machine = new Machine({ now: 0, random: new Random("disk", "order") })
     const process = machine.spawn("only", 3000)
     const writing = process.fork(Effect.scoped(Effect.flatMap(store.driverOf(process), (driver) =>
@@ -29,8 +29,8 @@ describe("the disk of a simulation", () => {
         (value) => sql(`INSERT INTO nonces (value, created_at) VALUES ('${value}', 0)`),
         { discard: true }
       ).pipe(Effect.provideService(Database, driver)))))
-    await machine.run(() => writing.unsafePoll() !== null, () => {})
-    expect(Exit.isSuccess(await Effect.runPromise(writing.await))).toBe(true)
+    await machine.run(() => writing.pollUnsafe() !== undefined, () => {})
+    expect(Exit.isSuccess(await Effect.runPromise(Fiber.await(writing)))).toBe(true)
     process.kill()
     const gone = store.cut(() => 1)
     return { gone, left: store.rows("SELECT value FROM nonces ORDER BY value").map(({ value }) => value) }

@@ -28,7 +28,7 @@ describe("plans on SQLite", () => {
       ...driver,
       atOnce: undefined,
       single: (statement, params) =>
-        Effect.zipRight(
+        Effect.andThen(
           Effect.map(
             driver.single({ ...statement, text: `EXPLAIN QUERY PLAN ${statement.text}`, reads: true }, params),
             (rows) => {

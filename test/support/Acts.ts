@@ -93,7 +93,7 @@ export const actsOn = (dialect: Dialect, config: Config) => {
   const factored = (way: string) =>
     Effect.tap(person(way), ({ id }) => Effect.flatMap(enter(id), ({ identity }) => enrolled(identity)))
   const seated = (way: string) =>
-    Effect.map(Effect.zipRight(person(way), enter(`p-${way}`)), ({ identity }): Subject => ({
+    Effect.map(Effect.andThen(person(way), enter(`p-${way}`)), ({ identity }): Subject => ({
       id: `p-${way}`,
       more: identity.tokenHash.slice(0, 16)
     }))

@@ -42,7 +42,7 @@ export const useApi = (backend: Backend, toml = "") => {
 }
 
 /** What tests over the API are given. */
-export type Asking = Effect.Effect.Success<ReturnType<typeof apiOf>>
+export type Asking = Effect.Success<ReturnType<typeof apiOf>>
 
 /** Makes an operator and signs them in. */
 export const signedIn = Effect.fnUntraced(function*(

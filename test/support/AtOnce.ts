@@ -1,10 +1,10 @@
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 
 /** Does something so many times at once; answers the tag of each failure, and `undefined` for a success. */
 export const atOnce = <A, E extends { readonly _tag: string }, R>(times: number, self: Effect.Effect<A, E, R>) =>
   Effect.map(
-    Effect.all(Array.from({ length: times }, () => Effect.either(self)), { concurrency: "unbounded" }),
-    (results) => results.map((one) => Either.isLeft(one) ? one.left._tag : undefined)
+    Effect.all(Array.from({ length: times }, () => Effect.result(self)), { concurrency: "unbounded" }),
+    (results) => results.map((one) => Result.isFailure(one) ? one.failure._tag : undefined)
   )
 
 /** How many of a list are each of its members. */

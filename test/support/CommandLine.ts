@@ -1,4 +1,4 @@
-import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { run } from "../../src/app/Cli.ts"
 import { Host } from "../../src/app/Host.ts"
@@ -15,7 +15,7 @@ export type Said = Pick<Finished, "code" | "stdout" | "stderr" | "records">
 const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptions): Promise<Said> => {
   const { directory, remove } = prepare(options)
   const said = { out: "", err: "" }
-  const host: Host["Type"] = {
+  const host: Host["Service"] = {
     ...hostOf(directory, said, {}),
     env: {
       PATH: process.env["PATH"],
@@ -26,7 +26,7 @@ const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptio
     }
   }
   const whole = run([...words, ...options.flags ?? []]).pipe(
-    Effect.provide(Layer.merge(Layer.succeed(Host, host), NodeContext.layer)),
+    Effect.provide(Layer.merge(Layer.succeed(Host, host), NodeServices.layer)),
     Effect.timeout(patienceMs)
   )
   try {

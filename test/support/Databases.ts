@@ -113,7 +113,7 @@ export const useDatabase = ({ dialect, freshUrl }: Backend): TestDatabase => {
     url = await freshUrl()
     const scope = await Effect.runPromise(Scope.make())
     close = Scope.close(scope, Exit.void)
-    driver = await Effect.runPromise(Scope.extend(openDriver(url), scope))
+    driver = await Effect.runPromise(Scope.provide(openDriver(url), scope))
     await Effect.runPromise(Effect.provideService(migrated, Database, driver))
   })
   beforeEach(async () => {

@@ -191,7 +191,7 @@ export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promis
 const never = () => Effect.die("not asked for")
 
 /** A resolver that must not be called, for the irrelevant parts of a test double. */
-export const unasked: Resolver["Type"] = {
+export const unasked: Resolver["Service"] = {
   addresses: never,
   timedAddresses: never,
   pointers: never,

@@ -91,9 +91,8 @@ export const ahead = (seconds: number) => <A, E, R>(self: Effect.Effect<A, E, R>
   Effect.clockWith((clock) => {
     const lead = seconds * 1000
     const other: Clock.Clock = Object.assign(Object.create(clock) as Clock.Clock, {
-      unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + lead,
-      unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
+      currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + lead,
       currentTimeMillis: Effect.map(clock.currentTimeMillis, (millis) => millis + lead)
     })
-    return Effect.withClock(self, other)
+    return Effect.provideService(self, Clock.Clock, other)
   })

@@ -13,7 +13,7 @@ export const answersTo =
     Effect.forEach(
       statements,
       ([text, params = []]) =>
-        Effect.map(Effect.exit(connection.execute(text, params, undefined)), (exit): unknown => {
+        Effect.map(Effect.exit(connection.execute(text, params)), (exit): unknown => {
           if (Exit.isSuccess(exit)) return exit.value
           const { cause } = Cause.squash(exit.cause) as { readonly cause: Error & { readonly code?: string } }
           // Connections name their prepared statements as they like.

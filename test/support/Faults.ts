@@ -1,7 +1,7 @@
-import { SqlError } from "@effect/sql/SqlError"
 import { Deferred, Effect } from "effect"
 import type { Database } from "../../src/kernel/sql/Database.ts"
 import type { Connection, Driver } from "../../src/kernel/sql/Driver.ts"
+import { SqlError } from "../../src/kernel/sql/SqlError.ts"
 import { sql } from "./Graph.ts"
 
 /* Faults of a database and its users: writes that fail, processes that die between two statements. */
@@ -20,7 +20,7 @@ export const breakWrites = (
   Effect.asVoid(
     dialect === "sqlite"
       ? sql(`CREATE TRIGGER broken BEFORE ${operation} ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
-      : Effect.zipRight(
+      : Effect.andThen(
         sql("CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"),
         sql(`CREATE TRIGGER broken BEFORE ${operation} ON ${table} FOR EACH ROW EXECUTE FUNCTION broken()`)
       )
@@ -40,7 +40,7 @@ export const killedAfter = (driver: Driver, statements: number) =>
   Effect.map(Deferred.make<void>(), (killed): { readonly driver: Driver; readonly killed: Deferred.Deferred<void> } => {
     let left = statements
     const living = <A>(statement: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
-      Effect.suspend(() => left-- > 0 ? statement : Effect.zipRight(Deferred.succeed(killed, undefined), dead))
+      Effect.suspend(() => left-- > 0 ? statement : Effect.andThen(Deferred.succeed(killed, undefined), dead))
     const mortal = (connection: Connection): Connection =>
       Object.assign(Object.create(connection) as Connection, {
         atOnce: undefined,

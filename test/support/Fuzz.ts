@@ -1,4 +1,4 @@
-import type { FastCheck as fc } from "effect"
+import type * as fc from "fast-check"
 import { isFull } from "./Full.ts"
 
 /*

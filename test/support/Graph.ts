@@ -1,4 +1,4 @@
-import { Effect, Either, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import { fileURLToPath } from "node:url"
@@ -14,7 +14,7 @@ import { Waits } from "../../src/kernel/queue/Waits.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import * as Migrations from "../../src/kernel/sql/Migrations.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../src/kernel/telemetry/EventLog.ts"
 import * as accounts from "../../src/operations/account/Accounts.ts"
 import { Activity } from "../../src/operations/Activity.ts"
 import type { Caller } from "../../src/operations/Caller.ts"
@@ -27,6 +27,7 @@ import { AccountKeys } from "../../src/services/keys/AccountKeys.ts"
 import { PublicKeys } from "../../src/services/keys/PublicKeys.ts"
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
 import { Deliveries } from "../../src/services/notify/Deliveries.ts"
+import { Notifier } from "../../src/services/notify/Notifier.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
 import * as Backends from "../../src/services/signing/Backends.ts"
@@ -77,7 +78,7 @@ export const column = (text: string): Effect.Effect<ReadonlyArray<string>, never
 
 /** A configuration with the profiles `default` and `other`; `toml` goes before them. */
 export const configOf = (toml = ""): Config =>
-  Either.getOrThrowWith(
+  Result.getOrThrowWith(
     resolveConfig({ fileText: `${toml}\n[profiles.default]\n[profiles.other]\n`, env: {} }),
     ({ message }) => new Error(message)
   ).config
@@ -125,7 +126,7 @@ export interface Script {
   /** PTR names of addresses; without them nothing is looked up. */
   readonly names?: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed }
   /** The answers of the operator's signer while clients wait; none by default. */
-  readonly hooks?: Partial<ReadHooks["Type"]>
+  readonly hooks?: Partial<ReadHooks["Service"]>
   readonly maxAttempts?: number
   readonly server?: Parameters<(typeof Waits)["layer"]>[0]
   readonly nonceTtlSeconds?: number
@@ -135,7 +136,7 @@ export interface Script {
   /** Files of blocked keys. */
   readonly blocklists?: ReadonlyArray<string>
   /** Takes what is delivered; by default everything is taken. */
-  readonly deliver?: Deliveries["Type"]["deliver"]
+  readonly deliver?: Deliveries["Service"]["deliver"]
   /** The filter policies; none by default. */
   readonly policies?: Layer.Layer<Policies>
 }
@@ -154,6 +155,7 @@ export const world = (script: Script = {}) =>
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
     PublishedCrls.layer,
+    Notifier.layerNone,
     Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),
     Activity.layer(["default", "other"]),
     script.names === undefined
@@ -178,11 +180,11 @@ export const world = (script: Script = {}) =>
       : realSigners(script.profiles)
   ).pipe(
     Layer.provideMerge(Entropy.layerSeeded(script.seed ?? "seed")),
-    Layer.provideMerge(EventLog.layerMemory(script.records ?? []))
+    Layer.provideMerge(layerMemory(script.records ?? []))
   )
 
 /** The services of a {@link world}. */
-export type World = Layer.Layer.Success<ReturnType<typeof world>>
+export type World = Layer.Success<ReturnType<typeof world>>
 
 /** A private P-256 key. */
 export const newPrivateKey = (): KeyObject => newEcKey()

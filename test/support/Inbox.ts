@@ -161,7 +161,7 @@ export const startInbox = async (): Promise<Inbox> => {
   web.listen(0, "127.0.0.1")
   await new Promise((done) => web.once("listening", done))
   const scope = await Effect.runPromise(Scope.make())
-  const mail = await Effect.runPromise(Scope.extend(
+  const mail = await Effect.runPromise(Scope.provide(
     mailServer({ hideSMTPUTF8: true, hide8BITMIME: true }, (message) => {
       const section = message.mail.from?.text.includes("operators@") === true ? "operators" : "profiles"
       const isRefused = isFirst(`mail ${sortOf(message)}`)

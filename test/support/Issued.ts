@@ -22,6 +22,7 @@ import { madeAt, settingsIn, signerOf } from "./LocalCa.ts"
 import type { Making } from "./UseTests.ts"
 import { useStore } from "./UseTests.ts"
 import { useWorld } from "./UseWorld.ts"
+import { watched } from "./Watched.ts"
 
 /* Certificates that the service itself signed and stored, and the jobs that follow. */
 
@@ -57,6 +58,7 @@ export const work = (...kinds: ReadonlyArray<JobKind>) =>
 /** Tests in a world with a CA of its own that a worker has seen, from {@link madeAt} on. */
 export const useOwnCa = (backend: Backend) =>
   useWorld(backend, {
+    around: watched,
     startsAt: madeAt,
     first: () => crl.initialize,
     script: () => ({ profiles: profilesIn(freshDirectory()) })
@@ -72,9 +74,10 @@ export const useForeignSigner = (
 ) =>
   useStore(backend, {
     ...(first === undefined ? {} : { first }),
+    around: watched,
     startsAt: madeAt,
     layer: ({ name, records, script }: Making<Omit<Script, "issue" | "profiles">>) =>
-      Layer.unwrapEffect(Effect.map(
+      Layer.unwrap(Effect.map(
         Effect.provide(LocalCa.make(settingsIn(freshDirectory())), Entropy.layerSeeded("foreign")),
         ({ issue }) => world({ records, seed: name, revoke, ...script, issue })
       ))
@@ -82,7 +85,7 @@ export const useForeignSigner = (
 
 /** A certificate that is stored here. */
 export interface IssuedHere {
-  readonly orderId: Effect.Effect.Success<ReturnType<typeof orderOf>>["id"]
+  readonly orderId: Effect.Success<ReturnType<typeof orderOf>>["id"]
   /** PEM, leaf first. */
   readonly chain: string
   readonly leaf: X509Certificate

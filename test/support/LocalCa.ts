@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import { Result } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createHash, sign } from "node:crypto"
 import { join } from "node:path"
@@ -60,7 +60,7 @@ export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {
 /** A request to a backend for names, under a key of the test. */
 export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRequest> = {}): IssueRequest => ({
   orderId: "order",
-  csr: Either.getOrThrow(parseCsr(csrOf({ extensions: [sanOf(...names.map((name) => dns(name)))] }))),
+  csr: Result.getOrThrow(parseCsr(csrOf({ extensions: [sanOf(...names.map((name) => dns(name)))] }))),
   names,
   notBefore: undefined,
   notAfter: undefined,

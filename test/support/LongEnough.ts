@@ -12,5 +12,5 @@ export const longEnough = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Effect.flatMap(attempt(millis), (found) => {
     if (found !== undefined) return Effect.succeed(found)
-    return millis > mostMillis ? Effect.dieMessage(`${millis} ms are not enough`) : longEnough(4 * millis, attempt)
+    return millis > mostMillis ? Effect.die(new Error(`${millis} ms are not enough`)) : longEnough(4 * millis, attempt)
   })

@@ -71,7 +71,7 @@ export const mailServer = (
         const { port } = server.server.address() as AddressInfo
         return { server, facts: { port, taken, connections: () => connections } satisfies MailServer }
       }),
-      ({ server }) => Effect.async<void>((resume) => server.close(() => resume(Effect.void)))
+      ({ server }) => Effect.callback<void>((resume) => server.close(() => resume(Effect.void)))
     ),
     ({ facts }) => facts
   )

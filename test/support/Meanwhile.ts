@@ -1,5 +1,5 @@
 import { Effect, Fiber } from "effect"
-import { Database, turn } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/kernel/sql/Database.ts"
 import type { Connection, Driver } from "../../src/kernel/sql/Driver.ts"
 import { sql } from "./Graph.ts"
 
@@ -13,7 +13,7 @@ export const meanwhile = <A, E, R>(text: string, self: Effect.Effect<A, E, R>, t
     const transact: Driver["transact"] = (body) =>
       Effect.suspend(() => {
         const other = ++begun === transaction ? Effect.provideService(sql(text), Database, driver) : Effect.void
-        return Effect.zipRight(other, driver.transact(body))
+        return Effect.andThen(other, driver.transact(body))
       })
     return yield* Effect.provideService(self, Database, { ...driver, transact })
   })
@@ -35,7 +35,7 @@ export const meanwhileAt = <A, E, R>(
     const single: Driver["single"] = (compiled, params) => {
       const run = driver.single(compiled, params)
       if (isDone || !compiled.text.includes(statement)) return run
-      return when === "before" ? Effect.zipRight(other, run) : Effect.zipLeft(run, other)
+      return when === "before" ? Effect.andThen(other, run) : Effect.tap(run, other)
     }
     return yield* Effect.provideService(self, Database, { ...driver, atOnce: undefined, single })
   })
@@ -46,23 +46,24 @@ export const someoneWaits = (connection: Connection) =>
     connection.execute(
       `SELECT count(*) AS waiting FROM pg_stat_activity
        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      [],
-      undefined
+      []
     ),
-    { until: ([row]) => Number((row as { readonly waiting: unknown }).waiting) > 0 }
+    { until: ([row]) => Number(row?.waiting) > 0 }
   )
 
 /** Runs an effect whose client hangs up as soon as the first statement or transaction is done. */
 export const hangingUp = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const driver = yield* Database
-    let running: Fiber.RuntimeFiber<A, E> | undefined
+    let running: Fiber.Fiber<A, E> | undefined
     const leave = Effect.suspend(() =>
-      running === undefined ? Effect.void : Effect.zipRight(Fiber.interruptFork(running), turn)
+      running === undefined
+        ? Effect.void
+        : Effect.andThen(Effect.sync(() => running?.interruptUnsafe()), Effect.yieldNow)
     )
-    const single: Driver["single"] = (statement, params) => Effect.zipLeft(driver.single(statement, params), leave)
-    const transact: Driver["transact"] = (body) => Effect.zipLeft(driver.transact(body), leave)
-    running = yield* Effect.fork(
+    const single: Driver["single"] = (statement, params) => Effect.tap(driver.single(statement, params), leave)
+    const transact: Driver["transact"] = (body) => Effect.tap(driver.transact(body), leave)
+    running = yield* Effect.forkChild(
       Effect.provideService(self, Database, { ...driver, atOnce: undefined, single, transact })
     )
     yield* Fiber.await(running)

@@ -1,9 +1,9 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../src/kernel/sql/Driver.ts"
 import * as Postgres from "../../src/kernel/sql/Postgres.ts"
+import type { SqlError } from "../../src/kernel/sql/SqlError.ts"
 import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
 import { patienceMs } from "./Patience.ts"
 

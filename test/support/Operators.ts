@@ -1,4 +1,4 @@
-import { Effect, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import type { OperatorRole } from "../../src/domain/OperatorRole.ts"
 import { currentSeconds } from "../../src/kernel/Time.ts"
 import type { AtKeyboard } from "../../src/operations/Operator.ts"
@@ -9,6 +9,7 @@ import { signIn } from "../../src/operations/operators/SignIn.ts"
 import type { Derive } from "../../src/pki/Password.ts"
 import { derive } from "../../src/pki/Password.ts"
 import { totpCode } from "../../src/pki/Totp.ts"
+import { Notifier } from "../../src/services/notify/Notifier.ts"
 import { Passwords } from "../../src/services/operators/Passwords.ts"
 import { secretOf } from "./Authenticator.ts"
 import type { Backend } from "./Databases.ts"
@@ -67,10 +68,11 @@ export const typed = (text: string) => Redacted.make(text)
 export const useOperators = (backend: Backend) => {
   const rounds = { ofPasswords: 0 }
   const counted: Derive = (text, salt, count) =>
-    Effect.zipRight(Effect.sync(() => void (rounds.ofPasswords += count)), derive(text, salt, count))
+    Effect.andThen(Effect.sync(() => void (rounds.ofPasswords += count)), derive(text, salt, count))
   const store = useStore(backend, {
     startsAt,
-    layer: () => Passwords.layer({ iterations, recoveryIterations: 1, derive: counted })
+    layer: () =>
+      Layer.merge(Passwords.layer({ iterations, recoveryIterations: 1, derive: counted }), Notifier.layerNone)
   })
   return {
     ...store,
@@ -93,14 +95,15 @@ export const made = (username: string, role: OperatorRole = "viewer") =>
 export const enter = (username: string, requester: Requester = here) =>
   Effect.flatMap(
     signIn(config.admin, { username, password: typed(password) }, requester),
-    (signedIn) => signedIn._tag === "Active" ? Effect.succeed(signedIn) : Effect.dieMessage("a factor is asked for")
+    (signedIn) => signedIn._tag === "Active" ? Effect.succeed(signedIn) : Effect.die(new Error("a factor is asked for"))
   )
 
 /** Signs in as far as the second factor. */
 export const half = (username: string, requester: Requester = here, settings = config.admin) =>
   Effect.flatMap(
     signIn(settings, { username, password: typed(password) }, requester),
-    (signedIn) => signedIn._tag === "Pending" ? Effect.succeed(signedIn) : Effect.dieMessage("no factor is asked for")
+    (signedIn) =>
+      signedIn._tag === "Pending" ? Effect.succeed(signedIn) : Effect.die(new Error("no factor is asked for"))
   )
 
 /** What an authenticator shows so many seconds from now. */

@@ -24,7 +24,7 @@ export const panelOf = Effect.fnUntraced(function*(config: Config) {
 })
 
 /** What tests of the panel are given. */
-export type AskingPanel = Effect.Effect.Success<ReturnType<typeof panelOf>>
+export type AskingPanel = Effect.Success<ReturnType<typeof panelOf>>
 
 /** Tests over the panel; `first` gives each the way to ask it. */
 export const usePanel = (backend: Backend, toml = "") => {

@@ -24,7 +24,7 @@ export const connecting = (ip: string, path = "/newOrder", method = "POST") =>
   Effect.flatMap(Policies, (policies) => {
     const stage = policies.of("default")?.connection
     return stage === undefined
-      ? Effect.dieMessage("no rule applies to the connection stage")
+      ? Effect.die(new Error("no rule applies to the connection stage"))
       : stage({ stage: "connection", client: comparable(ip), method, path })
   })
 
@@ -37,7 +37,7 @@ export const ordering = (
   Effect.flatMap(Policies, (policies) => {
     const stage = policies.of("default")?.identifiers
     return stage === undefined
-      ? Effect.dieMessage("no rule applies to the identifiers stage")
+      ? Effect.die(new Error("no rule applies to the identifiers stage"))
       : stage({
         stage: "identifiers",
         client: comparable(ip),

@@ -103,7 +103,7 @@ export const useRelays = (backend: Backend) => {
       upstream = next
     },
     test: (name: string, body: () => Effect.Effect<void, unknown, Database | Signers | World | Scope.Scope>) =>
-      it.scoped(name, () => {
+      it.effect(name, () => {
         records.length = 0
         asked.length = 0
         upstream = honest

@@ -1,4 +1,4 @@
-import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -19,7 +19,7 @@ export interface Ended {
 /** The environment of a command line, where it differs from {@link freshPlace}. */
 export interface Around {
   /** Variables of the environment on top of the place's. */
-  readonly env?: Host["Type"]["env"]
+  readonly env?: Host["Service"]["env"]
   /** The input typed at the terminal; without it there is no terminal. */
   readonly typed?: string
   /** How wide the terminal is that both streams go to; without it they go to a program. */
@@ -48,7 +48,7 @@ export const hostOf = (
   said: { out: string; err: string },
   around: Around,
   hidden = [...around.hidden ?? []]
-): Host["Type"] => ({
+): Host["Service"] => ({
   cwd: directory,
   env: {
     ACME_SVC_DATABASE__URL: `sqlite://${directory}/acme.db`,
@@ -103,7 +103,7 @@ export const freshPlace = (config: ((directory: string) => string) | null = () =
         const said = { out: "", err: "" }
         const host = Layer.succeed(Host, hostOf(directory, said, around))
         return Effect.map(
-          Effect.provide(run(words), Layer.merge(host, NodeContext.layer)),
+          Effect.provide(run(words), Layer.merge(host, NodeServices.layer)),
           (code) => ({ code, ...said })
         )
       })

@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { join } from "node:path"
 import { DnsUpdate } from "../../src/kernel/net/DnsUpdate.ts"
 import type { Record as LogRecord } from "../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../src/pki/Entropy.ts"
 import type { RelaySettings } from "../../src/services/signing/relay/Relay.ts"
 import * as Relay from "../../src/services/signing/relay/Relay.ts"
@@ -34,8 +34,8 @@ export const relayOf = (paths: Paths = {}, settings = relaySettings()) =>
   Effect.gen(function*() {
     const records: Array<LogRecord> = []
     const { asked, web } = upstreamWith({ ...registering, ...paths })
-    const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), EventLog.layerMemory(records))
-    const made = yield* Effect.either(Effect.provide(Relay.make("web", settings), world))
+    const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), layerMemory(records))
+    const made = yield* Effect.result(Effect.provide(Relay.make("web", settings), world))
     return { made, world, asked, records }
   })
 

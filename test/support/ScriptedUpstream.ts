@@ -1,9 +1,10 @@
-import { Effect, Fiber, Layer, TestClock } from "effect"
+import { Clock, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { sign } from "node:crypto"
 import type { WebAnswer, WebRequest } from "../../src/kernel/net/Web.ts"
 import { Web, WebFailed } from "../../src/kernel/net/Web.ts"
 import type { Record as LogRecord } from "../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../src/kernel/telemetry/EventLog.ts"
 import type { RequestKey } from "../../src/pki/jose/RequestKey.ts"
 import { readRequestKey } from "../../src/pki/jose/RequestKey.ts"
 import { privateKeyPem } from "../../src/pki/x509/SelfSigned.ts"
@@ -14,6 +15,7 @@ import type { UpstreamFailed } from "../../src/services/signing/relay/UpstreamFa
 import type { StoredUpstreamOrder, Wanted } from "../../src/services/signing/relay/UpstreamOrder.ts"
 import { fulfil } from "../../src/services/signing/relay/UpstreamOrder.ts"
 import { newEcKey } from "./Keys.ts"
+import { sleptThrough } from "./Watched.ts"
 
 /* An upstream played by a function: what it answers at each of its paths. */
 
@@ -170,17 +172,17 @@ export const play = (
           unclaimed: (urls) => Effect.succeed(urls.filter((url) => !(more.claimed ?? []).includes(url)))
         }
       )
-    }).pipe(Effect.provide(Layer.merge(web, EventLog.layerMemory(records))))
-    const fiber = yield* Effect.fork(Effect.either(running))
-    yield* TestClock.adjust("10 minutes")
-    const ended = yield* Fiber.join(fiber)
-    return { ended, asked, kept, posts: postsOf(asked), records, endedAt: yield* TestClock.currentTimeMillis }
+    }).pipe(Effect.provide(Layer.merge(web, layerMemory(records))))
+    const begun = yield* Clock.currentTimeMillis
+    const ended = yield* sleptThrough(Effect.result(running))
+    yield* TestClock.setTime(begun + 600_000)
+    return { ended, asked, kept, posts: postsOf(asked), records }
   })
 
 /** As {@link play}, for a run that must fail. */
 export const failureOf = (...parameters: Parameters<typeof play>) =>
   Effect.map(play(...parameters), (played) => {
     const { ended } = played
-    if (ended._tag === "Right") throw new Error("it was fulfilled")
-    return { ...played, failure: ended.left as UpstreamFailed }
+    if (ended._tag === "Success") throw new Error("it was fulfilled")
+    return { ...played, failure: ended.failure as UpstreamFailed }
   })

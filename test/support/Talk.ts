@@ -38,7 +38,7 @@ export const talk = (
         changed()
       })
       const once = (holds: () => boolean): Effect.Effect<string> =>
-        Effect.async<string>((resume) => {
+        Effect.callback<string>((resume) => {
           const look = () => {
             if (!holds() && !isClosed) return
             waiting.delete(look)
@@ -50,7 +50,7 @@ export const talk = (
         })
       return {
         socket,
-        send: (more) => Effect.async((resume) => void socket.write(more, "latin1", () => resume(Effect.void))),
+        send: (more) => Effect.callback((resume) => void socket.write(more, "latin1", () => resume(Effect.void))),
         heard: (pattern) => once(() => pattern.test(text)),
         ended: once(() => isClosed),
         leave: Effect.sync(() => void socket.destroy())

@@ -1,17 +1,18 @@
 import { it } from "@effect/vitest"
-import { Clock, Effect, Layer, TestClock } from "effect"
+import { Effect, Layer } from "effect"
 import type { Scope } from "effect"
+import { TestClock } from "effect/testing"
 import type { Database } from "../../src/kernel/sql/Database.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../src/pki/Entropy.ts"
 import type { Backend, TestDatabase } from "./Databases.ts"
 import { useDatabase } from "./Databases.ts"
 
 /* The one way to write tests that are effects: every file has its own services, and all files run them alike. */
 
-/** The services every test has: randomness seeded by its name, and a log that keeps its records. */
-export type Given = Entropy | EventLog | Scope.Scope
+/** The services every test has, besides a log that keeps its records: randomness seeded by its name. */
+export type Given = Entropy | Scope.Scope
 
 /** The input from which the services of a test are made. */
 export interface Making<S> {
@@ -25,7 +26,7 @@ export interface Making<S> {
 /** How the tests of a block run; `O` are the services outside the test's own. */
 export interface Manner<A, R, S, O> {
   /** Services besides those that every test has. */
-  readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy | EventLog>
+  readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy>
   /** Where the test's clock begins, in epoch seconds. */
   readonly startsAt?: number
   /** Runs first in every test; its result is passed to the body. */
@@ -47,7 +48,7 @@ export interface Tests<A, R, S> {
 
 /** Runs a test on the system's clock, for waits outside its process. */
 export const onSystemClock = <A, E, R>(whole: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.withClock(whole, Clock.make())
+  TestClock.withLive(whole)
 
 const testsIn = <A, R, S, O>(
   place: (whole: Effect.Effect<void, unknown, O | Scope.Scope>) => Effect.Effect<void, unknown, Scope.Scope>,
@@ -61,18 +62,18 @@ const testsIn = <A, R, S, O>(
   return {
     records,
     test: (name, body, script) =>
-      it.scoped(name, () =>
+      it.effect(name, () =>
         Effect.suspend(() => {
           records.length = 0
           const services = Layer.provideMerge(
             own({ name, records, script }),
-            Layer.merge(Entropy.layerSeeded(name), EventLog.layerMemory(records))
+            Layer.merge(Entropy.layerSeeded(name), layerMemory(records))
           )
           const whole: Effect.Effect<void, unknown, O | Scope.Scope> = Effect.provide(
             Effect.flatMap(Effect.suspend(() => before(script)), body),
             services
           )
-          return Effect.zipRight(TestClock.setTime(startsAt * 1000), place(around(whole, script)))
+          return Effect.andThen(TestClock.setTime(startsAt * 1000), place(around(whole, script)))
         }))
   }
 }

@@ -14,7 +14,7 @@ import { Validator } from "../../src/services/validation/Validator.ts"
  * starts it under a low `ulimit -n`; it prints one line of JSON.
  */
 
-const identifier = Effect.runSync(normalizeIdentifier("a.example", { dns01Enabled: true }))
+const identifier = Effect.runSync(Effect.fromResult(normalizeIdentifier("a.example", { dns01Enabled: true })))
 const resolver = Resolver.layer("127.0.0.1:9")
 /** Names have an address without a query, so that it is connecting that fails. */
 const known = Resolver.layerStatic({ "a.example": ["127.0.0.1", "127.0.0.2"] })

@@ -1,6 +1,6 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { checkContacts } from "../../domain/Account.ts"
@@ -12,53 +12,58 @@ import { renderAccount, renderAccounts } from "../../surfaces/cli/Account.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
-import { jsonOption, optionalText, optionalWord, pageOptions, refusal } from "./Flags.ts"
+import { command } from "./Descriptor.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions, refusal, repeatedFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The account's id."))
+const idArgument = Argument.String("id").pipe(Argument.withDescription("The account's id."))
 
 const printOne = (json: boolean) => (found: accounts.AccountDetail) => {
   const object = accountDetailObject(found)
   return print(json, object, () => renderAccount(object))
 }
 
-const listCommand = Command.withDescription(
-  Command.make("list", {
+const listCommand = command(
+  "list",
+  "List accounts, newest first. Example: acme-svc account list --status valid. Exit codes: 0, 1, 3.",
+  {
     profile: optionalText("profile", "Only accounts of this profile."),
     status: optionalWord("status", accountStatuses),
     eabKid: optionalText("eab-kid", "Only accounts that this credential has bound."),
     ...pageOptions,
     json: jsonOption
-  }, ({ json, limit, offset, ...given }) =>
+  },
+  ({ json, limit, offset, ...given }) =>
     withRecords(Effect.gen(function*() {
       const { items, total } = yield* accounts.list(yield* accountFilters(given), { limit, offset })
       const objects = items.map(accountObject)
       yield* print(json, { items: objects, total, limit, offset }, () => renderAccounts(objects, total))
-    }))),
-  "List accounts, newest first. Example: acme-svc account list --status valid. Exit codes: 0, 1, 3."
+    }))
 )
 
-const showCommand = Command.withDescription(
-  Command.make(
-    "show",
-    { id: idArgument, json: jsonOption },
-    ({ id, json }) => withRecords(Effect.flatMap(accounts.detail(id), printOne(json)))
-  ),
-  "Show an account, with the number of its orders and of its live certificates. Example: acme-svc account show ID. Exit codes: 0, 1, 3."
+const showCommand = command(
+  "show",
+  "Show an account, with the number of its orders and of its live certificates. Example: acme-svc account show ID. Exit codes: 0, 1, 3.",
+  { id: idArgument, json: jsonOption },
+  ({ id, json }) => withRecords(Effect.flatMap(accounts.detail(id), printOne(json)))
 )
 
-const updateContactCommand = Command.withDescription(
-  Command.make("update-contact", {
+const updateContactCommand = command(
+  "update-contact",
+  "Replace the contacts of an account. Example: acme-svc account update-contact ID --contact mailto:ops@example.org. Exit codes: 0, 1, 2, 3.",
+  {
     id: idArgument,
-    contact: Options.text("contact").pipe(
-      Options.withPseudoName("uri"),
-      Options.repeated,
-      Options.mapEffect((given) =>
-        Effect.mapError(checkContacts(given), (error) => refusal(`--contact: ${problemOf(error).detail}`))
+    contact: repeatedFlag("contact", "uri").pipe(
+      Flag.mapEffect((given) =>
+        Effect.mapError(
+          Effect.fromResult(checkContacts(given)),
+          (error) => refusal(`--contact: ${problemOf(error).detail}`)
+        )
       ),
-      Options.withDescription("A mailto: URI; may be given several times. Without it, the contacts are cleared.")
+      Flag.withDescription("A mailto: URI; may be given several times. Without it, the contacts are cleared.")
     )
-  }, ({ contact, id }) =>
+  },
+  ({ contact, id }) =>
     withRecords(Effect.gen(function*() {
       const { account } = yield* accounts.updateContact(yield* Operator, id, contact)
       yield* Console.log(
@@ -66,14 +71,16 @@ const updateContactCommand = Command.withDescription(
           ? `Account ${id} has no contact.`
           : `The contacts of account ${id} are ${account.contact.join(" ")}.`
       )
-    }))),
-  "Replace the contacts of an account. Example: acme-svc account update-contact ID --contact mailto:ops@example.org. Exit codes: 0, 1, 2, 3."
+    }))
 )
 
 const certificates = (count: number): string => count === 0 ? "" : `; its ${count} live certificate(s) stay`
 
-const deactivateCommand = Command.withDescription(
-  Command.make("deactivate", { id: idArgument }, ({ id }) =>
+const deactivateCommand = command(
+  "deactivate",
+  "Deactivate an account for good; its orders and certificates remain. Example: acme-svc account deactivate ID. Exit codes: 0, 1, 2, 3.",
+  { id: idArgument },
+  ({ id }) =>
     withRecords(Effect.gen(function*() {
       const { account, liveCertificates } = yield* accounts.detail(id)
       if (account.status !== "valid") return yield* Console.log(`Account ${id} is ${account.status} already.`)
@@ -82,12 +89,14 @@ const deactivateCommand = Command.withDescription(
       )
       yield* accounts.deactivate(yield* Operator, id)
       yield* Console.log(`Deactivated account ${id}.`)
-    }))),
-  "Deactivate an account for good; its orders and certificates remain. Example: acme-svc account deactivate ID. Exit codes: 0, 1, 2, 3."
+    }))
 )
 
-const deleteCommand = Command.withDescription(
-  Command.make("delete", { id: idArgument }, ({ id }) =>
+const deleteCommand = command(
+  "delete",
+  "Delete an account with its orders, unless one of its certificates can still be used. Example: acme-svc account delete ID --yes. Exit codes: 0, 1, 2, 3.",
+  { id: idArgument },
+  ({ id }) =>
     withRecords(Effect.gen(function*() {
       const { account, orderCount } = yield* accounts.preview(id)
       yield* Confirmation.ask(`Delete account ${id} of profile ${account.profile} and its ${orderCount} order(s)?`)
@@ -95,18 +104,17 @@ const deleteCommand = Command.withDescription(
       yield* Console.log(
         `Deleted account ${id} with ${deleted.orders} order(s) and ${deleted.authorizations} authorization(s).`
       )
-    }))),
-  "Delete an account with its orders, unless one of its certificates can still be used. Example: acme-svc account delete ID --yes. Exit codes: 0, 1, 2, 3."
+    }))
 )
 
 /** `account`: accounts of clients. */
-export const accountCommand = Command.withDescription(
-  Command.make("account").pipe(Command.withSubcommands([
+export const accountCommand = Command.make("account").pipe(
+  Command.withDescription("Accounts of ACME clients."),
+  Command.withSubcommands([
     listCommand,
     showCommand,
     updateContactCommand,
     deactivateCommand,
     deleteCommand
-  ])),
-  "Accounts of ACME clients."
+  ])
 )

@@ -1,5 +1,4 @@
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
+import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { sessionObject } from "../../operations/operators/OperatorObjects.ts"
@@ -10,43 +9,42 @@ import { CommandFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption, optionalText, pageOptions } from "./Flags.ts"
+import { command } from "./Descriptor.ts"
+import { jsonOption, optionalText, pageOptions, switchFlag } from "./Flags.ts"
 import { userOption, withOperators } from "./Operators.ts"
 import { print } from "./Print.ts"
 
-const list = Command.withDescription(
-  Command.make(
-    "list",
-    { user: userOption, ...pageOptions, json: jsonOption },
-    ({ json, limit, offset, user }) =>
-      withOperators(Effect.gen(function*() {
-        const { admin } = (yield* Settings.loaded).config
-        const paging = { limit, offset }
-        const { items, total } = user === undefined
-          ? yield* sessions.everySession(admin, paging)
-          : yield* sessions.sessionsOf(admin, user, paging)
-        const page: Page<ReturnType<typeof sessionObject>> = {
-          items: items.map((session) => sessionObject(user === undefined ? session : { ...session, username: user })),
-          total,
-          ...paging
-        }
-        yield* print(json, page, () =>
-          renderTable(
-            ["id", "user", "state", "began", "last used", "ends", "address"],
-            page.items.map(({ createdAt, createdIp = "", expiresAt, id, lastSeenAt, state, username = "" }) => [
-              id,
-              username,
-              state,
-              createdAt,
-              lastSeenAt,
-              expiresAt,
-              createdIp
-            ]),
-            total
-          ))
-      }))
-  ),
-  "List live sessions, newest first. Example: acme-svc admin session list --user olga. Exit codes: 0, 1, 3."
+const list = command(
+  "list",
+  "List live sessions, newest first. Example: acme-svc admin session list --user olga. Exit codes: 0, 1, 3.",
+  { user: userOption, ...pageOptions, json: jsonOption },
+  ({ json, limit, offset, user }) =>
+    withOperators(Effect.gen(function*() {
+      const { admin } = (yield* Settings.loaded).config
+      const paging = { limit, offset }
+      const { items, total } = user === undefined
+        ? yield* sessions.everySession(admin, paging)
+        : yield* sessions.sessionsOf(admin, user, paging)
+      const page: Page<ReturnType<typeof sessionObject>> = {
+        items: items.map((session) => sessionObject(user === undefined ? session : { ...session, username: user })),
+        total,
+        ...paging
+      }
+      yield* print(json, page, () =>
+        renderTable(
+          ["id", "user", "state", "began", "last used", "ends", "address"],
+          page.items.map(({ createdAt, createdIp = "", expiresAt, id, lastSeenAt, state, username = "" }) => [
+            id,
+            username,
+            state,
+            createdAt,
+            lastSeenAt,
+            expiresAt,
+            createdIp
+          ]),
+          total
+        ))
+    }))
 )
 
 const oneForm = new CommandFailed({
@@ -54,12 +52,15 @@ const oneForm = new CommandFailed({
   message: "Give --user NAME, --user NAME with --session ID, or --all; exactly one of these."
 })
 
-const revoke = Command.withDescription(
-  Command.make("revoke", {
+const revoke = command(
+  "revoke",
+  "End sessions; tokens remain. Example: acme-svc admin session revoke --user olga. Exit codes: 0, 1, 2, 3.",
+  {
     user: userOption,
     session: optionalText("session", "Only this session of the operator, by its id."),
-    all: Options.boolean("all").pipe(Options.withDescription("The sessions of every operator."))
-  }, ({ all, session, user }) => {
+    all: switchFlag("all", "The sessions of every operator.")
+  },
+  ({ all, session, user }) => {
     if (all ? user !== undefined || session !== undefined : user === undefined) return oneForm
     return withOperators(Effect.gen(function*() {
       const operator = yield* Operator
@@ -69,12 +70,11 @@ const revoke = Command.withDescription(
         : yield* sessions.revokeSessions(operator, user, session)
       yield* Console.log(`${ended} session(s) ended.`)
     }))
-  }),
-  "End sessions; tokens remain. Example: acme-svc admin session revoke --user olga. Exit codes: 0, 1, 2, 3."
+  }
 )
 
 /** `admin session`: the sessions of operators. */
-export const sessionCommand = Command.withDescription(
-  Command.make("session").pipe(Command.withSubcommands([list, revoke])),
-  "Sessions of operators."
+export const sessionCommand = Command.make("session").pipe(
+  Command.withDescription("Sessions of operators."),
+  Command.withSubcommands([list, revoke])
 )

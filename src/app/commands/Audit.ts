@@ -1,6 +1,6 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
@@ -15,6 +15,7 @@ import { Operator } from "../Operator.ts"
 import { Progress } from "../Progress.ts"
 import { withRecords } from "../Records.ts"
 import { untilStopped } from "../Stoppable.ts"
+import { command } from "./Descriptor.ts"
 import { write } from "./Export.ts"
 import {
   checkSpan,
@@ -48,59 +49,64 @@ type Given = Omit<Filters, "since" | "until"> & Parameters<typeof checkSpan>[0]
 const filtersOf = ({ since, until, ...words }: Given) =>
   Effect.map(auditFilters(words), (filters) => ({ ...filters, since, until }))
 
-const listCommand = Command.withDescription(
-  Command.make(
-    "list",
-    { ...filterFlags, ...pageOptions, json: jsonOption },
-    ({ json, limit, offset, ...given }) =>
-      Effect.zipRight(
-        checkSpan(given),
-        withRecords(Effect.gen(function*() {
-          const found = yield* auditTrail.list(yield* filtersOf(given), { limit, offset })
-          const { total, truncated } = found
-          const items = found.items.map(auditObject)
-          const page = { items, total, limit, offset, ...(truncated ? { truncated } : {}) }
-          yield* print(json, page, () => renderTrail(items, total))
-          if (truncated) yield* Console.error("The search ended early: only the newest rows were searched.")
-        }))
-      )
-  ),
-  "List the audit trail, newest first. Example: acme-svc audit list --outcome failure --since 2027-01-01. Exit codes: 0, 1, 2, 3."
+const listCommand = command(
+  "list",
+  "List the audit trail, newest first. Example: acme-svc audit list --outcome failure --since 2027-01-01. Exit codes: 0, 1, 2, 3.",
+  { ...filterFlags, ...pageOptions, json: jsonOption },
+  ({ json, limit, offset, ...given }) =>
+    Effect.andThen(
+      checkSpan(given),
+      withRecords(Effect.gen(function*() {
+        const found = yield* auditTrail.list(yield* filtersOf(given), { limit, offset })
+        const { total, truncated } = found
+        const items = found.items.map(auditObject)
+        const page = { items, total, limit, offset, ...(truncated ? { truncated } : {}) }
+        yield* print(json, page, () => renderTrail(items, total))
+        if (truncated) yield* Console.error("The search ended early: only the newest rows were searched.")
+      }))
+    )
 )
 
-const showCommand = Command.withDescription(
-  Command.make("show", {
-    id: Args.text({ name: "id" }).pipe(Args.withDescription("The row's number.")),
+const showCommand = command(
+  "show",
+  "Show a row of the audit trail. Example: acme-svc audit show 41. Exit codes: 0, 1, 3.",
+  {
+    id: Argument.String("id").pipe(Argument.withDescription("The row's number.")),
     json: jsonOption
-  }, ({ id, json }) =>
+  },
+  ({ id, json }) =>
     withRecords(Effect.flatMap(auditTrail.find(id), (row) => {
       const object = auditObject(row)
       return print(json, object, () => renderAuditRow(object))
-    }))),
-  "Show a row of the audit trail. Example: acme-svc audit show 41. Exit codes: 0, 1, 3."
+    }))
 )
 
-const exportCommand = Command.withDescription(
-  Command.make("export", { ...filterFlags, format: formatOption }, ({ format, ...given }) =>
-    Effect.zipRight(
+const exportCommand = command(
+  "export",
+  "Write the audit trail to standard output, newest first. Example: acme-svc audit export --format json. Exit codes: 0, 1, 2, 3.",
+  { ...filterFlags, format: formatOption },
+  ({ format, ...given }) =>
+    Effect.andThen(
       checkSpan(given),
       withRecords(Effect.flatMap(
         Effect.flatMap(filtersOf(given), (filters) => auditFile(filters, { format })),
         write
       ))
-    )),
-  "Write the audit trail to standard output, newest first. Example: acme-svc audit export --format json. Exit codes: 0, 1, 2, 3."
+    )
 )
 
 const mostDays = 100_000
 
-const cleanupCommand = Command.withDescription(
-  Command.make("cleanup", {
+const cleanupCommand = command(
+  "cleanup",
+  "Delete old rows of the audit trail. Example: acme-svc audit cleanup --older-than 365. Exit codes: 0, 1, 2, 3.",
+  {
     days: numberFlag("older-than", { least: 1, most: mostDays, of: "a number of days" }).pipe(
-      Options.withDescription("Delete rows that are older than this many days.")
+      Flag.withDescription("Delete rows that are older than this many days.")
     ),
     json: jsonOption
-  }, ({ days, json }) =>
+  },
+  ({ days, json }) =>
     withRecords(Effect.gen(function*() {
       const rows = yield* auditTrail.preview(days)
       if (rows > 0) yield* Confirmation.ask(`Delete ${rows} row(s) of the audit trail older than ${days} day(s)?`)
@@ -108,16 +114,15 @@ const cleanupCommand = Command.withDescription(
       const operator = yield* Operator
       const { removed } = yield* Progress.run({ title: "Deleting rows", total: rows }, (report) =>
         untilStopped(
-          auditTrail.cleanup(operator, days, (count) => Effect.zipRight(Ref.set(gone, count), report(count))),
+          auditTrail.cleanup(operator, days, (count) => Effect.andThen(Ref.set(gone, count), report(count))),
           Effect.map(Ref.get(gone), (count) => `Stopped; ${count} row(s) are deleted.`)
         ))
       yield* print(json, { removed }, () => `Deleted ${removed} row(s).`)
-    }))),
-  "Delete old rows of the audit trail. Example: acme-svc audit cleanup --older-than 365. Exit codes: 0, 1, 2, 3."
+    }))
 )
 
 /** `audit`: the audit trail. */
-export const auditCommand = Command.withDescription(
-  Command.make("audit").pipe(Command.withSubcommands([listCommand, showCommand, exportCommand, cleanupCommand])),
-  "The audit trail."
+export const auditCommand = Command.make("audit").pipe(
+  Command.withDescription("The audit trail."),
+  Command.withSubcommands([listCommand, showCommand, exportCommand, cleanupCommand])
 )

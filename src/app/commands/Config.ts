@@ -1,4 +1,4 @@
-import * as Command from "@effect/cli/Command"
+import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { NoSuch } from "../../domain/OperatorError.ts"
@@ -10,11 +10,15 @@ import { faultsOf } from "../ConfigCheck.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const checkCommand = Command.withDescription(
-  Command.make("check", {}, () =>
+const checkCommand = command(
+  "check",
+  "Check the configuration with its files and scripts, as a start does; nothing is bound or changed. Example: acme-svc config check. Exit codes: 0, 3.",
+  {},
+  () =>
     Effect.gen(function*() {
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
@@ -24,29 +28,30 @@ const checkCommand = Command.withDescription(
       yield* Console.log(
         `${loaded.filePresent ? loaded.path : "The configuration"} can be served, with ${served} profile(s).`
       )
-    })),
-  "Check the configuration with its files and scripts, as a start does; nothing is bound or changed. Example: acme-svc config check. Exit codes: 0, 3."
+    })
 )
 
-const showCommand = Command.withDescription(
-  Command.make("show", {
+const showCommand = command(
+  "show",
+  "Show the keys in force and the source of each; secrets are masked. Example: acme-svc config show --profile web. Exit codes: 0, 3.",
+  {
     profile: optionalText(
       "profile",
       "The keys of this profile, with the inherited ones. Without it, the process-wide keys."
     ),
     json: jsonOption
-  }, ({ json, profile }) =>
+  },
+  ({ json, profile }) =>
     Effect.gen(function*() {
       const found = effectiveKeys(yield* Settings.loaded, profile)
       if (found === undefined) return yield* refusedFor(new NoSuch({ noun: "profile", id: profile ?? "" }))
       const items = found.map(configKeyObject)
       yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () => renderKeys(items))
-    })),
-  "Show the keys in force and the source of each; secrets are masked. Example: acme-svc config show --profile web. Exit codes: 0, 3."
+    })
 )
 
 /** `config`: the configuration on disk. */
-export const configCommand = Command.withDescription(
-  Command.make("config").pipe(Command.withSubcommands([checkCommand, showCommand])),
-  "The configuration, as it is on disk."
+export const configCommand = Command.make("config").pipe(
+  Command.withDescription("The configuration, as it is on disk."),
+  Command.withSubcommands([checkCommand, showCommand])
 )

@@ -1,11 +1,10 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as Options from "@effect/cli/Options"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import { NumberNotAbove } from "../../domain/OperatorError.ts"
+import { mapLayerError } from "../../kernel/Layers.ts"
 import * as crls from "../../operations/crl/CrlRecords.ts"
 import { crlObject } from "../../operations/Objects.ts"
 import { parseSerial } from "../../pki/x509/Serial.ts"
@@ -16,11 +15,15 @@ import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption, numberFlag, reasonOption } from "./Flags.ts"
+import { command } from "./Descriptor.ts"
+import { jsonOption, numberFlag, reasonOption, refusal } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const listCommand = Command.withDescription(
-  Command.make("list", { json: jsonOption }, ({ json }) =>
+const listCommand = command(
+  "list",
+  "List the local CAs and the state of their revocation lists. Example: acme-svc crl list --json. Exit codes: 0, 1, 3.",
+  { json: jsonOption },
+  ({ json }) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       const served = config.profiles.filter(({ enabled }) => enabled)
@@ -40,20 +43,22 @@ const listCommand = Command.withDescription(
             ]),
             items.length
           ))
-      }).pipe(Effect.provide(Layer.mapError(Issuers.layer(served), filesFailed)))
-    }))),
-  "List the local CAs and the state of their revocation lists. Example: acme-svc crl list --json. Exit codes: 0, 1, 3."
+      }).pipe(Effect.provide(mapLayerError(Issuers.layer(served), filesFailed)))
+    }))
 )
 
 const largestNumber = 2 ** 52 // half of the exact integers, so there is always a next number
 
-const raiseCommand = Command.withDescription(
-  Command.make("raise", {
-    issuer: Args.text({ name: "issuer" }).pipe(Args.withDescription("The CA's id, as crl list shows it.")),
+const raiseCommand = command(
+  "raise",
+  "Raise the number of a revocation list after a restore. Example: acme-svc crl raise ISSUER --above 41. Exit codes: 0, 1, 2, 3.",
+  {
+    issuer: Argument.String("issuer").pipe(Argument.withDescription("The CA's id, as crl list shows it.")),
     above: numberFlag("above", { least: 0, most: largestNumber }).pipe(
-      Options.withDescription("A number that clients may have seen.")
+      Flag.withDescription("A number that clients may have seen.")
     )
-  }, ({ above, issuer }) =>
+  },
+  ({ above, issuer }) =>
     withRecords(
       Effect.gen(function*() {
         const { crlNumber } = yield* crls.find(issuer)
@@ -64,36 +69,37 @@ const raiseCommand = Command.withDescription(
         const { after, before } = yield* crls.raise(yield* Operator, issuer, above)
         yield* Console.log(`Raised from ${before} to ${after}; the next list has a higher number.`)
       })
-    )),
-  "Raise the number of a revocation list after a restore. Example: acme-svc crl raise ISSUER --above 41. Exit codes: 0, 1, 2, 3."
+    )
 )
 
-const revokeCommand = Command.withDescription(
-  Command.make("revoke", {
-    issuer: Args.text({ name: "issuer" }).pipe(Args.withDescription("The CA's id, as crl list shows it.")),
-    serial: Args.text({ name: "serial" }).pipe(
-      Args.withDescription("The serial number of the certificate, in hexadecimal."),
-      Args.mapEffect((text) => {
+const revokeCommand = command(
+  "revoke",
+  "Revoke a certificate that no order has, after a restore. Example: acme-svc crl revoke ISSUER SERIAL. Exit codes: 0, 1, 2, 3.",
+  {
+    issuer: Argument.String("issuer").pipe(Argument.withDescription("The CA's id, as crl list shows it.")),
+    serial: Argument.String("serial").pipe(
+      Argument.withDescription("The serial number of the certificate, in hexadecimal."),
+      Argument.mapEffect((text) => {
         const serial = parseSerial(text)
         return serial === undefined
-          ? Effect.fail(HelpDoc.p(`${JSON.stringify(text)} is not a serial number in hexadecimal.`))
+          ? Effect.fail(refusal(`${JSON.stringify(text)} is not a serial number in hexadecimal.`))
           : Effect.succeed(serial)
       })
     ),
     reason: reasonOption
-  }, ({ issuer, reason, serial }) =>
+  },
+  ({ issuer, reason, serial }) =>
     withRecords(
       Effect.gen(function*() {
         yield* Confirmation.ask(`Put certificate ${serial} on the revocation list for good? No order here has it.`)
         yield* crls.revokeUnknown(yield* Operator, issuer, serial, reason)
         yield* Console.log(`Certificate ${serial} is revoked; the next list names it.`)
       })
-    )),
-  "Revoke a certificate that no order has, after a restore. Example: acme-svc crl revoke ISSUER SERIAL. Exit codes: 0, 1, 2, 3."
+    )
 )
 
 /** `crl`: the revocation lists of the local CAs. */
-export const crlCommand = Command.withDescription(
-  Command.make("crl").pipe(Command.withSubcommands([listCommand, raiseCommand, revokeCommand])),
-  "Revocation lists of the local CAs."
+export const crlCommand = Command.make("crl").pipe(
+  Command.withDescription("Revocation lists of the local CAs."),
+  Command.withSubcommands([listCommand, raiseCommand, revokeCommand])
 )

@@ -1,91 +1,40 @@
-import type { Span } from "@effect/cli"
-import type * as CommandDescriptor from "@effect/cli/CommandDescriptor"
-import type * as HelpDoc from "@effect/cli/HelpDoc"
-import type * as Options from "@effect/cli/Options"
+import * as Command from "effect/cli/Command"
+import * as Param from "effect/cli/Param"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { CommandNode, Flag } from "../../surfaces/cli/CommandTree.ts"
 import { describedBy } from "../../surfaces/cli/CommandTree.ts"
+import type { Given } from "./Usage.ts"
 
-/*
- * The library has no public way to walk a tree of commands. So the shape in which it holds them is declared here. Its
- * version is pinned, and test/app/Usage.test.ts would fail with another one.
- */
+type Config = Command.Command.Config
 
-/** The kind of a value, as the library holds it. */
-interface Primitive {
-  readonly _tag: string
-  /** The words of a choice. */
-  readonly alternatives?: ReadonlyArray<readonly [string, unknown]>
-}
+/** The flags and arguments of a command. The library does not give them back, so each command has them as an annotation. */
+const Parameters = Context.Reference<Config>("acme/app/commands/Descriptor/Parameters", { defaultValue: () => ({}) })
 
-interface Single {
-  readonly _tag: "Single"
-  readonly name: string
-  readonly fullName?: string
-  readonly placeholder?: string
-  readonly aliases?: ReadonlyArray<string>
-  readonly primitiveType: Primitive
-  readonly description: HelpDoc.HelpDoc
-}
+/** A command, and what it says of itself (`CommandTree.describedBy`). */
+export const command = <Name extends string, const Taken extends Config, E, R>(
+  name: Name,
+  text: string,
+  parameters: Taken,
+  run: (given: Command.Command.Config.Infer<Taken>) => Effect.Effect<void, E, R>
+) =>
+  Command.make(name, parameters, run).pipe(
+    Command.withDescription(text),
+    Command.annotate(Parameters, parameters)
+  )
 
-/** Flags or arguments. */
-type Taking =
-  | Single
-  | { readonly _tag: "Empty" }
-  | { readonly _tag: "Map" | "WithFallback"; readonly options?: Taking; readonly args?: Taking }
-  | {
-    readonly _tag: "WithDefault"
-    readonly options?: Taking
-    readonly args?: Taking
-    readonly fallback: unknown
-  }
-  | { readonly _tag: "Both" | "OrElse"; readonly left: Taking; readonly right: Taking }
-  | { readonly _tag: "KeyValueMap"; readonly argumentOption: Taking }
-  | {
-    readonly _tag: "Variadic"
-    readonly argumentOption?: Taking
-    readonly args?: Taking
-    readonly min: Option.Option<number>
-  }
+const paramsIn = (config: Config): ReadonlyArray<Param.Any> =>
+  Object.values(config).flatMap((one) => Param.isParam(one) ? [one] : paramsIn(one as Config))
 
-type Command =
-  | {
-    readonly _tag: "Standard"
-    readonly name: string
-    readonly description: HelpDoc.HelpDoc
-    readonly options: Options.Options<unknown>
-    readonly args: unknown
-  }
-  | { readonly _tag: "Map"; readonly command: Command }
-  | { readonly _tag: "Subcommands"; readonly parent: Command; readonly children: ReadonlyArray<Command> }
+const paramsOf = (command: Command.Command.Any): ReadonlyArray<Param.Any> =>
+  paramsIn(Context.get(command.annotations, Parameters))
 
-const spanText = (span: Span.Span): string => {
-  switch (span._tag) {
-    case "Text":
-    case "URI":
-      return span.value
-    case "Sequence":
-      return spanText(span.left) + spanText(span.right)
-    default:
-      return spanText(span.value)
-  }
-}
-
-const textOf = (doc: HelpDoc.HelpDoc): string => {
-  switch (doc._tag) {
-    case "Header":
-    case "Paragraph":
-      return spanText(doc.value)
-    case "Sequence":
-      return [textOf(doc.left), textOf(doc.right)].filter((text) => text !== "").join(" ")
-    default:
-      return ""
-  }
-}
+const childrenOf = (command: Command.Command.Any) => command.subcommands.flatMap(({ commands }) => commands)
 
 /**
- * The words of a set that is not judged here. They are at the end of a description (`Flags.oneOf`), or they are the
- * value itself.
+ * The words of a set that is not judged here. They are at the end of a description (`Flags.optionalWord`), or they are
+ * the value itself.
  */
 const knownWords = (text: string, value: string | undefined): ReadonlyArray<string> => {
   const [, listed] = /(?:^|\s)One of ([\w-]+(?:, [\w-]+)+)\.$/.exec(text) ?? []
@@ -93,76 +42,76 @@ const knownWords = (text: string, value: string | undefined): ReadonlyArray<stri
   return value !== undefined && /^[\w-]+(?:,[\w-]+)+$/.test(value) ? value.split(",") : []
 }
 
-const flagOf = (
-  { aliases = [], description, fullName, name, placeholder, primitiveType }: Single,
-  more: Pick<Flag, "isNeeded" | "isRepeated" | "fallback">
+const singleOf = (
+  { aliases, description, kind, name, primitiveType, typeName }: Param.Single<Param.ParamKind, unknown>
 ): Flag => {
-  const choices = (primitiveType.alternatives ?? []).map(([word]) => word)
-  const isSwitch = primitiveType._tag === "Bool"
-  const value = choices.length > 0 ? choices.join(" | ") : isSwitch ? undefined : placeholder
-  const text = textOf(description)
+  const isFlag = kind === "flag"
+  const isSwitch = primitiveType._tag === "Boolean"
+  const isClosed = primitiveType._tag === "Choice"
+  const value = isSwitch ? undefined : typeName ?? (isFlag ? "text" : undefined)
+  const text = Option.getOrElse(description, () => "")
   return {
-    name: fullName ?? name,
+    name: isFlag ? `--${name}` : `<${name}>`,
     aliases: aliases.map((alias) => `-${alias}`),
     value,
-    words: choices.length > 0 ? choices : knownWords(text, value),
-    isClosed: choices.length > 0,
-    text,
-    ...more,
-    isNeeded: more.isNeeded && !isSwitch
+    words: isClosed ? value?.split(" | ") ?? [] : knownWords(text, value),
+    isClosed,
+    isNeeded: true,
+    isRepeated: false,
+    fallback: undefined,
+    text
   }
 }
 
 const shown = (fallback: unknown): string | undefined =>
   typeof fallback === "string" || typeof fallback === "number" ? String(fallback) : undefined
 
-const flagsOf = (
-  taking: Taking | undefined,
-  more: Pick<Flag, "isNeeded" | "isRepeated" | "fallback"> = { isNeeded: true, isRepeated: false, fallback: undefined }
-): ReadonlyArray<Flag> => {
-  if (taking === undefined) return []
-  switch (taking._tag) {
-    case "Empty":
-      return []
-    case "Single":
-      return [flagOf(taking, more)]
-    case "Both":
-      return [...flagsOf(taking.left, more), ...flagsOf(taking.right, more)]
-    case "OrElse":
-      return [taking.left, taking.right].flatMap((one) => flagsOf(one, { ...more, isNeeded: false }))
-    case "KeyValueMap":
-      return flagsOf(taking.argumentOption, more)
-    case "Variadic": {
-      const isNeeded = more.isNeeded && Option.getOrElse(taking.min, () => 0) > 0
-      return flagsOf(taking.argumentOption ?? taking.args, { ...more, isRepeated: true, isNeeded })
-    }
-    case "WithDefault":
-      return flagsOf(taking.options ?? taking.args, { ...more, isNeeded: false, fallback: shown(taking.fallback) })
-    case "Map":
-    case "WithFallback":
-      return flagsOf(taking.options ?? taking.args, more)
-  }
-}
+/** A flag or an argument in the forms that the library makes of it. */
+type AnyParam =
+  | Param.Single<Param.ParamKind, unknown>
+  | Param.Map<Param.ParamKind, unknown, unknown>
+  | Param.Transform<Param.ParamKind, unknown, unknown>
+  | Param.Optional<Param.ParamKind, unknown>
+  | Param.Variadic<Param.ParamKind, unknown>
 
-const nodeOf = (command: Command, above: ReadonlyArray<string>): CommandNode => {
-  switch (command._tag) {
-    case "Map":
-      return nodeOf(command.command, above)
-    case "Standard":
-      return {
-        path: [...above, command.name],
-        ...describedBy(textOf(command.description)),
-        flags: flagsOf(command.options as unknown as Taking),
-        args: flagsOf(command.args as Taking),
-        children: []
-      }
-    case "Subcommands": {
-      const parent = nodeOf(command.parent, above)
-      return { ...parent, children: command.children.map((child) => nodeOf(child, parent.path)) }
+const flagOf = (any: Param.Any): Flag => {
+  const param = any as AnyParam
+  switch (param._tag) {
+    case "Single":
+      return singleOf(param)
+    case "Optional":
+      return { ...flagOf(param.param), isNeeded: false }
+    case "Variadic":
+      return { ...flagOf(param.param), isNeeded: Option.exists(param.min, (min) => min > 0), isRepeated: true }
+    case "Map": {
+      const flag = flagOf(param.param)
+      // A flag with a default is an optional one, mapped.
+      return param.param._tag === "Optional" ? { ...flag, fallback: shown(param.f(Option.none())) } : flag
     }
+    case "Transform":
+      return flagOf(param.param)
   }
 }
 
 /** A command tree as data. */
-export const commandTree = (command: CommandDescriptor.Command<unknown>): CommandNode =>
-  nodeOf(command as unknown as Command, [])
+export const commandTree = (command: Command.Command.Any, above: ReadonlyArray<string> = []): CommandNode => {
+  const path = [...above, command.name]
+  const of = (kind: Param.ParamKind) => paramsOf(command).filter((param) => param.kind === kind).map(flagOf)
+  return {
+    path,
+    ...describedBy(command.description ?? ""),
+    flags: of("flag"),
+    args: of("argument"),
+    children: childrenOf(command).map((child) => commandTree(child, path))
+  }
+}
+
+/** What the flags find wrong in their values. The library would stop at the first one. */
+export const wrongValues = (root: Command.Command.Any, { flags, path }: Given) => {
+  const command = path.reduce((at, word) => childrenOf(at).find(({ name }) => name === word) ?? at, root)
+  const given = paramsOf(command).filter(({ kind }) => kind === "flag")
+  return Effect.map(
+    Effect.partition(given, (flag) => flag.parse({ flags, arguments: [] })),
+    ([, faults]) => faults.map(({ message }) => message)
+  )
+}

@@ -1,6 +1,6 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type { AccountsMode } from "../../domain/Audit.ts"
 import * as eab from "../../operations/Eab.ts"
@@ -15,19 +15,23 @@ import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption, optionalText, optionalWord, pageOptions, textFlag } from "./Flags.ts"
+import { command } from "./Descriptor.ts"
+import { jsonOption, optionalText, optionalWord, pageOptions, switchFlag, textFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const kidArgument = Args.text({ name: "kid" }).pipe(Args.withDescription("The credential's key identifier."))
+const kidArgument = Argument.String("kid").pipe(Argument.withDescription("The credential's key identifier."))
 
 const longestLabel = 200
 
-const create = Command.withDescription(
-  Command.make("create", {
-    label: textFlag("label", longestLabel).pipe(Options.withDescription("Its purpose; policies can match this text.")),
+const create = command(
+  "create",
+  "Create a credential; its HMAC key is printed only once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3.",
+  {
+    label: textFlag("label", longestLabel).pipe(Flag.withDescription("Its purpose; policies can match this text.")),
     profile: optionalText("profile", "The only profile that accepts it."),
     json: jsonOption
-  }, ({ json, label, profile }) =>
+  },
+  ({ json, label, profile }) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       if (profile !== undefined && !config.profiles.some(({ name }) => name === profile)) {
@@ -39,16 +43,18 @@ const create = Command.withDescription(
         hmacKey: Buffer.from(secret).toString("base64url")
       }
       yield* print(json, object, () => stacked([renderDetail(object), "", "The HMAC key is shown only now."], "\n"))
-    }))),
-  "Create a credential; its HMAC key is printed only once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3."
+    }))
 )
 
-const list = Command.withDescription(
-  Command.make("list", {
+const list = command(
+  "list",
+  "List credentials, newest first, without their secrets. Example: acme-svc eab list --status active. Exit codes: 0, 1, 3.",
+  {
     status: optionalWord("status", eabStatuses),
     ...pageOptions,
     json: jsonOption
-  }, ({ json, limit, offset, status }) =>
+  },
+  ({ json, limit, offset, status }) =>
     withRecords(
       Effect.gen(function*() {
         const filters = yield* eabFilters({ status })
@@ -73,33 +79,33 @@ const list = Command.withDescription(
             total
           ))
       })
-    )),
-  "List credentials, newest first, without their secrets. Example: acme-svc eab list --status active. Exit codes: 0, 1, 3."
+    )
 )
 
 const one = (name: "show" | "revoke", text: string) =>
-  Command.withDescription(
-    Command.make(name, { kid: kidArgument, json: jsonOption }, ({ json, kid }) =>
+  command(
+    name,
+    text,
+    { kid: kidArgument, json: jsonOption },
+    ({ json, kid }) =>
       withRecords(
         (name === "show" ? eab.find(kid) : Effect.flatMap(Operator, (operator) => eab.revoke(operator, kid))).pipe(
           Effect.map(credentialObject),
           Effect.flatMap((object) => print(json, object, () => renderDetail(object)))
         )
-      )),
-    text
+      )
   )
 
-const remove = Command.withDescription(
-  Command.make("delete", {
+const remove = command(
+  "delete",
+  "Delete a credential; its accounts are kept unless a flag says otherwise. Example: acme-svc eab delete KID --yes. Exit codes: 0, 1, 2, 3.",
+  {
     kid: kidArgument,
-    deactivate: Options.boolean("deactivate-accounts").pipe(
-      Options.withDescription("Deactivate the accounts that it has bound.")
-    ),
-    delete: Options.boolean("delete-accounts").pipe(
-      Options.withDescription("Delete the accounts that it has bound, with their orders.")
-    ),
+    deactivate: switchFlag("deactivate-accounts", "Deactivate the accounts that it has bound."),
+    delete: switchFlag("delete-accounts", "Delete the accounts that it has bound, with their orders."),
     json: jsonOption
-  }, (options) =>
+  },
+  (options) =>
     withRecords(
       Effect.gen(function*() {
         if (options.deactivate && options.delete) {
@@ -122,13 +128,13 @@ const remove = Command.withDescription(
             `Deleted the credential; accounts: ${result.keptAccounts} kept, ${result.deactivatedAccounts} deactivated, ${result.deleted.accounts} deleted with ${result.deleted.orders} order(s).`
         )
       })
-    )),
-  "Delete a credential; its accounts are kept unless a flag says otherwise. Example: acme-svc eab delete KID --yes. Exit codes: 0, 1, 2, 3."
+    )
 )
 
 /** `eab`: credentials for external account binding (RFC 8555 section 7.3.4). */
-export const eabCommand = Command.withDescription(
-  Command.make("eab").pipe(Command.withSubcommands([
+export const eabCommand = Command.make("eab").pipe(
+  Command.withDescription("Credentials for external account binding."),
+  Command.withSubcommands([
     create,
     list,
     one("show", "Show a credential without its secret. Example: acme-svc eab show KID. Exit codes: 0, 1, 3."),
@@ -137,6 +143,5 @@ export const eabCommand = Command.withDescription(
       "Revoke a credential: it binds no new accounts; bound accounts remain. Example: acme-svc eab revoke KID. Exit codes: 0, 1, 3."
     ),
     remove
-  ])),
-  "Credentials for external account binding."
+  ])
 )

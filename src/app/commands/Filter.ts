@@ -1,5 +1,5 @@
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { AccountId, isId } from "../../domain/Id.ts"
 import { normalizeIdentifier } from "../../domain/Identifier.ts"
@@ -17,7 +17,8 @@ import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
-import { flag, jsonOption, optional, optionalText, refusal } from "./Flags.ts"
+import { command } from "./Descriptor.ts"
+import { flag, jsonOption, optional, optionalText, refusal, repeatedFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const profileOption = optionalText("profile", "The profile of the policy. Not needed if there is only one.")
@@ -54,17 +55,15 @@ const pathFlag = flag("path", {
   read: (text) => /^\/[\x21-\x7e]{0,1000}$/.test(text) ? text : undefined
 })
 
-const namesFlag = Options.text("identifier").pipe(
-  Options.withPseudoName("name"),
-  Options.repeated,
-  Options.mapEffect((given) =>
+const namesFlag = repeatedFlag("identifier", "name").pipe(
+  Flag.mapEffect((given) =>
     Effect.forEach(given, (name) =>
       Effect.mapError(
-        normalizeIdentifier(name, { dns01Enabled: true }),
+        Effect.fromResult(normalizeIdentifier(name, { dns01Enabled: true })),
         ({ detail }) => refusal(`--identifier ${JSON.stringify(name)}: ${detail}`)
       ))
   ),
-  Options.withDescription("A name in the order; may be given several times.")
+  Flag.withDescription("A name in the order; may be given several times.")
 )
 
 const refusals = {
@@ -73,29 +72,34 @@ const refusals = {
   undecided: new CommandFailed({ code: 1, message: "The policy cannot be decided." })
 }
 
-const show = Command.withDescription(
-  Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
+const show = command(
+  "show",
+  "Show a profile's policy; conditions have all their parentheses. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3.",
+  { profile: profileOption, json: jsonOption },
+  ({ json, profile }) =>
     Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       const view = viewOf(yield* profileOf(config, profile))
       yield* print(json, view, () => renderPolicy(view))
-    })),
-  "Show a profile's policy; conditions have all their parentheses. Example: acme-svc filter show --profile default. Exit codes: 0, 2, 3."
+    })
 )
 
-const explainCommand = Command.withDescription(
-  Command.make("explain", {
+const explainCommand = command(
+  "explain",
+  "Test a profile's policy with a hypothetical request. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
+  {
     profile: profileOption,
     client: optional(clientFlag, "The address of the client. Without it, the address is unknown."),
     names: namesFlag,
-    method: methodFlag.pipe(Options.withDefault("POST"), Options.withDescription("HTTP method.")),
+    method: methodFlag.pipe(Flag.withDefault("POST"), Flag.withDescription("HTTP method.")),
     path: pathFlag.pipe(
-      Options.withDefault("/newOrder"),
-      Options.withDescription("The path without /profile/<name>.")
+      Flag.withDefault("/newOrder"),
+      Flag.withDescription("The path without /profile/<name>.")
     ),
     account: optional(accountFlag, "The account that sends the request; eab checks use its credential."),
     json: jsonOption
-  }, (options) =>
+  },
+  (options) =>
     Effect.gen(function*() {
       const { account, client, json, method, names, path } = options
       const { process } = yield* Host
@@ -124,12 +128,11 @@ const explainCommand = Command.withDescription(
       yield* print(json, explanation, () =>
         renderExplanation(explanation))
       yield* refusals[explanation.outcome]
-    })),
-  "Test a profile's policy with a hypothetical request. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused."
+    })
 )
 
 /** `filter`: the policies on disk, before a running server has loaded them. */
-export const filterCommand = Command.withDescription(
-  Command.make("filter").pipe(Command.withSubcommands([show, explainCommand])),
-  "Filter policies, as configured on disk."
+export const filterCommand = Command.make("filter").pipe(
+  Command.withDescription("Filter policies, as configured on disk."),
+  Command.withSubcommands([show, explainCommand])
 )

@@ -1,6 +1,6 @@
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as Options from "@effect/cli/Options"
-import * as ValidationError from "@effect/cli/ValidationError"
+import * as Argument from "effect/cli/Argument"
+import * as CliError from "effect/cli/CliError"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { parseMoment } from "../../kernel/Time.ts"
@@ -19,14 +19,14 @@ interface Values<A> {
 }
 
 /** The refusal of a value: a sentence that names the flag. */
-export const refusal = (sentence: string): ValidationError.ValidationError =>
-  ValidationError.invalidValue(HelpDoc.p(sentence))
+export const refusal = (sentence: string): CliError.ValidationError =>
+  new CliError.ValidationError({ message: sentence })
 
 /** A flag with a value; a refusal names the flag. */
-export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Options.Options<A> =>
-  Options.text(name).pipe(
-    Options.withPseudoName(shown),
-    Options.mapEffect((text) => {
+export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Flag.Flag<A> =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(shown),
+    Flag.mapEffect((text) => {
       const value = read(text)
       return value === undefined
         ? Effect.fail(refusal(`--${name} takes ${takes}.`))
@@ -35,8 +35,8 @@ export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Option
   )
 
 /** An optional flag. */
-export const optional = <A>(self: Options.Options<A>, text: string): Options.Options<A | undefined> =>
-  self.pipe(Options.optional, Options.withDescription(text), Options.map(Option.getOrUndefined))
+export const optional = <A>(self: Flag.Flag<A>, text: string): Flag.Flag<A | undefined> =>
+  self.pipe(Flag.optional, Flag.withDescription(text), Flag.map(Option.getOrUndefined))
 
 const whole = /^-?\d+$/
 
@@ -44,7 +44,7 @@ const whole = /^-?\d+$/
 export const numberFlag = (
   name: string,
   { least, most, of = "a whole number" }: { readonly least: number; readonly most: number; readonly of?: string }
-): Options.Options<number> =>
+): Flag.Flag<number> =>
   flag(name, {
     shown: "number",
     takes: `${of} from ${least} to ${most}`,
@@ -58,7 +58,7 @@ export const numberFlag = (
 const clampedFlag = (
   name: string,
   { least, most }: { readonly least: number; readonly most: number }
-): Options.Options<number> =>
+): Flag.Flag<number> =>
   flag(name, {
     shown: "number",
     takes: "a whole number",
@@ -66,7 +66,7 @@ const clampedFlag = (
   })
 
 /** A text of one line that is not blank. */
-export const textFlag = (name: string, longest = 1000): Options.Options<string> =>
+export const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
   flag(name, {
     shown: "text",
     takes: `1 to ${longest} characters, none of them a control character`,
@@ -74,7 +74,7 @@ export const textFlag = (name: string, longest = 1000): Options.Options<string> 
   })
 
 /** An optional {@link textFlag}. */
-export const optionalText = (name: string, text: string): Options.Options<string | undefined> =>
+export const optionalText = (name: string, text: string): Flag.Flag<string | undefined> =>
   optional(textFlag(name), text)
 
 /**
@@ -85,14 +85,14 @@ export const optionalWord = (
   name: string,
   words: ReadonlyArray<string>,
   text?: string
-): Options.Options<string | undefined> =>
+): Flag.Flag<string | undefined> =>
   optional(
-    Options.withPseudoName(textFlag(name), "word"),
+    Flag.withMetavar(textFlag(name), "word"),
     [text, `One of ${words.join(", ")}.`].filter(Boolean).join(" ")
   )
 
 /** An RFC 3339 instant, or a day read as its first second in UTC, as epoch seconds. */
-const timeFlag = (name: string): Options.Options<number> =>
+const timeFlag = (name: string): Flag.Flag<number> =>
   flag(name, {
     shown: "time",
     takes: "YYYY-MM-DD or an RFC 3339 instant, of a day in the calendar",
@@ -100,7 +100,7 @@ const timeFlag = (name: string): Options.Options<number> =>
   })
 
 /** A serial number as people write it, in its stored form. */
-export const serialFlag: Options.Options<string> = flag("cert-serial", {
+export const serialFlag: Flag.Flag<string> = flag("cert-serial", {
   shown: "hex",
   takes: "a serial number in hexadecimal, with or without colons",
   read: parseSerial
@@ -120,26 +120,45 @@ export const checkSpan = (
     ? new CommandFailed({ code: 2, message: "--until takes a time after that of --since." })
     : Effect.void
 
+/** A flag that may be given several times. Spaces around a value do not count. */
+export const repeatedFlag = (name: string, shown: string): Flag.Flag<ReadonlyArray<string>> =>
+  Flag.String(name).pipe(Flag.withMetavar(shown), Flag.map((text) => text.trim()), Flag.atLeast(0))
+
+/** A flag without a value. */
+export const switchFlag = (name: string, text: string): Flag.Flag<boolean> =>
+  Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDefault(false), Flag.withDescription(text))
+
+// The library has no public way to ask a flag for its words, so their list is also the placeholder of the value.
+const listed = (words: ReadonlyArray<string>): string => words.join(" | ")
+
+/** A flag whose value is one of a closed set of words. */
+export const choiceFlag = <const Words extends ReadonlyArray<string>>(name: string, words: Words) =>
+  Flag.Literals(name, words).pipe(Flag.withMetavar(listed(words)))
+
+/** An argument that is one of a closed set of words. */
+export const choiceArgument = <const Words extends ReadonlyArray<string>>(name: string, words: Words) =>
+  Argument.Literals(name, words).pipe(Argument.withMetavar(listed(words)))
+
 /** The format of an export. */
-export const formatOption = Options.choice("format", formats).pipe(
-  Options.withDefault("csv" as const),
-  Options.withDescription("csv or json.")
+export const formatOption = choiceFlag("format", formats).pipe(
+  Flag.withDefault("csv"),
+  Flag.withDescription("csv or json.")
 )
 
 /** Prints a result as an object, for programs. */
-export const jsonOption = Options.boolean("json").pipe(Options.withDescription("Print JSON."))
+export const jsonOption = switchFlag("json", "Print JSON.")
 
 const largestPage = 10_000
 
 /** `--limit` and `--offset`, clamped to their bounds, not refused. */
 export const pageOptions = {
   limit: clampedFlag("limit", { least: 1, most: largestPage }).pipe(
-    Options.withDefault(50),
-    Options.withDescription("Rows to print, at most 10000.")
+    Flag.withDefault(50),
+    Flag.withDescription("Rows to print, at most 10000.")
   ),
   offset: clampedFlag("offset", { least: 0, most: Number.MAX_SAFE_INTEGER }).pipe(
-    Options.withDefault(0),
-    Options.withDescription("Rows to skip.")
+    Flag.withDefault(0),
+    Flag.withDescription("Rows to skip.")
   )
 }
 

@@ -1,4 +1,3 @@
-import * as Command from "@effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -11,6 +10,7 @@ import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
 import { migrate } from "../Schema.ts"
 import * as Setup from "../Setup.ts"
+import { command } from "./Descriptor.ts"
 
 const initProgram = Effect.gen(function*() {
   const { process } = yield* Host
@@ -38,7 +38,9 @@ const initProgram = Effect.gen(function*() {
 }).pipe(Effect.provide(Entropy.layer))
 
 /** `init`: creates everything a first start needs. */
-export const initCommand = Command.withDescription(
-  Command.make("init", {}, () => initProgram),
-  "Migrate the database and create what is missing: a first config.toml, the CA, the TLS pair. Nothing that exists is touched. Example: acme-svc init. Exit codes: 0, 1, 3."
+export const initCommand = command(
+  "init",
+  "Migrate the database and create what is missing: a first config.toml, the CA, the TLS pair. Nothing that exists is touched. Example: acme-svc init. Exit codes: 0, 1, 3.",
+  {},
+  () => initProgram
 )

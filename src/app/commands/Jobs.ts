@@ -1,5 +1,5 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { jobKinds } from "../../kernel/queue/Job.ts"
@@ -14,19 +14,23 @@ import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, optionalWord, pageOptions } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The job's id."))
+const idArgument = Argument.String("id").pipe(Argument.withDescription("The job's id."))
 
-const listCommand = Command.withDescription(
-  Command.make("list", {
+const listCommand = command(
+  "list",
+  "List jobs, newest first. Example: acme-svc jobs list --status failed. Exit codes: 0, 1, 3.",
+  {
     kind: optionalWord("kind", jobKinds),
     status: optionalWord("status", jobStatuses),
     orderId: optionalText("order-id", "Only jobs about this order or one of its challenges."),
     ...pageOptions,
     json: jsonOption
-  }, ({ json, kind, limit, offset, orderId, status }) =>
+  },
+  ({ json, kind, limit, offset, orderId, status }) =>
     withRecords(
       Effect.gen(function*() {
         yield* wordOf("kind", jobKinds, kind)
@@ -47,12 +51,14 @@ const listCommand = Command.withDescription(
             found.total
           ))
       })
-    )),
-  "List jobs, newest first. Example: acme-svc jobs list --status failed. Exit codes: 0, 1, 3."
+    )
 )
 
-const showCommand = Command.withDescription(
-  Command.make("show", { id: idArgument, json: jsonOption }, ({ id, json }) =>
+const showCommand = command(
+  "show",
+  "Show a job, without the CSR it may carry. Example: acme-svc jobs show ID. Exit codes: 0, 1, 3.",
+  { id: idArgument, json: jsonOption },
+  ({ id, json }) =>
     withRecords(
       Effect.gen(function*() {
         const { config } = yield* Settings.loaded
@@ -60,12 +66,14 @@ const showCommand = Command.withDescription(
         const job = jobDetailObject(config, found, yield* currentSeconds)
         yield* print(json, job, () => renderJob(job))
       })
-    )),
-  "Show a job, without the CSR it may carry. Example: acme-svc jobs show ID. Exit codes: 0, 1, 3."
+    )
 )
 
-const cancelCommand = Command.withDescription(
-  Command.make("cancel", { id: idArgument }, ({ id }) =>
+const cancelCommand = command(
+  "cancel",
+  "Cancel a job that waits or has failed. Example: acme-svc jobs cancel ID. Exit codes: 0, 1, 2, 3.",
+  { id: idArgument },
+  ({ id }) =>
     withRecords(
       Effect.gen(function*() {
         const job = yield* jobs.find(id)
@@ -75,23 +83,27 @@ const cancelCommand = Command.withDescription(
         yield* jobs.cancel(yield* Operator, id)
         yield* Console.log(`Cancelled ${about}.`)
       })
-    )),
-  "Cancel a job that waits or has failed. Example: acme-svc jobs cancel ID. Exit codes: 0, 1, 2, 3."
+    )
 )
 
-const runNowCommand = Command.withDescription(
-  Command.make("run-now", { id: idArgument }, ({ id }) =>
+const runNowCommand = command(
+  "run-now",
+  "Run a waiting job now, or give a failed job another attempt. Example: acme-svc jobs run-now ID. Exit codes: 0, 1, 3.",
+  { id: idArgument },
+  ({ id }) =>
     withRecords(
       Effect.gen(function*() {
         const job = yield* jobs.runNow(yield* Operator, id)
         yield* Console.log(`The ${job.kind} job about ${job.dedupKey} is due now.`)
       })
-    )),
-  "Run a waiting job now, or give a failed job another attempt. Example: acme-svc jobs run-now ID. Exit codes: 0, 1, 3."
+    )
 )
 
-const queueCommand = Command.withDescription(
-  Command.make("queue", { json: jsonOption }, ({ json }) =>
+const queueCommand = command(
+  "queue",
+  "Count the jobs of each kind. Example: acme-svc jobs queue --json. Exit codes: 0, 1, 3.",
+  { json: jsonOption },
+  ({ json }) =>
     withRecords(
       Effect.gen(function*() {
         const items = yield* jobs.queue
@@ -108,26 +120,26 @@ const queueCommand = Command.withDescription(
             items.length
           ))
       })
-    )),
-  "Count the jobs of each kind. Example: acme-svc jobs queue --json. Exit codes: 0, 1, 3."
+    )
 )
 
 /** `jobs`: the queue. */
-export const jobsCommand = Command.withDescription(
-  Command.make("jobs").pipe(
-    Command.withSubcommands([
-      listCommand,
-      showCommand,
-      cancelCommand,
-      runNowCommand,
-      queueCommand
-    ])
-  ),
-  "Jobs in the queue."
+export const jobsCommand = Command.make("jobs").pipe(
+  Command.withDescription("Jobs in the queue."),
+  Command.withSubcommands([
+    listCommand,
+    showCommand,
+    cancelCommand,
+    runNowCommand,
+    queueCommand
+  ])
 )
 
-const workerListCommand = Command.withDescription(
-  Command.make("list", { json: jsonOption }, ({ json }) =>
+const workerListCommand = command(
+  "list",
+  "List the processes that serve this database. Example: acme-svc worker list --json. Exit codes: 0, 1, 3.",
+  { json: jsonOption },
+  ({ json }) =>
     withRecords(
       Effect.gen(function*() {
         const now = yield* currentSeconds
@@ -146,12 +158,11 @@ const workerListCommand = Command.withDescription(
           ))
         if (items.length === 0) yield* Console.error("No process has served this database in the last ten minutes.")
       })
-    )),
-  "List the processes that serve this database. Example: acme-svc worker list --json. Exit codes: 0, 1, 3."
+    )
 )
 
 /** `worker`: processes of the service. */
-export const workerCommand = Command.withDescription(
-  Command.make("worker").pipe(Command.withSubcommands([workerListCommand])),
-  "Processes of the service."
+export const workerCommand = Command.make("worker").pipe(
+  Command.withDescription("Processes of the service."),
+  Command.withSubcommands([workerListCommand])
 )

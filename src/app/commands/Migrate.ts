@@ -1,5 +1,3 @@
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { Database } from "../../kernel/sql/Database.ts"
@@ -10,7 +8,8 @@ import * as Logging from "../Logging.ts"
 import { database, isAbsent } from "../OpenDatabase.ts"
 import { Progress } from "../Progress.ts"
 import { Settings } from "../Settings.ts"
-import { jsonOption } from "./Flags.ts"
+import { command } from "./Descriptor.ts"
+import { jsonOption, switchFlag } from "./Flags.ts"
 
 const migrateProgram = (options: { readonly check: boolean; readonly json: boolean }) =>
   Effect.gen(function*() {
@@ -53,10 +52,12 @@ const migrateProgram = (options: { readonly check: boolean; readonly json: boole
   })
 
 /** `migrate`: the schema. */
-export const migrateCommand = Command.withDescription(
-  Command.make("migrate", {
-    check: Options.boolean("check").pipe(Options.withDescription("Apply nothing; exit 3 when behind.")),
+export const migrateCommand = command(
+  "migrate",
+  "Apply pending schema migrations. Example: acme-svc migrate --check. Exit codes: 0, 1, 3 behind.",
+  {
+    check: switchFlag("check", "Apply nothing; exit 3 when behind."),
     json: jsonOption
-  }, migrateProgram),
-  "Apply pending schema migrations. Example: acme-svc migrate --check. Exit codes: 0, 1, 3 behind."
+  },
+  migrateProgram
 )

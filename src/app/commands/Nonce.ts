@@ -1,4 +1,4 @@
-import * as Command from "@effect/cli/Command"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as nonces from "../../operations/NonceRecords.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
@@ -6,29 +6,35 @@ import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import { jsonOption, numberFlag, optional } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const countCommand = Command.withDescription(
-  Command.make("count", { json: jsonOption }, ({ json }) =>
+const countCommand = command(
+  "count",
+  "Count the stored nonces. Example: acme-svc nonce count --json. Exit codes: 0, 1, 3.",
+  { json: jsonOption },
+  ({ json }) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       const object = yield* nonces.count(config)
       yield* print(json, object, () => renderDetail(object))
-    }))),
-  "Count the stored nonces. Example: acme-svc nonce count --json. Exit codes: 0, 1, 3."
+    }))
 )
 
 const longestTtl = 2_147_483_647
 
-const cleanupCommand = Command.withDescription(
-  Command.make("cleanup", {
+const cleanupCommand = command(
+  "cleanup",
+  "Delete nonces that are too old to be used. Example: acme-svc nonce cleanup --yes. Exit codes: 0, 1, 2, 3.",
+  {
     ttlSeconds: optional(
       numberFlag("ttl-seconds", { least: 0, most: longestTtl, of: "a number of seconds" }),
       "Delete nonces older than this many seconds. The default is nonce.ttl_seconds."
     ),
     json: jsonOption
-  }, ({ json, ttlSeconds }) =>
+  },
+  ({ json, ttlSeconds }) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       const age = ttlSeconds ?? config.nonce.ttl_seconds
@@ -36,12 +42,11 @@ const cleanupCommand = Command.withDescription(
       yield* Confirmation.ask(`Delete the nonces that are older than ${age} second(s)${harm}?`)
       const object = yield* nonces.cleanup(config, yield* Operator, age)
       yield* print(json, object, () => `Deleted ${object.removed} nonce(s).`)
-    }))),
-  "Delete nonces that are too old to be used. Example: acme-svc nonce cleanup --yes. Exit codes: 0, 1, 2, 3."
+    }))
 )
 
 /** `nonce`: the stored nonces. */
-export const nonceCommand = Command.withDescription(
-  Command.make("nonce").pipe(Command.withSubcommands([countCommand, cleanupCommand])),
-  "Nonces of the ACME protocol."
+export const nonceCommand = Command.make("nonce").pipe(
+  Command.withDescription("Nonces of the ACME protocol."),
+  Command.withSubcommands([countCommand, cleanupCommand])
 )

@@ -1,5 +1,5 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { messageKinds } from "../../domain/Notification.ts"
@@ -11,20 +11,24 @@ import { Host } from "../Host.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, optionalWord } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-const testCommand = Command.withDescription(
-  Command.make("test", {
-    target: Args.text({ name: "receiver" }).pipe(
-      Args.withDescription("email, webhook, custom, or the name of one entry. Without it, every receiver is told."),
-      Args.optional,
-      Args.map(Option.getOrUndefined)
+const testCommand = command(
+  "test",
+  "Send a sample of each event now and print what was answered. Example: acme-svc notify test email. Exit codes: 0, 1, 3.",
+  {
+    target: Argument.String("receiver").pipe(
+      Argument.withDescription("email, webhook, custom, or the name of one entry. Without it, every receiver is told."),
+      Argument.optional,
+      Argument.map(Option.getOrUndefined)
     ),
     event: optionalWord("event", messageKinds, "Only this event. The default is each that the receiver wants."),
     profile: optionalText("profile", "Only the receivers of this profile; __admin__ for those of operators."),
     json: jsonOption
-  }, ({ event, json, profile, target }) =>
+  },
+  ({ event, json, profile, target }) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       const { version } = (yield* Host).process
@@ -47,12 +51,11 @@ const testCommand = Command.withDescription(
       if (failed > 0) {
         return yield* new CommandFailed({ code: 1, message: `${failed} of ${tried.length} could not be delivered.` })
       }
-    }))),
-  "Send a sample of each event now and print what was answered. Example: acme-svc notify test email. Exit codes: 0, 1, 3."
+    }))
 )
 
 /** `notify`: what people and programs are told. */
-export const notifyCommand = Command.withDescription(
-  Command.make("notify").pipe(Command.withSubcommands([testCommand])),
-  "Notifications by mail, webhook and program."
+export const notifyCommand = Command.make("notify").pipe(
+  Command.withDescription("Notifications by mail, webhook and program."),
+  Command.withSubcommands([testCommand])
 )

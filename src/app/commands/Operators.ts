@@ -1,4 +1,4 @@
-import * as Args from "@effect/cli/Args"
+import * as Argument from "effect/cli/Argument"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -28,7 +28,7 @@ export const withOperators = <A, R>(program: Effect.Effect<A, OperatorError | St
   withRecords(Effect.provide(Effect.mapError(program, toldAs), Passwords.layer()))
 
 /** The name of the operator. */
-export const nameArgument = Args.text({ name: "name" }).pipe(Args.withDescription("The operator's name."))
+export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The operator's name."))
 
 /** A role by its word. {@link operatorRoles} lists the roles. */
 export const roleOption = (text: string) => optionalText("role", `${operatorRoles.join(", ")}. ${text}`)
@@ -52,7 +52,7 @@ const ofFile = Effect.fnUntraced(function*(path: string) {
 
 const typed = Effect.gen(function*() {
   const { stderr, stdin } = yield* Host
-  const ask = (question: string) => Effect.zipRight(Effect.sync(() => stderr.write(question)), stdin.readHidden)
+  const ask = (question: string) => Effect.andThen(Effect.sync(() => stderr.write(question)), stdin.readHidden)
   const first = yield* ask("New password: ")
   if (first !== (yield* ask("The same password again: "))) {
     return yield* new CommandFailed({ code: 3, message: "The two passwords differ; nothing was changed." })

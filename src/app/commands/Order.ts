@@ -1,5 +1,5 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { shown } from "../../domain/JobFailure.ts"
@@ -12,31 +12,36 @@ import { CommandFailed } from "../CommandFailed.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import { jsonOption, numberFlag, optional, reasonOption } from "./Flags.ts"
 import { listCommand } from "./OrderList.ts"
 import { deleteCommand, exportCommand, purgeCommand } from "./OrderRemoval.ts"
 import { print } from "./Print.ts"
 
-const idArgument = Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
+const idArgument = Argument.String("id").pipe(Argument.withDescription("The order's id."))
 
-const showCommand = Command.withDescription(
-  Command.make("show", { id: idArgument, json: jsonOption }, ({ id, json }) =>
+const showCommand = command(
+  "show",
+  "Show an order, its authorizations and jobs, and why it failed. Example: acme-svc order show ID. Exit codes: 0, 1, 3.",
+  { id: idArgument, json: jsonOption },
+  ({ id, json }) =>
     withRecords(
       Effect.gen(function*() {
         const { config } = yield* Settings.loaded
         const object = orderDetailObject(config, yield* orders.detail(config, id), yield* currentSeconds)
         yield* print(json, object, () => renderOrder(object))
       })
-    )),
-  "Show an order, its authorizations and jobs, and why it failed. Example: acme-svc order show ID. Exit codes: 0, 1, 3."
+    )
 )
 
-const chainCommand = Command.withDescription(
-  Command.make("chain", { id: idArgument }, ({ id }) =>
+const chainCommand = command(
+  "chain",
+  "Print the certificate chain of an order as PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3.",
+  { id: idArgument },
+  ({ id }) =>
     withRecords(
       Effect.flatMap(orders.chain(id), (pem) => Console.log(pem.trimEnd()))
-    )),
-  "Print the certificate chain of an order as PEM. Example: acme-svc order chain ID. Exit codes: 0, 1, 3."
+    )
 )
 
 /** The messages for the two ways to revoke, and the default seconds to wait. */
@@ -53,15 +58,18 @@ const saidOf = {
   }
 }
 
-const revokeCommand = Command.withDescription(
-  Command.make("revoke", {
+const revokeCommand = command(
+  "revoke",
+  "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason 4 --wait 10. Exit codes: 0, 1, 2, 3.",
+  {
     id: idArgument,
     reason: reasonOption,
     wait: optional(
       numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
       "Seconds to wait until the list is signed (default 0) or the signer has answered (default 30)."
     )
-  }, (options) =>
+  },
+  (options) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       const { isRevoked, job } = yield* orders.revoke(config, yield* Operator, options.id, options.reason)
@@ -79,22 +87,19 @@ const revokeCommand = Command.withDescription(
           ? say.ended
           : `Job ${ended?.id ?? job} has not ended yet. Is a worker running?`
       )
-    }))),
-  "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason 4 --wait 10. Exit codes: 0, 1, 2, 3."
+    }))
 )
 
 /** `order`: orders and their certificates. */
-export const orderCommand = Command.withDescription(
-  Command.make("order").pipe(
-    Command.withSubcommands([
-      listCommand,
-      showCommand,
-      chainCommand,
-      revokeCommand,
-      deleteCommand,
-      exportCommand,
-      purgeCommand
-    ])
-  ),
-  "Orders and their certificates."
+export const orderCommand = Command.make("order").pipe(
+  Command.withDescription("Orders and their certificates."),
+  Command.withSubcommands([
+    listCommand,
+    showCommand,
+    chainCommand,
+    revokeCommand,
+    deleteCommand,
+    exportCommand,
+    purgeCommand
+  ])
 )

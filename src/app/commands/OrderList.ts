@@ -1,5 +1,3 @@
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { orderStatuses } from "../../domain/Order.ts"
@@ -12,6 +10,7 @@ import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import {
   checkSpan,
   jsonOption,
@@ -21,7 +20,8 @@ import {
   optionalWord,
   pageOptions,
   serialFlag,
-  spanOptions
+  spanOptions,
+  switchFlag
 } from "./Flags.ts"
 import { print } from "./Print.ts"
 
@@ -84,7 +84,7 @@ export const searchOf = Effect.fnUntraced(function*(filters: Filters) {
 })
 
 const printOrders = Effect.fnUntraced(function*(
-  search: Effect.Effect.Success<ReturnType<typeof searchOf>>,
+  search: Effect.Success<ReturnType<typeof searchOf>>,
   { json, limit, offset }: Paging
 ) {
   const { config } = yield* Settings.loaded
@@ -135,19 +135,23 @@ const printExpiring = Effect.fnUntraced(function*(
 })
 
 /** `order list`: orders by their properties, or certificates that expire soon. */
-export const listCommand = Command.withDescription(
-  Command.make("list", {
+export const listCommand = command(
+  "list",
+  "List orders, newest first. Example: acme-svc order list --identifier-suffix example.com. Exit codes: 0, 1, 2, 3.",
+  {
     filters: orderFlags,
     days: optional(
       numberFlag("expiring-in", { least: 1, most: expiring.mostDays, of: "a number of days" }),
       "Certificates that expire within this many days, soonest first. The only other filter is --profile."
     ),
-    hideSuperseded: Options.boolean("hide-superseded").pipe(
-      Options.withDescription("With --expiring-in: leave out certificates that have been replaced.")
+    hideSuperseded: switchFlag(
+      "hide-superseded",
+      "With --expiring-in: leave out certificates that have been replaced."
     ),
     ...pageOptions,
     json: jsonOption
-  }, ({ days, filters, hideSuperseded, ...paging }) => {
+  },
+  ({ days, filters, hideSuperseded, ...paging }) => {
     const { profile, ...others } = filters
     if (days === undefined) {
       return hideSuperseded
@@ -157,6 +161,5 @@ export const listCommand = Command.withDescription(
     return Object.values(others).every((one) => one === undefined)
       ? withRecords(printExpiring({ profile, days, hideSuperseded }, paging))
       : wrong("With --expiring-in, only --profile, --hide-superseded and paging are allowed.")
-  }),
-  "List orders, newest first. Example: acme-svc order list --identifier-suffix example.com. Exit codes: 0, 1, 2, 3."
+  }
 )

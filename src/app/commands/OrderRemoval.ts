@@ -1,6 +1,5 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
@@ -15,16 +14,20 @@ import { Progress } from "../Progress.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { untilStopped } from "../Stoppable.ts"
+import { command } from "./Descriptor.ts"
 import { write } from "./Export.ts"
-import { formatOption, jsonOption, numberFlag, optionalText } from "./Flags.ts"
+import { formatOption, jsonOption, numberFlag, optionalText, switchFlag } from "./Flags.ts"
 import { orderFlags, searchOf } from "./OrderList.ts"
 import { print } from "./Print.ts"
 
 /** `order delete`: deletes one order, unless its certificate can still be used. */
-export const deleteCommand = Command.withDescription(
-  Command.make("delete", {
-    id: Args.text({ name: "id" }).pipe(Args.withDescription("The order's id."))
-  }, ({ id }) =>
+export const deleteCommand = command(
+  "delete",
+  "Delete an order, unless its certificate can still be used. Example: acme-svc order delete ID --yes. Exit codes: 0, 1, 2, 3.",
+  {
+    id: Argument.String("id").pipe(Argument.withDescription("The order's id."))
+  },
+  ({ id }) =>
     withRecords(Effect.gen(function*() {
       const { authorizations, profile, status } = yield* removal.preview(id)
       yield* Confirmation.ask(
@@ -32,37 +35,37 @@ export const deleteCommand = Command.withDescription(
       )
       const { deleted } = yield* removal.remove(yield* Operator, id)
       yield* Console.log(`Deleted order ${id} with ${deleted.authorizations} authorization(s).`)
-    }))),
-  "Delete an order, unless its certificate can still be used. Example: acme-svc order delete ID --yes. Exit codes: 0, 1, 2, 3."
+    }))
 )
 
 /** `order export`: writes all orders that `order list` finds. */
-export const exportCommand = Command.withDescription(
-  Command.make(
-    "export",
-    { ...orderFlags, format: formatOption },
-    ({ format, ...given }) =>
-      Effect.flatMap(searchOf(given), (filters) =>
-        withRecords(Effect.gen(function*() {
-          const { config } = yield* Settings.loaded
-          yield* Effect.flatMap(ordersFile(config, filters, { format }), write)
-        })))
-  ),
-  "Write orders to standard output, newest first. Example: acme-svc order export --profile web --format json. Exit codes: 0, 1, 2, 3."
+export const exportCommand = command(
+  "export",
+  "Write orders to standard output, newest first. Example: acme-svc order export --profile web --format json. Exit codes: 0, 1, 2, 3.",
+  { ...orderFlags, format: formatOption },
+  ({ format, ...given }) =>
+    Effect.flatMap(searchOf(given), (filters) =>
+      withRecords(Effect.gen(function*() {
+        const { config } = yield* Settings.loaded
+        yield* Effect.flatMap(ordersFile(config, filters, { format }), write)
+      })))
 )
 
 const mostDays = 100_000
 
 /** `order purge`: deletes orders whose certificate expired long ago. */
-export const purgeCommand = Command.withDescription(
-  Command.make("purge", {
+export const purgeCommand = command(
+  "purge",
+  "Delete orders whose certificate expired long ago. Example: acme-svc order purge --expired-for 400 --dry-run. Exit codes: 0, 1, 2, 3.",
+  {
     days: numberFlag("expired-for", { least: 1, most: mostDays, of: "a number of days" }).pipe(
-      Options.withDescription("Delete orders whose certificate expired at least this many days ago.")
+      Flag.withDescription("Delete orders whose certificate expired at least this many days ago.")
     ),
     profile: optionalText("profile", "Only orders of this profile."),
-    dryRun: Options.boolean("dry-run").pipe(Options.withDescription("Show what would be deleted, and delete nothing.")),
+    dryRun: switchFlag("dry-run", "Show what would be deleted, and delete nothing."),
     json: jsonOption
-  }, ({ days, dryRun, json, profile }) =>
+  },
+  ({ days, dryRun, json, profile }) =>
     withRecords(Effect.gen(function*() {
       const wanted = { profile, expiredForDays: days }
       const found = yield* purge.preview(wanted)
@@ -73,11 +76,10 @@ export const purgeCommand = Command.withDescription(
       const operator = yield* Operator
       const done = yield* Progress.run({ title: "Deleting orders", total: found.orders }, (report) =>
         untilStopped(
-          purge.run(operator, wanted, (count) => Effect.zipRight(Ref.set(gone, count), report(count))),
+          purge.run(operator, wanted, (count) => Effect.andThen(Ref.set(gone, count), report(count))),
           Effect.map(Ref.get(gone), (count) => `Stopped; ${count} order(s) are deleted.`)
         ))
       const object = purgeObject(done)
       yield* print(json, object, () => renderPurge(object))
-    }))),
-  "Delete orders whose certificate expired long ago. Example: acme-svc order purge --expired-for 400 --dry-run. Exit codes: 0, 1, 2, 3."
+    }))
 )

@@ -1,9 +1,7 @@
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
-import * as Cause from "effect/Cause"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
 import * as Path from "node:path"
 import type { Roles } from "../../domain/Role.ts"
 import { everyRole, parseRoles } from "../../domain/Role.ts"
@@ -22,9 +20,11 @@ import { database } from "../OpenDatabase.ts"
 import { checkSchema, migrate } from "../Schema.ts"
 import { serve } from "../Serve.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
+import { repeatedFlag, switchFlag } from "./Flags.ts"
 
 // The log lines of the start are written at the end of the event loop's turn. The text for people must come after them.
-const turnEnd = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+const turnEnd = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
   Effect.gen(function*() {
@@ -33,7 +33,12 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     const { config } = loaded
     const log = Logging.make(config, host, yield* Globals)
     // Listen all the time: an exception between two steps of the start is raised at the next step.
-    const process: Process = { ...host.process, uncaught: Fiber.join(yield* Effect.fork(host.process.uncaught)) }
+    const process: Process = {
+      ...host.process,
+      uncaught: Fiber.join(
+        yield* Effect.forkChild(host.process.uncaught, { startImmediately: true })
+      )
+    }
     const program = Effect.gen(function*() {
       if (loaded.fileNamedButAbsent) yield* emit("server_config_file_absent", { path: loaded.path })
       yield* emit("server_config_loaded", {
@@ -51,7 +56,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
       ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
       const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
       yield* Effect.raceFirst(settled, process.uncaught)
-      const announce = Effect.zipRight(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
+      const announce = Effect.andThen(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
       yield* serve({ roles, acceptsEmptyDatabase, announce }).pipe(
         Effect.provide(Graph.kept(roles)),
         Effect.provide(InForce.layer(config, log)),
@@ -60,9 +65,9 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     })
     return yield* program.pipe(
       Effect.provide(database(config, { creates: true, serving: true })),
-      (self) => Effect.zipRight(checkAddresses(config, roles), self), // before the database is touched
+      (self) => Effect.andThen(checkAddresses(config, roles), self), // before the database is touched
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
-      Effect.tapDefect((cause) => emit("server_fatal_error", { error: messageOf(Cause.squash(cause)) })),
+      Effect.tapDefect((defect) => emit("server_fatal_error", { error: messageOf(defect) })),
       Effect.provide(log.layer)
     )
   })
@@ -71,24 +76,25 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
 export const serveEverything = serveProgram(new Set(everyRole))
 
 /** `serve`: runs the service. */
-export const serveCommand = Command.withDescription(
-  Command.make("serve", {
-    role: Options.text("role").pipe(
-      Options.withPseudoName(everyRole.join()),
-      Options.repeated,
-      Options.withDescription(`Any of ${everyRole.join(", ")}; repeated or comma-separated. Without it, every role.`)
+export const serveCommand = command(
+  "serve",
+  "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused.",
+  {
+    role: repeatedFlag("role", everyRole.join()).pipe(
+      Flag.withDescription(`Any of ${everyRole.join(", ")}; repeated or comma-separated. Without it, every role.`)
     ),
-    acceptsEmptyDatabase: Options.boolean("accept-empty-database").pipe(
-      Options.withDescription("Start with an empty database even if a revocation list shows that another one was lost.")
+    acceptsEmptyDatabase: switchFlag(
+      "accept-empty-database",
+      "Start with an empty database even if a revocation list shows that another one was lost."
     )
-  }, ({ acceptsEmptyDatabase, role }) =>
-    Either.match(parseRoles(role), {
-      onLeft: (word) =>
+  },
+  ({ acceptsEmptyDatabase, role }) =>
+    Result.match(parseRoles(role), {
+      onFailure: (word) =>
         new CommandFailed({
           code: 2,
           message: `--role takes ${everyRole.join(", ")}, and not ${JSON.stringify(word)}.`
         }),
-      onRight: (roles) => serveProgram(roles, acceptsEmptyDatabase)
-    })),
-  "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration. Example: acme-svc serve --role worker. Exit codes: 0 stopped, 1 the host refused, 2 no such role, 3 the configuration was refused."
+      onSuccess: (roles) => serveProgram(roles, acceptsEmptyDatabase)
+    })
 )

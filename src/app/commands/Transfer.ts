@@ -1,5 +1,4 @@
-import * as Command from "@effect/cli/Command"
-import * as Options from "@effect/cli/Options"
+import * as Flag from "effect/cli/Flag"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -23,6 +22,7 @@ import type { Report } from "../Progress.ts"
 import { Progress } from "../Progress.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import { jsonOption } from "./Flags.ts"
 import { print } from "./Print.ts"
 
@@ -124,19 +124,21 @@ const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Op
 })
 
 /** `transfer`: copies every row to another database. */
-export const transferCommand = Command.withDescription(
-  Command.make("transfer", {
-    to: Options.text("to").pipe(
-      Options.optional,
-      Options.withDescription(
+export const transferCommand = command(
+  "transfer",
+  "Copy every row of every table to another database. Example: acme-svc transfer --to postgres://acme@db.example/acme. Exit codes: 0, 1, 2, 3.",
+  {
+    to: Flag.String("to").pipe(
+      Flag.optional,
+      Flag.withDescription(
         "URL of a migrated and empty database, without a password. Set PGPASSWORD for the password."
       )
     ),
-    file: Options.text("to-file").pipe(
-      Options.optional,
-      Options.withDescription("File with that URL, which may contain the password.")
+    file: Flag.String("to-file").pipe(
+      Flag.optional,
+      Flag.withDescription("File with that URL, which may contain the password.")
     ),
     json: jsonOption
-  }, ({ file, json, to }) => Effect.flatMap(targetOf(to, file), (target) => withRecords(program(target, json)))),
-  "Copy every row of every table to another database. Example: acme-svc transfer --to postgres://acme@db.example/acme. Exit codes: 0, 1, 2, 3."
+  },
+  ({ file, json, to }) => Effect.flatMap(targetOf(to, file), (target) => withRecords(program(target, json)))
 )

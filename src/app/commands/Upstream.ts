@@ -1,4 +1,4 @@
-import * as Command from "@effect/cli/Command"
+import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -18,6 +18,7 @@ import { fromHere } from "../Here.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText } from "./Flags.ts"
 import { print } from "./Print.ts"
 import { upstreamOrderCommand } from "./UpstreamOrder.ts"
@@ -73,8 +74,11 @@ const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed
     () => cannot("The HMAC key is neither base64url nor base64.")
   ))
 
-const show = Command.withDescription(
-  Command.make("show", { profile: profileOption, json: jsonOption }, ({ json, profile }) =>
+const show = command(
+  "show",
+  "Show a relay's account. Example: acme-svc upstream show --profile web. Exit codes: 0, 2, 3.",
+  { profile: profileOption, json: jsonOption },
+  ({ json, profile }) =>
     Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       const object = yield* Effect.catchTags(upstream.show(yield* chosen(config, profile)), {
@@ -82,16 +86,18 @@ const show = Command.withDescription(
         AccountUnusable: refused.AccountUnusable
       })
       yield* print(json, object, () => renderDetail(object))
-    })),
-  "Show a relay's account. Example: acme-svc upstream show --profile web. Exit codes: 0, 2, 3."
+    })
 )
 
-const register = Command.withDescription(
-  Command.make("register", {
+const register = command(
+  "register",
+  "Create a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3.",
+  {
     profile: profileOption,
     kid: optionalText("eab-kid", "Key identifier of the upstream's credential."),
     file: optionalText("eab-hmac-key-file", "File with its key. Without it, the key is read from standard input.")
-  }, ({ file, kid, profile }) =>
+  },
+  ({ file, kid, profile }) =>
     Effect.gen(function*() {
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
@@ -113,12 +119,11 @@ const register = Command.withDescription(
         Effect.provide(Logging.quiet(loaded))
       )
       yield* Console.log(told[was](accountUrl))
-    })),
-  "Create a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3."
+    })
 )
 
 /** `upstream`: a relay's account at its upstream. */
-export const upstreamCommand = Command.withDescription(
-  Command.make("upstream").pipe(Command.withSubcommands([show, register, upstreamOrderCommand])),
-  "The accounts and orders of relays at their upstreams."
+export const upstreamCommand = Command.make("upstream").pipe(
+  Command.withDescription("The accounts and orders of relays at their upstreams."),
+  Command.withSubcommands([show, register, upstreamOrderCommand])
 )

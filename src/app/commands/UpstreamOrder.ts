@@ -1,5 +1,5 @@
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { upstreamOrderFilters, upstreamStatuses } from "../../operations/Filters.ts"
@@ -9,18 +9,22 @@ import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
+import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, optionalWord, pageOptions } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const namesOf = (identifiers: ReadonlyArray<{ readonly value: string }>) => identifiers.map(({ value }) => value)
 
-const list = Command.withDescription(
-  Command.make("list", {
+const list = command(
+  "list",
+  "List relayed orders, newest first. Example: acme-svc upstream order list --status invalid. Exit codes: 0, 1, 3.",
+  {
     profile: optionalText("profile", "Only orders of this profile."),
     status: optionalWord("status", upstreamStatuses, "Only orders with this status at the upstream."),
     ...pageOptions,
     json: jsonOption
-  }, ({ json, limit, offset, profile, status }) =>
+  },
+  ({ json, limit, offset, profile, status }) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
       const found = yield* upstreamOrders.list(yield* upstreamOrderFilters({ profile, status }), { limit, offset })
@@ -40,15 +44,17 @@ const list = Command.withDescription(
           ]),
           found.total
         ))
-    }))),
-  "List relayed orders, newest first. Example: acme-svc upstream order list --status invalid. Exit codes: 0, 1, 3."
+    }))
 )
 
-const show = Command.withDescription(
-  Command.make("show", {
-    id: Args.text({ name: "order-id" }).pipe(Args.withDescription("The id of the order at this service.")),
+const show = command(
+  "show",
+  "Show a relayed order. Example: acme-svc upstream order show ID. Exit codes: 0, 1, 3.",
+  {
+    id: Argument.String("order-id").pipe(Argument.withDescription("The id of the order at this service.")),
     json: jsonOption
-  }, ({ id, json }) =>
+  },
+  ({ id, json }) =>
     withRecords(
       Effect.gen(function*() {
         const { config } = yield* Settings.loaded
@@ -62,12 +68,11 @@ const show = Command.withDescription(
             job: job === undefined ? undefined : `${job.id}, ${job.status}`
           }))
       })
-    )),
-  "Show a relayed order. Example: acme-svc upstream order show ID. Exit codes: 0, 1, 3."
+    )
 )
 
 /** `upstream order`: orders at the upstream. */
-export const upstreamOrderCommand = Command.withDescription(
-  Command.make("order").pipe(Command.withSubcommands([list, show])),
-  "Relayed orders and their state at the upstream."
+export const upstreamOrderCommand = Command.make("order").pipe(
+  Command.withDescription("Relayed orders and their state at the upstream."),
+  Command.withSubcommands([list, show])
 )

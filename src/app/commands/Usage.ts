@@ -1,7 +1,25 @@
+import * as Result from "effect/Result"
 import { nearest } from "../../kernel/config/KeyPath.ts"
 import type { CommandNode, Flag } from "../../surfaces/cli/CommandTree.ts"
 import { childOf, wordOf } from "../../surfaces/cli/CommandTree.ts"
 import { globalFlags } from "../../surfaces/cli/Globals.ts"
+
+/** What a command line gives to a command. */
+export interface Given {
+  /** The words that name the command. */
+  readonly path: ReadonlyArray<string>
+  /** The values of each flag. A flag without a value has the value `true`. */
+  readonly flags: { readonly [name: string]: ReadonlyArray<string> }
+  readonly args: ReadonlyArray<string>
+}
+
+/** The words in a form that the library reads in the same way. */
+export const wordsOf = ({ args, flags, path }: Given): ReadonlyArray<string> => [
+  ...path,
+  ...Object.entries(flags).flatMap(([name, values]) => values.map((value) => `--${name}=${value}`)),
+  "--",
+  ...args
+]
 
 const closest = (wanted: string, known: ReadonlyArray<string>): string =>
   known.length === 0 ? "" : `; the nearest is ${nearest(wanted, known)}`
@@ -9,22 +27,24 @@ const closest = (wanted: string, known: ReadonlyArray<string>): string =>
 const printable = (word: string): string => /^[\w./:=@*-]+$/.test(word) ? word : JSON.stringify(word)
 
 const isOneOf = ({ isClosed, words }: Flag, word: string): boolean => !isClosed || words.includes(word)
-const choiceOf = ({ name, words }: Flag): string => `${name} takes one of ${words.join(", ")}.`
+const choiceOf = ({ name, words }: Flag) => Result.fail(`${name} takes one of ${words.join(", ")}.`)
 
-/** The fault in the words after a command's own, as a sentence. Undefined if they can be read. */
-const faultOf = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string>): string | undefined => {
+/** Reads the words after a command's own. */
+const givenTo = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string>): Result.Result<Given, string> => {
   const command = path.slice(1).join(" ")
   const known = new Map(flags.flatMap((flag) => [flag.name, ...flag.aliases].map((name) => [name, flag] as const)))
-  const given = new Set<string>()
+  const given = new Map<string, ReadonlyArray<string>>()
+  const valuesOf = ({ name }: Flag) => given.get(name) ?? []
+  const give = (flag: Flag, value: string) => given.set(flag.name, [...valuesOf(flag), value])
   let place = 0
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? ""
     if (!word.startsWith("-") || word === "-") {
       const argument = args[place]
-      if (argument === undefined) return `${command} takes no argument ${printable(word)}.`
-      if (word === "") return `${argument.name} is empty.`
+      if (argument === undefined) return Result.fail(`${command} takes no argument ${printable(word)}.`)
+      if (word === "") return Result.fail(`${argument.name} is empty.`)
       if (!isOneOf(argument, word)) return choiceOf(argument)
-      given.add(argument.name)
+      give(argument, word)
       if (!argument.isRepeated) place++
       continue
     }
@@ -32,20 +52,25 @@ const faultOf = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string
     const flag = known.get(name)
     if (flag === undefined) {
       const there = [...known.keys(), ...globalFlags.map((one) => one.name)]
-      return `${command} has no flag ${printable(name)}${closest(name, there)}.`
+      return Result.fail(`${command} has no flag ${printable(name)}${closest(name, there)}.`)
     }
-    if (given.has(flag.name) && !flag.isRepeated) return `${name} is given twice.`
-    given.add(flag.name)
+    if (given.has(flag.name) && !flag.isRepeated) return Result.fail(`${name} is given twice.`)
     if (flag.value === undefined) {
-      if (inline !== undefined) return `${name} takes no value.`
+      if (inline !== undefined) return Result.fail(`${name} takes no value.`)
+      give(flag, "true")
     } else {
       const value = inline === undefined ? words[++at] : inline.slice(name.length + 1)
-      if (value === undefined || value === "") return `${name} needs a value: ${flag.value}.`
+      if (value === undefined || value === "") return Result.fail(`${name} needs a value: ${flag.value}.`)
       if (!isOneOf(flag, value)) return choiceOf(flag)
+      give(flag, value)
     }
   }
   const missing = [...flags, ...args].find(({ isNeeded, name }) => isNeeded && !given.has(name))
-  return missing === undefined ? undefined : `${command} needs ${missing.name}.`
+  return missing !== undefined ? Result.fail(`${command} needs ${missing.name}.`) : Result.succeed({
+    path: path.slice(1),
+    flags: Object.fromEntries(flags.map((flag) => [flag.name.slice("--".length), valuesOf(flag)])),
+    args: args.flatMap(valuesOf)
+  })
 }
 
 /** Why a word names no command of a group, and the nearest command. */
@@ -55,39 +80,36 @@ const strange = (group: CommandNode, word: string): string => {
   return `There is no command ${words.join(" ")}${closest(word, group.children.map(wordOf))}.`
 }
 
-/** The command that the words name, and the words after it. If there is no such command, a sentence. */
-const meantBy = (
-  root: CommandNode,
-  words: ReadonlyArray<string>
-): string | { readonly node: CommandNode; readonly rest: ReadonlyArray<string> } => {
+interface Meant {
+  readonly node: CommandNode
+  readonly rest: ReadonlyArray<string>
+}
+
+/** The command that the words name, and the words after it. */
+const meantBy = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<Meant, string> => {
   let node = root
   for (const [at, word] of words.entries()) {
-    if (node.children.length === 0) return { node, rest: words.slice(at) }
+    if (node.children.length === 0) return Result.succeed({ node, rest: words.slice(at) })
     const next = childOf(node, word)
-    if (next === undefined) return strange(node, word)
+    if (next === undefined) return Result.fail(strange(node, word))
     node = next
   }
-  return { node, rest: [] }
+  return Result.succeed({ node, rest: [] })
 }
 
 /**
- * The fault of a command line, in a sentence that names the word. Undefined if there is none. The library is less
- * precise: for a flag without its value it reports an unknown argument, and it does not name the flag of a wrong value.
+ * Reads a command line before the library does. The failure is a sentence that names the first wrong word, and the nearest
+ * right one. The library reports faults in another order. It also reads some words otherwise: a value that begins with a
+ * dash is a flag to it, and `true` after a flag without a value is its value.
  */
-export const wrongWords = (root: CommandNode, words: ReadonlyArray<string>): string | undefined => {
-  const meant = meantBy(root, words)
-  if (typeof meant === "string") return meant
-  const { node, rest } = meant
-  if (node.children.length === 0) return faultOf(node, rest)
-  return node === root
-    ? undefined
-    : `${node.path.slice(1).join(" ")} needs a command: ${node.children.map(wordOf).join(", ")}.`
-}
+export const readWords = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<Given, string> =>
+  Result.flatMap(meantBy(root, words), ({ node, rest }) =>
+    node === root || node.children.length === 0
+      ? givenTo(node, rest)
+      : Result.fail(`${node.path.slice(1).join(" ")} needs a command: ${node.children.map(wordOf).join(", ")}.`))
 
 /**
  * Words that ask for a help page: the command that they name, or why there is none. Flags may be before and after them.
  */
-export const helpOn = (root: CommandNode, words: ReadonlyArray<string>): CommandNode | string => {
-  const meant = meantBy(root, words.filter((word) => !word.startsWith("-")))
-  return typeof meant === "string" ? meant : meant.node
-}
+export const helpOn = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<CommandNode, string> =>
+  Result.map(meantBy(root, words.filter((word) => !word.startsWith("-"))), ({ node }) => node)

@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /**
  * The conditions of filter rules: boolean expressions over check names (docs/decisions/policy.md, "Conditions"). A chain of
@@ -104,8 +104,8 @@ class Parser {
 }
 
 /** Reads a condition. `not` binds tightest, then `and`, then `or`; operators may be in upper or lower case. */
-export const parseCondition = (text: string): Either.Either<Condition, ConditionFault> =>
-  Either.try({
+export const parseCondition = (text: string): Result.Result<Condition, ConditionFault> =>
+  Result.try({
     try: () => new Parser(text).whole(),
     catch: (fault) =>
       fault instanceof ConditionFault ? fault : new ConditionFault({ column: 1, detail: "is unreadable" })

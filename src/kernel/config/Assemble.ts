@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Node } from "./Key.ts"
 import { dotted } from "./KeyPath.ts"
 import type { Entry, Layer, Written } from "./Source.ts"
@@ -67,7 +67,7 @@ export const assemble = (root: Node, { entries, values }: Layers, unusable: Read
     origins.set(keys[0] ?? "", { key: origin.key, source: origin.source })
     return written === undefined || unusable.has(written.key)
       ? node.facts.default
-      : Either.getOrElse(written.raw, () => node.facts.default)
+      : Result.getOrElse(written.raw, () => node.facts.default)
   }
   return { tree: fill(root, [[]]), origins }
 }

@@ -9,8 +9,8 @@ export interface Fault {
 }
 
 const byKey: Order.Order<Fault> = Order.combine(
-  Order.mapInput(Order.string, (fault) => fault.key),
-  Order.mapInput(Order.string, (fault) => fault.message)
+  Order.mapInput(Order.String, (fault) => fault.key),
+  Order.mapInput(Order.String, (fault) => fault.message)
 )
 
 /**

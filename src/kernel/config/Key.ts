@@ -1,9 +1,9 @@
-import * as Either from "effect/Either"
-import * as Option from "effect/Option"
-import * as ParseResult from "effect/ParseResult"
+import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
+import * as SchemaIssue from "effect/SchemaIssue"
 import type { Form } from "./Form.ts"
 
 /** The TOML type of a value in the file. The form of the value in an environment variable follows from it. */
@@ -28,36 +28,43 @@ export interface Facts {
   /** Whether the value is the path of a file, or several. */
   readonly isPath?: boolean | undefined
   /** The typed value, or a sentence without subject that does not quote the value. Nothing is coerced. */
-  readonly read: (raw: unknown) => Either.Either<unknown, string>
+  readonly read: (raw: unknown) => Result.Result<unknown, string>
 }
 
-const FactsId = Symbol.for("acme/kernel/config/Facts")
-const NamesId = Symbol.for("acme/kernel/config/Names")
+const factsId = "acme/kernel/config/Facts"
+const namesId = "acme/kernel/config/Names"
 
 /** {@link Facts.read} with the type of its result. */
-type Read<A> = (raw: unknown) => Either.Either<A, string>
+type Read<A> = (raw: unknown) => Result.Result<A, string>
 
-const key = <A>(facts: Omit<Facts, "read" | "secret">, read: Read<A>, secret = false): Schema.Schema<A> =>
-  Schema.declare<A, A, []>([], {
-    decode: () => (raw, _, ast) => Either.mapLeft(read(raw), (message) => new ParseResult.Type(ast, raw, message)),
-    encode: () => (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "is only read"))
-  }, { [FactsId]: { ...facts, read, secret } })
+/** The schema of a key. It only reads: what it takes is raw, whatever the type of the key is. */
+type Key<A> = Schema.Codec<A, unknown>
+
+const key = <A>(facts: Omit<Facts, "read" | "secret">, read: Read<A>, secret = false): Key<A> =>
+  Schema.declareConstructor<A, unknown>()(
+    [],
+    () => (raw, _, options) =>
+      Effect.fromResult(
+        Result.mapError(read(raw), (message) => new SchemaIssue.InvalidValue({ message }, raw, options))
+      ),
+    { [factsId]: { ...facts, read, secret } }
+  )
 
 const readText = (form: Form): Read<string> => (raw) => {
-  if (typeof raw !== "string") return Either.left("must be a string")
+  if (typeof raw !== "string") return Result.fail("must be a string")
   const fault = form.fault(raw)
-  return fault === undefined ? Either.right(raw) : Either.left(fault)
+  return fault === undefined ? Result.succeed(raw) : Result.fail(fault)
 }
 
 /** A string of a certain form. */
-export const text = (initial: string, form: Form, doc: string): Schema.Schema<string> =>
+export const text = (initial: string, form: Form, doc: string): Key<string> =>
   key({ kind: "string", rule: form.says, default: initial, doc, isPath: form.isPath }, readText(form))
 
 /** A string of a certain form that is never printed whole. */
-export const secret = (initial: string, form: Form, doc: string): Schema.Schema<Redacted.Redacted<string>> =>
+export const secret = (initial: string, form: Form, doc: string): Key<Redacted.Redacted<string>> =>
   key(
     { kind: "string", rule: form.says, default: initial, doc },
-    (raw) => Either.map(readText(form)(raw), Redacted.make),
+    (raw) => Result.map(readText(form)(raw), Redacted.make),
     true
   )
 
@@ -65,9 +72,9 @@ export const secret = (initial: string, form: Form, doc: string): Schema.Schema<
 const largest = 2_147_483_647
 
 const readInteger = (min: number, max: number | undefined): Read<number> => (raw) => {
-  if (typeof raw !== "bigint") return Either.left("must be an integer")
-  if (raw >= min && raw <= (max ?? largest)) return Either.right(Number(raw))
-  return Either.left(max === undefined && raw < min ? `must be at least ${min}` : `must be ${min} to ${max ?? largest}`)
+  if (typeof raw !== "bigint") return Result.fail("must be an integer")
+  if (raw >= min && raw <= (max ?? largest)) return Result.succeed(Number(raw))
+  return Result.fail(max === undefined && raw < min ? `must be at least ${min}` : `must be ${min} to ${max ?? largest}`)
 }
 
 /** An integer of a range; without `max` the largest is 2^31 - 1. */
@@ -75,37 +82,36 @@ export const integer = (
   initial: number,
   { max, min }: { readonly min: number; readonly max?: number },
   doc: string
-): Schema.Schema<number> => {
+): Key<number> => {
   const rule = max === undefined ? `at least ${min}` : `${min} to ${max}`
   return key({ kind: "integer", rule, default: BigInt(initial), doc }, readInteger(min, max))
 }
 
 /** A duration or other count, at least 1. */
-export const count = (initial: number, doc: string): Schema.Schema<number> => integer(initial, { min: 1 }, doc)
+export const count = (initial: number, doc: string): Key<number> => integer(initial, { min: 1 }, doc)
 
 /** A duration in milliseconds that a timer can wait. */
-export const milliseconds = (initial: number, doc: string): Schema.Schema<number> =>
+export const milliseconds = (initial: number, doc: string): Key<number> =>
   integer(initial, { min: 1, max: largest }, doc)
 
 /** A duration in milliseconds that may be left unset. Its value then depends on other keys. */
-export const unsetMilliseconds = (doc: string): Schema.Schema<number | undefined> => {
+export const unsetMilliseconds = (doc: string): Key<number | undefined> => {
   const read = readInteger(1, largest)
   const rule = `1 to ${largest}`
   return key(
     { kind: "integer", rule, default: undefined, doc },
-    (raw) => raw === undefined ? Either.right(raw) : read(raw)
+    (raw) => raw === undefined ? Result.succeed(raw) : read(raw)
   )
 }
 
 /** A port to connect to. */
-export const port = (initial: number, doc: string): Schema.Schema<number> =>
-  integer(initial, { min: 1, max: 65535 }, doc)
+export const port = (initial: number, doc: string): Key<number> => integer(initial, { min: 1, max: 65535 }, doc)
 
 /** A boolean. */
-export const flag = (initial: boolean, doc: string): Schema.Schema<boolean> =>
+export const flag = (initial: boolean, doc: string): Key<boolean> =>
   key(
     { kind: "boolean", rule: "", default: initial, doc },
-    (raw) => typeof raw === "boolean" ? Either.right(raw) : Either.left("must be true or false")
+    (raw) => typeof raw === "boolean" ? Result.succeed(raw) : Result.fail("must be true or false")
   )
 
 /** A closed vocabulary: the words that this build offers, and words that it knows but does not offer. */
@@ -120,10 +126,10 @@ const known = (words: Words<string>): ReadonlyArray<string> => [...words.offered
 
 const readWord = <W extends string>(words: Words<W>): Read<W> => (raw) => {
   const word = words.offered.find((offered) => offered === raw)
-  if (word !== undefined) return Either.right(word)
+  if (word !== undefined) return Result.succeed(word)
   const unoffered = words.unoffered?.find((other) => other === raw)
-  if (unoffered === undefined) return Either.left(`must be one of ${quoted(known(words))}`)
-  return Either.left(`"${unoffered}" is not offered by this build, which offers ${quoted(words.offered)}`)
+  if (unoffered === undefined) return Result.fail(`must be one of ${quoted(known(words))}`)
+  return Result.fail(`"${unoffered}" is not offered by this build, which offers ${quoted(words.offered)}`)
 }
 
 const coded = (words: ReadonlyArray<string>): string =>
@@ -137,27 +143,26 @@ export const word = <const W extends string>(
   initial: NoInfer<W>,
   words: Words<W>,
   doc: string
-): Schema.Schema<W> =>
-  key({ kind: "string", rule: `one of ${wordRule(words)}`, default: initial, doc }, readWord(words))
+): Key<W> => key({ kind: "string", rule: `one of ${wordRule(words)}`, default: initial, doc }, readWord(words))
 
 /** One word of a closed vocabulary, or the empty text of an unset key. A rule can then refuse the empty text. */
-export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: string): Schema.Schema<W | ""> => {
+export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: string): Key<W | ""> => {
   const read = readWord({ offered })
   return key<W | "">(
     { kind: "string", rule: `one of ${coded(offered)}`, default: "", doc },
-    (raw) => raw === "" ? Either.right("") : read(raw)
+    (raw) => raw === "" ? Result.succeed("") : read(raw)
   )
 }
 
 const readItems = <A>(read: Read<A>): Read<ReadonlyArray<A>> => (raw) => {
-  if (!Array.isArray(raw)) return Either.left("must be an array of strings")
+  if (!Array.isArray(raw)) return Result.fail("must be an array of strings")
   const items = raw.map((item: unknown, index) =>
-    Either.mapLeft(read(item), (message) => `entry ${index + 1} ${message}`)
+    Result.mapError(read(item), (message) => `entry ${index + 1} ${message}`)
   )
-  const faults = items.filter(Either.isLeft).map(({ left }) => left)
+  const faults = items.filter(Result.isFailure).map(({ failure }) => failure)
   return faults.length > 0
-    ? Either.left(faults.join("; "))
-    : Either.right(items.filter(Either.isRight).map(({ right }) => right))
+    ? Result.fail(faults.join("; "))
+    : Result.succeed(items.filter(Result.isSuccess).map(({ success }) => success))
 }
 
 /** An array of strings of one form. */
@@ -165,7 +170,7 @@ export const texts = (
   initial: ReadonlyArray<string>,
   form: Form,
   doc: string
-): Schema.Schema<ReadonlyArray<string>> =>
+): Key<ReadonlyArray<string>> =>
   key({ kind: "array", rule: form.says, default: initial, doc, isPath: form.isPath }, readItems(readText(form)))
 
 /** A non-empty array of different words of a closed vocabulary. */
@@ -173,28 +178,28 @@ export const words = <const W extends string>(
   initial: ReadonlyArray<NoInfer<W>>,
   vocabulary: Words<W>,
   doc: string
-): Schema.Schema<ReadonlyArray<W>> =>
+): Key<ReadonlyArray<W>> =>
   key(
     { kind: "array", rule: `at least one of ${wordRule(vocabulary)}`, default: initial, doc },
     (raw) =>
-      Either.flatMap(readItems(readWord(vocabulary))(raw), (items) => {
-        if (items.length === 0) return Either.left(`must name at least one of ${quoted(known(vocabulary))}`)
+      Result.flatMap(readItems(readWord(vocabulary))(raw), (items) => {
+        if (items.length === 0) return Result.fail(`must name at least one of ${quoted(known(vocabulary))}`)
         return distinct(items)
       })
   )
 
-const distinct = <A>(items: ReadonlyArray<A>): Either.Either<ReadonlyArray<A>, string> =>
-  new Set(items).size < items.length ? Either.left("must not name the same word twice") : Either.right(items)
+const distinct = <A>(items: ReadonlyArray<A>): Result.Result<ReadonlyArray<A>, string> =>
+  new Set(items).size < items.length ? Result.fail("must not name the same word twice") : Result.succeed(items)
 
 /** An array of different words of a closed vocabulary; empty unless `initial` says otherwise. */
 export const someWords = <const W extends string>(
   offered: ReadonlyArray<W>,
   doc: string,
   initial: ReadonlyArray<NoInfer<W>> = []
-): Schema.Schema<ReadonlyArray<W>> =>
+): Key<ReadonlyArray<W>> =>
   key(
     { kind: "array", rule: `any of ${coded(offered)}`, default: initial, doc },
-    (raw) => Either.flatMap(readItems(readWord({ offered }))(raw), distinct)
+    (raw) => Result.flatMap(readItems(readWord({ offered }))(raw), distinct)
   )
 
 /** The rules for the names of a named table's entries. */
@@ -210,9 +215,9 @@ export interface Names {
 /** A table of named entries of one shape, such as `profiles.<name>`. */
 export const entries = <A, I>(
   names: Names,
-  entry: Schema.Schema<A, I>
-): Schema.Schema<{ readonly [name: string]: A }, { readonly [name: string]: I }> =>
-  Schema.Record({ key: Schema.String, value: entry }).annotations({ [NamesId]: names })
+  entry: Schema.Codec<A, I>
+): Schema.Codec<{ readonly [name: string]: A }, { readonly [name: string]: I }> =>
+  Schema.Record(Schema.String, entry).annotate({ [namesId]: names })
 
 /** One node of the table of keys: a key, a section, or a table of named entries. */
 export type Node =
@@ -222,13 +227,13 @@ export type Node =
 
 /** The table that a schema of keys, structs and {@link entries} declares. Throws for any other schema. */
 export const nodeOf = (ast: SchemaAST.AST): Node => {
-  const facts = SchemaAST.getAnnotation<Facts>(ast, FactsId)
-  if (Option.isSome(facts)) return { _tag: "Key", facts: facts.value }
-  if (!SchemaAST.isTypeLiteral(ast)) throw new Error(`not a table of keys: ${ast._tag}`)
-  const names = SchemaAST.getAnnotation<Names>(ast, NamesId)
+  const facts = SchemaAST.resolveAt<Facts>(factsId)(ast)
+  if (facts !== undefined) return { _tag: "Key", facts }
+  if (!SchemaAST.isObjects(ast)) throw new Error(`not a table of keys: ${ast._tag}`)
+  const names = SchemaAST.resolveAt<Names>(namesId)(ast)
   const [index] = ast.indexSignatures
-  if (Option.isSome(names) && index !== undefined) {
-    return { _tag: "Entries", names: names.value, entry: nodeOf(index.type) }
+  if (names !== undefined && index !== undefined) {
+    return { _tag: "Entries", names, entry: nodeOf(index.type) }
   }
   return {
     _tag: "Section",

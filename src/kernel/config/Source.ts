@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { parse, TomlError } from "smol-toml"
 import type { Fault } from "./ConfigRefused.ts"
 import type { Facts, Kind, Node } from "./Key.ts"
@@ -16,7 +16,7 @@ export interface Written {
   readonly facts: Facts
   readonly source: "file" | "env"
   /** The value in the form that {@link Facts.read} takes, or why the text cannot be put into that form. */
-  readonly raw: Either.Either<unknown, string>
+  readonly raw: Result.Result<unknown, string>
   /** The variable it comes from. */
   readonly variable?: string
 }
@@ -66,7 +66,11 @@ const unknown = (root: Node, path: ReadonlyArray<string>, value: unknown): Layer
 const readValue = (root: Node, node: Node, path: ReadonlyArray<string>, value: unknown): Layer => {
   const key = dotted(path)
   if (node._tag === "Key") {
-    return { written: [{ key, facts: node.facts, source: "file", raw: Either.right(value) }], entries: [], faults: [] }
+    return {
+      written: [{ key, facts: node.facts, source: "file", raw: Result.succeed(value) }],
+      entries: [],
+      faults: []
+    }
   }
   if (!isTable(value)) return faulty(key, `is a section and holds keys; it begins with [${key}]`)
   return merge(
@@ -87,25 +91,25 @@ const tomlFault = (cause: unknown): string => {
 }
 
 /** Reads a TOML file against the table. The left side says why the text is not TOML. Values keep their TOML type. */
-export const readFile = (root: Node, text: string): Either.Either<Layer, string> =>
-  Either.map(
-    Either.try({ try: () => parse(text, { integersAsBigInt: true }), catch: tomlFault }),
+export const readFile = (root: Node, text: string): Result.Result<Layer, string> =>
+  Result.map(
+    Result.try({ try: () => parse(text, { integersAsBigInt: true }), catch: tomlFault }),
     (document) => readValue(root, root, [], document)
   )
 
 const integer = /^-?[0-9]+$/
 
 /** Reads the forms of docs/configuration.md, "Environment". */
-const readText: { readonly [K in Kind]: (text: string) => Either.Either<unknown, string> } = {
-  string: Either.right,
-  integer: (text) => integer.test(text) ? Either.right(BigInt(text)) : Either.left("must be an integer"),
+const readText: { readonly [K in Kind]: (text: string) => Result.Result<unknown, string> } = {
+  string: Result.succeed,
+  integer: (text) => integer.test(text) ? Result.succeed(BigInt(text)) : Result.fail("must be an integer"),
   boolean: (text) => {
     const word = text.toLowerCase()
-    return word === "true" || word === "false" ? Either.right(word === "true") : Either.left("must be true or false")
+    return word === "true" || word === "false" ? Result.succeed(word === "true") : Result.fail("must be true or false")
   },
   array: (text) => {
     const items = text === "" ? [] : text.split(",").map((item) => item.trim())
-    return items.includes("") ? Either.left("must have no empty item between commas") : Either.right(items)
+    return items.includes("") ? Result.fail("must have no empty item between commas") : Result.succeed(items)
   }
 }
 
@@ -148,7 +152,7 @@ const refuseTwice = (layer: Layer): Layer => ({
   written: layer.written.map((one) => {
     const others = layer.written.filter(({ key, variable }) => key === one.key && variable !== one.variable)
     const names = others.map(({ variable = "" }) => printableVariable(variable))
-    return names.length === 0 ? one : { ...one, raw: Either.left(`is set by ${names.join(", ")} as well`) }
+    return names.length === 0 ? one : { ...one, raw: Result.fail(`is set by ${names.join(", ")} as well`) }
   })
 })
 

@@ -201,7 +201,7 @@ const publish = (file: NewFile): Effect.Effect<void, FileUnusable> =>
     ({ cause }) => NO_LINKS.has(codeOf(cause)),
     () =>
       // This file system has no hard links: claim the name with a new empty file, then rename over that file.
-      Effect.zipRight(
+      Effect.andThen(
         claimName(file.path, file.mode),
         Effect.tapError(
           attempt(file.path, () => rename(stagedPath(file), file.path)),

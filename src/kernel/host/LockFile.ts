@@ -50,7 +50,7 @@ const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavail
         times: looks,
         while: ({ _tag }) => _tag === "LockUnavailable"
       }),
-      Effect.zipRight(stampOf(path))
+      Effect.andThen(stampOf(path))
     )
   })
 

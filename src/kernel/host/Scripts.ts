@@ -87,7 +87,7 @@ const collect = (stream: Readable, max: number, discardsRest = false): () => Buf
 }
 
 const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFailed> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const notStarted = (cause: unknown) => {
       const code = codeOf(cause) ?? "unusable arguments"
       const why = isExhaustion(code) ? exhausted(code) : code === "E2BIG" ? tooLong : code
@@ -153,19 +153,21 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
  * Runs programs of the operator: without a shell, with an environment built from nothing, and in a process group of
  * their own. The whole group is killed when the time is up or the caller is interrupted.
  */
-export class Scripts extends Context.Tag("acme/kernel/host/Scripts")<Scripts, {
+export class Scripts extends Context.Service<Scripts, {
   readonly run: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
-}>() {
+}>()("acme/kernel/host/Scripts") {
   /** Runs real programs. */
   static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
     run: (request) =>
       traced(
         "script",
         () => ({ path: request.path }),
-        (request.turns?.take(start(request)) ?? start(request)).pipe(Effect.timeoutFail({
+        (request.turns?.take(start(request)) ?? start(request)).pipe(Effect.timeoutOrElse({
           duration: request.timeoutMillis,
-          onTimeout: () =>
-            new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })
+          orElse: () =>
+            Effect.fail(
+              new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })
+            )
         })),
         ({ exit }) => ({ exit })
       )

@@ -14,7 +14,7 @@ export interface Admission {
   readonly admit: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Shed, R>
 }
 
-const shed = Effect.zipRight(emit("request_shed", {}), new Shed())
+const shed = Effect.andThen(emit("request_shed", {}), new Shed())
 
 export const make = (options: { readonly slots: number; readonly waitMillis: number }): Effect.Effect<Admission> =>
   Effect.sync(() => {

@@ -24,7 +24,7 @@ export interface BodyLimits {
   readonly maxBodies: number
 }
 
-const shed = Effect.zipRight(emit("request_shed", {}), new Shed())
+const shed = Effect.andThen(emit("request_shed", {}), new Shed())
 
 /**
  * Reads request bodies into memory. Bounds their octets, their seconds and how many are read at once; peers share the
@@ -51,8 +51,8 @@ export class Body {
     response: ServerResponse,
     { maxBodies, maxBodyBytes }: BodyLimits
   ): Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed> {
-    return Effect.withFiberRuntime((fiber): ReturnType<Body["read"]> => {
-      const peer = fiber.getFiberRef(currentPeer)
+    return Effect.withFiber((fiber): ReturnType<Body["read"]> => {
+      const peer = fiber.getRef(currentPeer)
       if (Number(message.headers["content-length"] ?? 0) > maxBodyBytes) return this.#tooLarge(message, response)
       if (this.#shares.size >= maxBodies) {
         const victim = this.#shares.victimOf(peer)
@@ -61,7 +61,7 @@ export class Body {
       }
       // An answer that waits for the one before it cannot begin: the client has to send by itself, as it may.
       if (message.headers.expect?.toLowerCase() === "100-continue" && response.socket !== null) response.writeContinue()
-      return Effect.async<Buffer, BodyTooLarge | BodyTooSlow | Shed>((resume) => {
+      return Effect.callback<Buffer, BodyTooLarge | BodyTooSlow | Shed>((resume) => {
         const chunks: Array<Buffer> = []
         let size = 0
         const stop = () => {

@@ -86,7 +86,7 @@ const listening = (
   server: Net.Server,
   { host, isShared, port }: BoundAddress
 ): Effect.Effect<void, BindFailed> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const failed = (error: NodeJS.ErrnoException) =>
       resume(Effect.fail(new BindFailed({ address: `${host}:${port}`, detail: whyNot(error) })))
     server.once("error", failed)
@@ -124,7 +124,7 @@ export class BoundSocket {
   /** Binds for as long as the scope lives; connections wait until {@link speak} is called. Answers `host:port`. */
   bind(address: BoundAddress): Effect.Effect<string, BindFailed, Scope.Scope> {
     return Effect.acquireRelease(listening(this.#socket, address), () =>
-      Effect.async<void>((resume) => {
+      Effect.callback<void>((resume) => {
         this.#socket.close(() => resume(Effect.void))
         this.cut()
       })).pipe(Effect.map(() => {

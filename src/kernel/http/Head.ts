@@ -56,7 +56,7 @@ const headersOf = (message: IncomingMessage): Request["headers"] => {
 /** The facts of a request head. */
 export const readHead = (
   message: IncomingMessage,
-  entropy: Entropy["Type"],
+  entropy: Entropy["Service"],
   body: Request["body"]
 ): Effect.Effect<Request> =>
   // `Effect.zipWith` is a loop of eight operations.
@@ -118,7 +118,7 @@ const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<bo
   Effect.sync(() => !response.write(chunk))
 
 const taken = (response: ServerResponse): Effect.Effect<void> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const go = () => resume(Effect.void)
     // It may be taken by now: a fiber can rest between two steps.
     if (!response.writableNeedDrain) return go()
@@ -146,7 +146,7 @@ export const writeStream = (
     method === "HEAD" ? Stream.empty : stream,
     (chunk) =>
       Effect.flatMap(handOver(response, chunk), (isSlower) =>
-        isSlower ? Effect.zipRight(goesOn, Effect.zipRight(taken(response), goesOn)) : goesOn)
+        isSlower ? Effect.andThen(goesOn, Effect.andThen(taken(response), goesOn)) : goesOn)
   ).pipe(
     Effect.interruptible,
     Effect.exit,

@@ -2,7 +2,6 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import * as FiberId from "effect/FiberId"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 
@@ -20,7 +19,7 @@ export interface InFlight {
   /** How many milliseconds the peer has for what was handed over last; 0 before. */
   patience: number
   /** Its handler, while that runs. */
-  fiber: Fiber.RuntimeFiber<void> | undefined
+  fiber: Fiber.Fiber<void> | undefined
   /** Why its handler was interrupted, if it was. */
   ending: "late" | "gone" | "cut" | undefined
 }
@@ -35,7 +34,7 @@ export const handedOver = (one: InFlight, now: number, requestTimeoutMillis: num
 const interrupt = (one: InFlight, ending: InFlight["ending"]): void => {
   if (one.ending !== undefined) return
   one.ending = ending
-  one.fiber?.unsafeInterruptAsFork(FiberId.none)
+  one.fiber?.interruptUnsafe()
 }
 
 /**
@@ -64,7 +63,7 @@ export class RequestsInFlight {
     { socket }: IncomingMessage,
     response: ServerResponse,
     server: Server,
-    handle: (one: InFlight) => Fiber.RuntimeFiber<void>
+    handle: (one: InFlight) => Fiber.Fiber<void>
   ): void {
     const one: InFlight = {
       socket,
@@ -134,7 +133,7 @@ export class RequestsInFlight {
   /** Waits until none is in flight. */
   readonly none: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#all.size === 0) return Effect.void
-    this.#whenNone ??= Deferred.unsafeMake(FiberId.none)
+    this.#whenNone ??= Deferred.makeUnsafe()
     return Deferred.await(this.#whenNone)
   })
 
@@ -144,7 +143,7 @@ export class RequestsInFlight {
     others?.delete(one)
     if (this.#isEnding && others?.size === 0) one.socket.destroySoon()
     if (this.#all.size > 0 || this.#whenNone === undefined) return
-    Deferred.unsafeDone(this.#whenNone, Exit.void)
+    Deferred.doneUnsafe(this.#whenNone, Exit.void)
     this.#whenNone = undefined
   }
 }

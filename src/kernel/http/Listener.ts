@@ -2,8 +2,6 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
-import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import type * as Http from "node:http"
 import type { Socket } from "node:net"
@@ -15,7 +13,8 @@ import type { Comparable } from "../net/Address.ts"
 import type { Peer } from "../net/Peer.ts"
 import { peerOf } from "../net/Peer.ts"
 import { currentPeer } from "../net/Turns.ts"
-import { emit, emitIn, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
+import { supervised } from "../Supervised.ts"
+import { emit, emitIn, withinSpan } from "../telemetry/EventLog.ts"
 import { count, countIn } from "../telemetry/Metrics.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { accessWeight } from "../telemetry/Weight.ts"
@@ -128,17 +127,17 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
     // One timer for every request in flight, instead of one each.
     connections.onOpened = awake.wake
-    yield* Effect.forkScoped(awake.repeat(Effect.map(currentMillis, (now) => {
+    const sweep = awake.repeat(Effect.map(currentMillis, (now) => {
       bodies.expire(now)
       connections.expire(now)
       inFlight.expire(now)
-    })))
+    }))
+    yield* supervised("listener_sweep", sweep)
 
     const serve = <R>({ app, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
       Effect.gen(function*() {
-        const runtime = yield* Effect.runtime<R | Entropy>()
         const entropy = yield* Entropy
-        const fork = Runtime.runFork(runtime)
+        const fork = Effect.runForkWith(yield* Effect.context<R | Entropy>())
         const limits = { maxBodies, maxBodyBytes }
         const shareOf = (address: string): Peer | undefined => {
           const read = comparable(address)
@@ -154,16 +153,16 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
             // This fiber stays interrupted, so a new fiber makes the late answer.
             if (one.ending === "late") {
-              return Effect.zipRight(
+              return Effect.andThen(
                 emit("request_deadline_exceeded", {}),
-                Effect.flatMap(Effect.fork(Effect.interruptible(late(request))), Fiber.join)
+                Effect.flatMap(Effect.forkChild(Effect.interruptible(late(request))), Fiber.join)
               )
             }
-            return Cause.isInterruptedOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
+            return Cause.hasInterruptsOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
           })
 
         const program = (one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) =>
-          Effect.withFiberRuntime<void, never, R>((fiber) => {
+          Effect.withFiber<void, never, R>((fiber) => {
             const startedAt = millisOf(fiber)
             one.endsAt = startedAt + requestTimeoutMillis
             return Effect.flatMap(readHead(message, entropy, bodies.read(message, response, limits)), (received) => {
@@ -188,27 +187,24 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                 answered(one, routed, request),
                 (given) => ({ "http.response.status_code": given?.status })
               )
-              return FiberRef.set(currentPeer, shareOf(clientIp)).pipe(
-                Effect.zipRight(enterSpan(span)),
-                Effect.zipRight(answer),
-                Effect.flatMap((given) => {
-                  const now = millisOf(fiber)
-                  const took = now - startedAt
-                  const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
-                  const status = isSent ? given.status : 499
-                  // One record for every request, malformed ones and those whose client went away included (499, not sent).
-                  const ended = () => {
-                    const labels = { profile: profile ?? "none", route: pattern, status }
-                    if (isCounted) countIn(fiber, (metrics) => metrics.requestFinished(labels, took / 1000))
-                    const weight = accessWeight(status, isProbe(request))
-                    emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
-                  }
-                  const stream = isSent ? send(one, message, response, request, given, now) : undefined
-                  if (stream !== undefined) return Effect.zipRight(Effect.map(stream, ended), leaveSpan(startedAt))
-                  ended()
-                  return leaveSpan(startedAt)
-                })
-              )
+              const whole = Effect.flatMap(answer, (given): Effect.Effect<void> => {
+                const now = millisOf(fiber)
+                const took = now - startedAt
+                const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
+                const status = isSent ? given.status : 499
+                // One record for every request, malformed ones and those whose client went away included (499, not sent).
+                const ended = () => {
+                  const labels = { profile: profile ?? "none", route: pattern, status }
+                  if (isCounted) countIn(fiber, (metrics) => metrics.requestFinished(labels, took / 1000))
+                  const weight = accessWeight(status, isProbe(request))
+                  emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
+                }
+                const stream = isSent ? send(one, message, response, request, given, now) : undefined
+                if (stream !== undefined) return Effect.map(stream, ended)
+                ended()
+                return Effect.void
+              })
+              return Effect.provideService(withinSpan(span, startedAt, whole), currentPeer, shareOf(clientIp))
             })
           })
 
@@ -251,9 +247,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             const labels = { profile: "none", route: unmatched, status }
             const counted = isCounted ? count((metrics) => metrics.requestFinished(labels, 0)) : Effect.void
             const line = emit("request_completed", { status, latency_ms: 0 }, accessWeight(status, false))
-            log(
-              Effect.zipRight(enterSpan({ client_ip: unmapped(remoteAddress ?? "") }), Effect.zipRight(counted, line))
-            )
+            const span = { client_ip: unmapped(remoteAddress ?? "") }
+            log(Effect.flatMap(currentMillis, (now) => withinSpan(span, now, Effect.andThen(counted, line))))
           }
           onRequest = begin
           connections.peerOf = shareOf

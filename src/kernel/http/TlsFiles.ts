@@ -10,6 +10,7 @@ import { readTlsCertificate } from "../../pki/x509/TlsCertificate.ts"
 import { generateTlsPair } from "../../pki/x509/TlsPair.ts"
 import type { FileUnusable } from "../host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../host/KeyFile.ts"
+import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
 
@@ -145,10 +146,13 @@ export const watchExpiry = (
   listener: TlsFileSettings["listener"],
   notAfter: Date
 ): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.asVoid(Effect.forkScoped(Effect.repeat(
-    Effect.flatMap(currentMillis, (now) =>
-      notAfter.getTime() - now < expiringMillis
-        ? emit("tls_certificate_expiring", { listener, not_after: notAfter.toISOString() })
-        : Effect.void),
-    Schedule.spaced("1 day")
-  )))
+  Effect.asVoid(supervised(
+    "tls_expiry",
+    Effect.repeat(
+      Effect.flatMap(currentMillis, (now) =>
+        notAfter.getTime() - now < expiringMillis
+          ? emit("tls_certificate_expiring", { listener, not_after: notAfter.toISOString() })
+          : Effect.void),
+      Schedule.spaced("1 day")
+    )
+  ))

@@ -1,7 +1,7 @@
 import * as Array from "effect/Array"
 import * as Brand from "effect/Brand"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 
 /** An IPv4 or IPv6 address in canonical text (dotted quad; RFC 5952), without zone, brackets or port. */
 export type IpAddress = string & Brand.Brand<"IpAddress">
@@ -60,7 +60,7 @@ const textOf = ({ value, width }: Bits): IpAddress => {
 
 /** Reads an address literal strictly: no leading zeros, no short or hexadecimal IPv4, no zone, no brackets. */
 export const parseAddress = (text: string): Option.Option<IpAddress> =>
-  Option.fromNullable(bitsOf(text)).pipe(Option.map(textOf))
+  Option.fromNullishOr(bitsOf(text)).pipe(Option.map(textOf))
 
 /** 4 or 6. An IPv4-mapped address is of family 6, because it is dialled as IPv6. */
 export const familyOf = (ip: IpAddress): 4 | 6 => ip.includes(":") ? 6 : 4
@@ -144,7 +144,7 @@ const readComparable = (text: string): Comparable | undefined => {
 export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable) => boolean => {
   const fours: Array<{ readonly network: number; readonly size: number }> = []
   const sixes: Array<{ readonly network: bigint; readonly dropped: bigint }> = []
-  for (const { network, prefix } of Array.filterMap(entries, parseCidr)) {
+  for (const { network, prefix } of Array.getSomes(Array.map(entries, parseCidr))) {
     const bits = bitsOf(network)
     if (bits === undefined) continue
     const dropped = BigInt(bits.width - prefix)
@@ -231,11 +231,11 @@ export const makeAddressPolicy = (options: {
   readonly denied: ReadonlyArray<string>
   readonly allowed: ReadonlyArray<string>
 }): AddressPolicy => {
-  const [unreadable, denied] = Array.partitionMap(
+  const [denied, unreadable] = Array.partition(
     options.denied,
-    (text) => Either.map(Either.fromOption(parseCidr(text), () => text), (cidr) => ({ text, holds: holds(cidr) }))
+    (text) => Result.map(Result.fromOption(parseCidr(text), () => text), (cidr) => ({ text, holds: holds(cidr) }))
   )
-  const allowed = Array.filterMap(options.allowed, parseCidr).map(holds)
+  const allowed = Array.getSomes(Array.map(options.allowed, parseCidr)).map(holds)
   const faultOf = (ip: IpAddress) => {
     const bits = bitsOf(ip)
     if (bits === undefined) return "not an address"
@@ -260,7 +260,10 @@ export const maxCandidates = 4
  * The addresses to try, in order: IPv6 before IPv4, without duplicates, at most 4. One of them is IPv4 if there is any.
  */
 export const candidates = (addresses: ReadonlyArray<IpAddress>): ReadonlyArray<IpAddress> => {
-  const [four, six] = Array.partition([...new Set(addresses)], (ip) => familyOf(ip) === 6)
+  const [six, four] = Array.partition(
+    [...new Set(addresses)],
+    (ip) => familyOf(ip) === 6 ? Result.succeed(ip) : Result.fail(ip)
+  )
   return [...six.slice(0, maxCandidates - Math.min(1, four.length)), ...four].slice(0, maxCandidates)
 }
 

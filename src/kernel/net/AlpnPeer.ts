@@ -24,7 +24,7 @@ export interface AlpnPeerAnswer {
 }
 
 const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
-  Effect.async<AlpnPeerAnswer, TlsFailed>((resume) => {
+  Effect.callback<AlpnPeerAnswer, TlsFailed>((resume) => {
     const tls = secure(socket, { ALPNProtocols: [protocol], ...sni(name) })
     let shown: AlpnPeerAnswer | undefined
     const settle = (detail: string, code?: string) => {
@@ -50,10 +50,10 @@ const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
  * The network access of tls-alpn-01: one TLS handshake over a new connection, without session resumption and without
  * data.
  */
-export class AlpnPeer extends Context.Tag("acme/kernel/net/AlpnPeer")<AlpnPeer, {
+export class AlpnPeer extends Context.Service<AlpnPeer, {
   /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
   readonly meet: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
-}>() {
+}>()("acme/kernel/net/AlpnPeer") {
   /** Over sockets. */
   static readonly layer = (dialer: Dialer = direct): Layer.Layer<AlpnPeer> =>
     Layer.succeed(this, {

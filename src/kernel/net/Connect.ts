@@ -36,7 +36,7 @@ const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, Conn
     Effect.sync(() => Net.connect({ host: address, port, noDelay: true }).on("error", ignore)),
     (socket) => Effect.sync(() => socket.destroy())
   ).pipe(Effect.tap((socket) =>
-    Effect.async<void, ConnectFailed>((resume) => {
+    Effect.callback<void, ConnectFailed>((resume) => {
       const failed = (cause: Error | null) =>
         resume(new ConnectFailed({ detail: cause?.message ?? "closed", code: codeOf(cause) }))
       if (socket.destroyed) return failed(socket.errored)
@@ -47,9 +47,9 @@ const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, Conn
 
 /** A TCP connection to a literal address, so that no name is looked up. It is destroyed with the scope. */
 export const connect = (request: ConnectRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
-  request.connectMillis === undefined ? dial(request) : dial(request).pipe(Effect.timeoutFail({
+  request.connectMillis === undefined ? dial(request) : dial(request).pipe(Effect.timeoutOrElse({
     duration: request.connectMillis,
-    onTimeout: () => new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` })
+    orElse: () => Effect.fail(new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` }))
   }))
 
 /** How a validation gets its connection. The scheme and the name are those of the validated resource. */

@@ -1,9 +1,9 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Dgram from "node:dgram"
 import type * as Net from "node:net"
@@ -55,7 +55,7 @@ const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string>, DnsUpda
  * Sends a datagram and takes the first answer that carries its id. A connected socket receives only from that server.
  */
 const byDatagram = (address: string, port: number, message: Buffer): Effect.Effect<Buffer, DnsUpdateFailed> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const socket = Dgram.createSocket(address.includes(":") ? "udp6" : "udp4")
     const close = () => {
       clearInterval(timer)
@@ -86,7 +86,7 @@ const byDatagram = (address: string, port: number, message: Buffer): Effect.Effe
   })
 
 const exchange = (socket: Net.Socket, message: Buffer): Effect.Effect<Buffer, DnsUpdateFailed> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     let received = Buffer.alloc(0)
     const settle = (result: Effect.Effect<Buffer, DnsUpdateFailed>) => {
       resume(result)
@@ -120,13 +120,13 @@ const byStream = (
         Effect.mapError(connect({ address: literal, port, connectMillis }), ({ detail }) => failed(detail)),
         (socket) => exchange(socket, message)
       )
-  }).pipe(Effect.timeoutFail({
+  }).pipe(Effect.timeoutOrElse({
     duration: tries * waitMillis,
-    onTimeout: () => failed(`no answer over TCP within ${tries * waitMillis} ms`)
+    orElse: () => Effect.fail(failed(`no answer over TCP within ${tries * waitMillis} ms`))
   }))
 
-const readable = <A>(read: Either.Either<A, DnsFault>): Effect.Effect<A, DnsUpdateFailed> =>
-  Effect.mapError(read, ({ detail }) => failed(detail))
+const readable = <A>(read: Result.Result<A, DnsFault>): Effect.Effect<A, DnsUpdateFailed> =>
+  Effect.mapError(Effect.fromResult(read), ({ detail }) => failed(detail))
 
 const update = Effect.fnUntraced(
   function*({ host, key, port }: UpdateServer, change: TxtChange) {
@@ -139,9 +139,9 @@ const update = Effect.fnUntraced(
     const { mac, signed } = yield* readable(sign(plain, key, yield* now))
     const first = yield* byDatagram(address, port, signed)
     // The content of a truncated answer is not used: the whole answer is asked for again, over TCP.
-    const isTruncated = Either.match(readMessage(first), {
-      onLeft: () => first.length >= 12 && (first.readUInt16BE(2) & 0x0200) !== 0,
-      onRight: (message) => message.isTruncated
+    const isTruncated = Result.match(readMessage(first), {
+      onFailure: () => first.length >= 12 && (first.readUInt16BE(2) & 0x0200) !== 0,
+      onSuccess: (message) => message.isTruncated
     })
     const answer = isTruncated ? yield* byStream(address, port, signed) : first
     const { id: answered, isAnswer, opcode, rcode } = yield* readable(verify(answer, key, mac, yield* now))
@@ -155,9 +155,9 @@ const update = Effect.fnUntraced(
  * Updates zones at their server (RFC 2136), with signed requests (RFC 8945). Only a signed answer proves that an update
  * was made.
  */
-export class DnsUpdate extends Context.Tag("acme/kernel/net/DnsUpdate")<DnsUpdate, {
+export class DnsUpdate extends Context.Service<DnsUpdate, {
   readonly update: (server: UpdateServer, change: TxtChange) => Effect.Effect<void, DnsUpdateFailed>
-}>() {
+}>()("acme/kernel/net/DnsUpdate") {
   /** Over UDP, and over TCP if the answer is truncated. */
   static readonly layer: Layer.Layer<DnsUpdate, never, Resolver | Entropy> = Layer.effect(
     this,

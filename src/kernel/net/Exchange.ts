@@ -49,7 +49,7 @@ export const exchange = (
   stream: Net.Socket,
   request: ExchangeRequest
 ): Effect.Effect<ExchangeAnswer, ExchangeBroken> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const { body, headers, maxBytes, method, path, skipsRedirects = false } = request
     const ask = () =>
       Http.request({

@@ -62,10 +62,10 @@ const ask = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) => 
  * The network access of http-01: one GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
  * redirects, no decompression. The head and the body are bounded, and only the given address is dialled.
  */
-export class HttpGet extends Context.Tag("acme/kernel/net/HttpGet")<HttpGet, {
+export class HttpGet extends Context.Service<HttpGet, {
   /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
   readonly get: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
-}>() {
+}>()("acme/kernel/net/HttpGet") {
   /** Over sockets, with the user agent `acme-svc/<version>`. */
   static readonly layer = (version: string, dialer: Dialer = direct): Layer.Layer<HttpGet> =>
     Layer.succeed(this, {

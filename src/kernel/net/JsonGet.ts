@@ -26,7 +26,7 @@ const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
     catch: () => failed("answers with something that is not JSON")
   })
 
-const get = (web: Web["Type"], request: JsonGetRequest): Effect.Effect<JsonAnswer, JsonGetFailed> =>
+const get = (web: Web["Service"], request: JsonGetRequest): Effect.Effect<JsonAnswer, JsonGetFailed> =>
   Effect.gen(function*() {
     const headers = { Accept: "application/json", ...request.headers }
     const { body, status, truncated } = yield* Effect.mapError(
@@ -39,9 +39,9 @@ const get = (web: Web["Type"], request: JsonGetRequest): Effect.Effect<JsonAnswe
   })
 
 /** Gets JSON documents from services of the operator, such as inventories. */
-export class JsonGet extends Context.Tag("acme/kernel/net/JsonGet")<JsonGet, {
+export class JsonGet extends Context.Service<JsonGet, {
   readonly get: (request: JsonGetRequest) => Effect.Effect<JsonAnswer, JsonGetFailed>
-}>() {
+}>()("acme/kernel/net/JsonGet") {
   static readonly layer: Layer.Layer<JsonGet, never, Web> = Layer.effect(
     this,
     Effect.map(Web, (web) => ({ get: (request) => get(web, request) }))

@@ -87,11 +87,11 @@ const failureOf = (cause: unknown): MailFailed => {
 }
 
 /** Sends mail through the operator's mail server. */
-export class Mail extends Context.Tag("acme/kernel/net/Mail")<Mail, {
+export class Mail extends Context.Service<Mail, {
   readonly send: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
-}>() {
+}>()("acme/kernel/net/Mail") {
   /** Over SMTP. Messages to one server share its connections, which end with the layer. The library is loaded when needed. */
-  static readonly layer: Layer.Layer<Mail> = Layer.scoped(
+  static readonly layer: Layer.Layer<Mail> = Layer.effect(
     this,
     Effect.gen(function*() {
       const library = yield* Effect.cached(Effect.promise(() => import("nodemailer")))
@@ -104,14 +104,16 @@ export class Mail extends Context.Tag("acme/kernel/net/Mail")<Mail, {
           const transport = open.get(key) ?? createTransport(optionsOf(server))
           open.set(key, transport)
           return yield* post(transport, letter).pipe(
-            Effect.timeoutFail({
+            Effect.timeoutOrElse({
               duration: server.timeoutMillis,
-              onTimeout: () =>
-                new MailFailed({
-                  detail: `not taken within ${server.timeoutMillis} ms`,
-                  status: undefined,
-                  isPermanent: false
-                })
+              orElse: () =>
+                Effect.fail(
+                  new MailFailed({
+                    detail: `not taken within ${server.timeoutMillis} ms`,
+                    status: undefined,
+                    isPermanent: false
+                  })
+                )
             })
           )
         })

@@ -41,7 +41,7 @@ export const reach = (
 ): Effect.Effect<Net.Socket, Unreached, Resolver | Scope.Scope> =>
   Effect.gen(function*() {
     const addresses = yield* addressesOf(host)
-    if (!Array.isNonEmptyReadonlyArray(addresses)) return yield* new Unreached({ detail: "its name has no address" })
+    if (!Array.isReadonlyArrayNonEmpty(addresses)) return yield* new Unreached({ detail: "its name has no address" })
     return yield* Effect.firstSuccessOf(addresses.map((address) => connect({ address, port, connectMillis }))).pipe(
       Effect.mapError(({ code, detail }) =>
         new Unreached({ detail: isExhaustion(code) ? exhausted(code) : detail, code })
@@ -53,7 +53,7 @@ const maxHeadBytes = 16_384
 
 /** Asks a proxy, over a connection to it, for a tunnel to `authority` (RFC 9110 section 9.3.6). */
 const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: string) =>
-  Effect.async<Net.Socket, Unreached>((resume) => {
+  Effect.callback<Net.Socket, Unreached>((resume) => {
     const request = Http.request({
       createConnection: () => socket,
       method: "CONNECT",
@@ -116,8 +116,8 @@ export const throughProxies = (proxyOf: ProxyOf): Effect.Effect<Dialer, never, R
       Effect.mapError(({ code, detail }) => new ConnectFailed({ detail, code })),
       Effect.provideService(Resolver, resolver)
     )
-    return connectMillis === undefined ? tunnelled : Effect.timeoutFail(tunnelled, {
+    return connectMillis === undefined ? tunnelled : Effect.timeoutOrElse(tunnelled, {
       duration: connectMillis,
-      onTimeout: () => new ConnectFailed({ detail: `no connection within ${connectMillis} ms` })
+      orElse: () => Effect.fail(new ConnectFailed({ detail: `no connection within ${connectMillis} ms` }))
     })
   })

@@ -49,7 +49,7 @@ const ask = (server: Option.Option<Nameserver>) =>
     reply: (error: NodeJS.ErrnoException | null, answers: ReadonlyArray<A> | undefined) => void
   ) => void
 ): Effect.Effect<ReadonlyArray<A>, ResolveFailed> =>
-  Effect.async<ReadonlyArray<A>, ResolveFailed>((resume) => {
+  Effect.callback<ReadonlyArray<A>, ResolveFailed>((resume) => {
     const resolver = new Dns.Resolver({ timeout: 1000, tries: 8 })
     if (Option.isSome(server)) {
       const { address, port } = server.value
@@ -74,18 +74,19 @@ const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
 /** RFC 6761 section 6.3: `localhost` and every name below it is the loopback interface. No server is asked. */
 const isLocalhost = (name: string) => /(?:^|\.)localhost\.?$/i.test(name)
-const loopback = Array.filterMap(["::1", "127.0.0.1"], parseAddress)
+const loopback = Array.getSomes(Array.map(["::1", "127.0.0.1"], parseAddress))
 
-const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
+const make = (server: Option.Option<Nameserver>): Resolver["Service"] => {
   const query = ask(server)
   const ofFamily = (name: string, family: 4 | 6) =>
     query<Dns.RecordWithTtl>(name, (resolver, reply) => {
       if (family === 6) resolver.resolve6(name, { ttl: true }, reply)
       else resolver.resolve4(name, { ttl: true }, reply)
     }).pipe(Effect.catchIf(noSuchName, () => Effect.succeed([])))
-  const literals = Array.filterMap(({ address }: Dns.RecordWithTtl) => parseAddress(address))
+  const literals = (records: ReadonlyArray<Dns.RecordWithTtl>) =>
+    Array.getSomes(records.map(({ address }) => parseAddress(address)))
 
-  const timedAddresses: Resolver["Type"]["timedAddresses"] = (name, family) =>
+  const timedAddresses: Resolver["Service"]["timedAddresses"] = (name, family) =>
     isLocalhost(name)
       ? Effect.succeed({ addresses: loopback.filter((ip) => familyOf(ip) === family), seconds: 0 })
       : Effect.map(ofFamily(name, family), (records) => ({
@@ -98,18 +99,17 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
       if (isLocalhost(name)) return loopback
       const answered = yield* Deferred.make<void>()
       const tooLate = Deferred.await(answered).pipe(
-        Effect.zipRight(Effect.sleep(grace)),
-        Effect.zipRight(new ResolveFailed({ name, code: "second family unanswered" }))
+        Effect.andThen(Effect.sleep(grace)),
+        Effect.andThen(new ResolveFailed({ name, code: "second family unanswered" }))
       )
       const family = (version: 4 | 6) =>
         ofFamily(name, version).pipe(
           Effect.tap((found) => found.length > 0 ? Deferred.succeed(answered, undefined) : Effect.void),
           Effect.raceFirst(tooLate),
-          Effect.either
+          Effect.result
         )
-      const [failures, found] = Array.partitionMap(
-        yield* Effect.all([family(6), family(4)], { concurrency: "unbounded" }),
-        (answer) => answer
+      const [found, failures] = Array.separate(
+        yield* Effect.all([family(6), family(4)], { concurrency: "unbounded" })
       )
       const list = literals(found.flat())
       const failure = failures.find(({ code }) => isExhaustion(code)) ?? failures[0]
@@ -155,7 +155,7 @@ const make = (server: Option.Option<Nameserver>): Resolver["Type"] => {
 }
 
 /** The DNS for validators, policy checks and reports. */
-export class Resolver extends Context.Tag("acme/kernel/net/Resolver")<Resolver, {
+export class Resolver extends Context.Service<Resolver, {
   /**
    * A and AAAA records of exactly this name (no search list), AAAA first. Empty if the name has none. Fails only if a
    * query failed and neither family gave an address. No timeout of its own; interruption cancels the queries.
@@ -170,12 +170,12 @@ export class Resolver extends Context.Tag("acme/kernel/net/Resolver")<Resolver, 
    * the name has none; a name that does not exist is a failure, `ENOTFOUND`. Otherwise like {@link addresses}.
    */
   readonly texts: (name: string) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
-}>() {
+}>()("acme/kernel/net/Resolver") {
   /** Asks the server of dns.resolver, or the system's name servers if that key is empty. */
   static readonly layer = (resolver: string): Layer.Layer<Resolver> => {
     if (resolver === "") return Layer.sync(this, () => make(Option.none()))
     return Option.match(parseNameserver(resolver), {
-      onNone: () => Layer.die(`dns.resolver is not an address: ${resolver}`),
+      onNone: () => Layer.effect(this, Effect.die(new Error(`dns.resolver is not an address: ${resolver}`))),
       onSome: (server) => Layer.sync(this, () => make(Option.some(server)))
     })
   }
@@ -192,7 +192,8 @@ export class Resolver extends Context.Tag("acme/kernel/net/Resolver")<Resolver, 
   ): Layer.Layer<Resolver> => {
     const look = (entry: ReadonlyArray<string> | ResolveFailed) =>
       entry instanceof ResolveFailed ? entry : Effect.succeed(entry)
-    const addresses = (name: string) => Effect.map(look(zone[name] ?? []), Array.filterMap(parseAddress))
+    const addresses = (name: string) =>
+      Effect.map(look(zone[name] ?? []), (texts) => Array.getSomes(texts.map(parseAddress)))
     return Layer.succeed(this, {
       addresses,
       timedAddresses: (name, family) =>

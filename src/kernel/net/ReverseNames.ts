@@ -20,7 +20,7 @@ const mostAtOnce = 64
 /** The name of an address, if it has one, and how long this is remembered. */
 interface Found {
   readonly name: string | undefined
-  readonly life: Duration.DurationInput
+  readonly life: Duration.Input
 }
 
 const named = (name: string): Found => ({ name: name.slice(0, longestName), life: "5 minutes" })
@@ -28,7 +28,7 @@ const nameless: Found = { name: undefined, life: "1 minute" }
 const unasked: Found = { name: undefined, life: "1 second" }
 
 /** The DNS names of clients' addresses, which are written into rows (`audit.reverse_dns`). */
-export class ReverseNames extends Context.Tag("acme/kernel/net/ReverseNames")<ReverseNames, {
+export class ReverseNames extends Context.Service<ReverseNames, {
   /**
    * Looks up the first PTR name of an address, unless the result is remembered. Ends when the answer has come, when the
    * time is up, or at once if too many other look-ups are under way. The caller should hold nothing that others wait
@@ -37,12 +37,12 @@ export class ReverseNames extends Context.Tag("acme/kernel/net/ReverseNames")<Re
   readonly look: (ip: string) => Effect.Effect<void>
   /** The name that {@link look} has found, without a wait; `undefined` if it found none, or found it too long ago. */
   readonly of: (ip: string | undefined) => Effect.Effect<string | undefined>
-}>() {
+}>()("acme/kernel/net/ReverseNames") {
   static readonly layer = (
     settings: { readonly reverse_dns: boolean; readonly reverse_dns_timeout_ms: number }
   ): Layer.Layer<ReverseNames, never, Resolver> => {
     if (!settings.reverse_dns) return this.layerNone
-    return Layer.scoped(
+    return Layer.effect(
       this,
       Effect.gen(function*() {
         const { pointers } = yield* Resolver
@@ -51,21 +51,20 @@ export class ReverseNames extends Context.Tag("acme/kernel/net/ReverseNames")<Re
         const ask = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Found> {
           const address = comparable(text)
           if (address === undefined) return nameless
-          const found = yield* Effect.either(Effect.timeoutOption(pointers(address), settings.reverse_dns_timeout_ms))
-          if (found._tag === "Left") {
+          const found = yield* Effect.result(Effect.timeoutOption(pointers(address), settings.reverse_dns_timeout_ms))
+          if (found._tag === "Failure") {
             yield* emit("audit_reverse_dns_failed", { address: text })
             return nameless
           }
-          if (Option.isNone(found.right)) {
+          if (Option.isNone(found.success)) {
             yield* emit("audit_reverse_dns_timeout", { address: text })
             return nameless
           }
-          const [name] = found.right.value
+          const [name] = found.success.value
           return name === undefined ? nameless : named(name)
         })
-        const known = yield* Cache.makeWith({
+        const known = yield* Cache.makeWith((text: string) => turns.takeIfFree(ask(text), Effect.succeed(unasked)), {
           capacity: mostKept,
-          lookup: (text: string) => turns.takeIfFree(ask(text), Effect.succeed(unasked)),
           timeToLive: (exit: Exit.Exit<Found>) => Exit.isSuccess(exit) ? exit.value.life : Duration.zero
         })
         const keyOf = (ip: string | undefined) => {
@@ -76,17 +75,17 @@ export class ReverseNames extends Context.Tag("acme/kernel/net/ReverseNames")<Re
           look: (ip) => {
             const key = keyOf(ip)
             if (key === undefined) return Effect.void
-            return Effect.flatMap(known.getOptionComplete(key), (found) =>
+            return Effect.flatMap(Cache.getSuccess(known, key), (found) =>
               Option.isSome(found)
                 ? Effect.void
                 // A caller that is interrupted must not end the look-up that others wait for.
-                : Effect.asVoid(Effect.flatMap(Effect.forkIn(known.get(key), scope), Fiber.join)))
+                : Effect.asVoid(Effect.flatMap(Effect.forkIn(Cache.get(known, key), scope), Fiber.join)))
           },
           of: (ip) => {
             const key = keyOf(ip)
             if (key === undefined) return Effect.succeed(undefined)
             return Effect.map(
-              known.getOptionComplete(key),
+              Cache.getSuccess(known, key),
               Option.match({ onNone: () => undefined, onSome: ({ name }) => name })
             )
           }

@@ -1,5 +1,5 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import { finallyDo } from "../Finally.ts"
 import type { Peer } from "./Peer.ts"
@@ -7,7 +7,10 @@ import type { Peer } from "./Peer.ts"
 /**
  * The peer that the fiber works for; `undefined` for the service itself, and for a proxy that stands for many clients.
  */
-export const currentPeer: FiberRef.FiberRef<Peer | undefined> = FiberRef.unsafeMake<Peer | undefined>(undefined)
+export const currentPeer: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
+  "acme/kernel/net/Turns/currentPeer",
+  { defaultValue: () => undefined }
+)
 
 /** A bound on the work that is done at once, shared among the peers it is done for ({@link currentPeer}). */
 export interface Turns {
@@ -141,12 +144,12 @@ export const makeTurns = (count: number): Turns => {
     otherwise: Effect.Effect<B, E2, R2>
   ): Effect.Effect<A | B, E | E2, R | R2> =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.withFiberRuntime((fiber) => {
-        const ticket: Ticket = { peer: fiber.getFiberRef(currentPeer), held: false, called: () => {} }
+      Effect.withFiber((fiber) => {
+        const ticket: Ticket = { peer: fiber.getRef(currentPeer), held: false, called: () => {} }
         const leave = () => bound.leave(ticket)
         // The uncontended path needs neither a timer nor a fiber.
         if (bound.enter(ticket)) return finallyDo(restore(self), leave)
-        const turn = Effect.async<void>((resume) => {
+        const turn = Effect.callback<void>((resume) => {
           ticket.called = () => resume(Effect.void)
           bound.wait(ticket)
         })
@@ -160,7 +163,7 @@ export const makeTurns = (count: number): Turns => {
   return {
     take: (self) => taken(self, Effect.map(Option.some), Effect.never),
     takeIfFree: (self, otherwise) => taken(self, () => Effect.succeed(Option.none()), otherwise),
-    isFree: Effect.map(FiberRef.get(currentPeer), (peer) => bound.isFor(peer)),
+    isFree: Effect.map(currentPeer, (peer) => bound.isFor(peer)),
     takeWithin: (millis, self, otherwise) => taken(self, Effect.timeoutOption(millis), otherwise)
   }
 }

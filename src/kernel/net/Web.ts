@@ -136,9 +136,9 @@ const ask = (
  * Sends requests to services of the operator's choice: one connection each, through a forward proxy if one is in force
  * for them. No redirect is followed, nothing is decompressed, and there is no time limit of its own.
  */
-export class Web extends Context.Tag("acme/kernel/net/Web")<Web, {
+export class Web extends Context.Service<Web, {
   readonly send: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
-}>() {
+}>()("acme/kernel/net/Web") {
   /** Over sockets, with the user agent `acme-svc/<version>`. */
   static readonly layer = (version: string, proxyOf: ProxyOf = noProxies): Layer.Layer<Web, never, Resolver> =>
     Layer.effect(

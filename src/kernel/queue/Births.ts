@@ -56,7 +56,7 @@ export const offerOf = (runner: {
   readonly begin: (job: Job, heldAt: number) => Effect.Effect<void>
   /** Makes the row ready again. */
   readonly handBack: (job: Job, spentAt: number) => Effect.Effect<unknown, StorageFailed, Database>
-  readonly database: Database["Type"]
+  readonly database: Database["Service"]
 }): Offer =>
 (kind, share) => {
   if (runner.isDraining() || !runner.reserve(kind, share)) return undefined
@@ -73,7 +73,7 @@ export const offerOf = (runner: {
     begin: (job) =>
       Effect.flatMap(lifeMillis, (life) => {
         // Otherwise the row would wait for another process to miss this one.
-        if (runner.isDraining()) return Effect.zipRight(Effect.ignore(handBack(job, life)), giveBack)
+        if (runner.isDraining()) return Effect.andThen(Effect.ignore(handBack(job, life)), giveBack)
         isKept = false
         return runner.begin(job, life)
       }),

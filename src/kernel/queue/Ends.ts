@@ -43,7 +43,7 @@ export const make = (): Ends => {
       for (const resume of resumed ?? []) resume()
     },
     after: (moment, subject) =>
-      Effect.async<void>((resume) => {
+      Effect.callback<void>((resume) => {
         const text = subjectText(subject)
         if ((lately.get(text) ?? 0) > moment) return resume(Effect.void)
         const told = () => resume(Effect.void)

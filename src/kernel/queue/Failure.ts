@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 
 /* The reasons for failed attempts that the queue itself knows. Handlers define further ones. */
 
@@ -16,14 +17,12 @@ const longest = 2000
 export const cut = (text: string): string => text.slice(0, longest)
 
 /** A text from elsewhere: whole during the attempt, cut on the row. */
-export const Words = Schema.transform(Schema.String, Schema.String, {
-  strict: true,
-  decode: (kept) => kept,
-  encode: cut
-})
+export const Words = Schema.String.pipe(
+  Schema.decodeTo(Schema.String, SchemaTransformation.transform({ decode: (kept) => kept, encode: cut }))
+)
 
 /** The JSON of a failure, with its tag first. */
-export const rowOf = <A, I extends { readonly _tag: string }>(schema: Schema.Schema<A, I>, failure: A): string => {
+export const rowOf = <A, I extends { readonly _tag: string }>(schema: Schema.Codec<A, I>, failure: A): string => {
   const { _tag, ...facts } = Schema.encodeSync(schema)(failure)
   return JSON.stringify({ _tag, ...facts })
 }

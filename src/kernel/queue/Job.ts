@@ -43,7 +43,7 @@ export const payloads = {
     profile: Schema.String,
     /** RFC 5280 code */
     reason: Schema.optional(Schema.Int),
-    actor: Schema.Struct({ kind: Schema.Literal("acme", "admin", "cli"), id: Schema.optional(Schema.String) }),
+    actor: Schema.Struct({ kind: Schema.Literals(["acme", "admin", "cli"]), id: Schema.optional(Schema.String) }),
     client: Client
   }),
   key_revoke: Schema.Struct({
@@ -54,13 +54,15 @@ export const payloads = {
   notify_deliver: Schema.Struct({
     /** A profile, or the scope of operators. */
     scope: Schema.String,
-    backend: Schema.Literal("email", "webhook", "custom"),
+    backend: Schema.Literals(["email", "webhook", "custom"]),
     entry: Schema.String,
     event: Schema.String,
     /** The members of the event, as they are delivered. */
-    fields: Schema.Struct(
-      { hook: Schema.String, profile: Schema.String, at: Schema.Int, delivery_id: Schema.String },
-      { key: Schema.String, value: Schema.Unknown }
+    fields: Schema.StructWithRest(
+      Schema.Struct(
+        { hook: Schema.String, profile: Schema.String, at: Schema.Int, delivery_id: Schema.String }
+      ),
+      [Schema.Record(Schema.String, Schema.Unknown)]
     )
   }),
   notify_expiry_digest: Schema.Struct({ profile: Schema.String }),

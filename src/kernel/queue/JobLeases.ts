@@ -105,7 +105,7 @@ export const isTaken = ({ attempts, id }: Pick<Job, "attempts" | "id">) =>
  * A row that a process holds: its owner, `""` for none, and its lease. Each change of the lease shows that the owner
  * lives.
  */
-export type Held = Effect.Effect.Success<typeof running>[number]
+export type Held = Effect.Success<typeof running>[number]
 
 /** Every row that a process holds. */
 export const running = all(runningStatement, {})

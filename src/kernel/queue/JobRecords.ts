@@ -28,7 +28,7 @@ export const record = {
 }
 
 /** A row of the queue. Times are epoch seconds. */
-export type JobRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+export type JobRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 const findStatement = statement({
   name: "job_by_id",

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
+import { untilBack } from "../Retries.ts"
 import { Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import * as jobs from "./Jobs.ts"
 import type { Queue } from "./Queue.ts"
-import { untilBack } from "./Retries.ts"
 
 const mergeMillis = 20
 
@@ -15,7 +15,7 @@ export const make = (
     /** Runs an effect later. */
     readonly after: (millis: number, effect: Effect.Effect<void>) => void
   },
-  queue: Queue["Type"]
+  queue: Queue["Service"]
 ) => {
   let [mergedWake, isTold] = [false, false]
   const heard = (payload: string) => {
@@ -26,7 +26,7 @@ export const make = (
       mergedWake = false
       isTold = true
     })
-    after(mergeMillis, Effect.zipRight(told, queue.wake))
+    after(mergeMillis, Effect.andThen(told, queue.wake))
   }
   return {
     /** Whether others have told of work since this was asked last. */
@@ -46,7 +46,7 @@ export const make = (
       const listening = Effect.suspend(() => {
         if (!isLost) return Effect.void
         isLost = false
-        return Effect.zipRight(emit("db_listen_restored", {}), queue.wake)
+        return Effect.andThen(emit("db_listen_restored", {}), queue.wake)
       })
       const lost = (error: Parameters<typeof describe>[0]) =>
         Effect.suspend(() => {
@@ -54,7 +54,9 @@ export const make = (
           isLost = true
           return emit("db_listen_lost", { error: describe(error).detail })
         })
-      return Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), untilBack)
+      return Effect.orDie(
+        Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), untilBack)
+      )
     })
   }
 }

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type { Database, StorageFailed } from "../sql/Database.ts"
+import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
 import * as workers from "./Workers.ts"
@@ -43,7 +44,7 @@ const measure = Effect.fnUntraced(function*(owner: string) {
  * long gone. Reports clocks that differ from this process's, and again when the difference has changed by ten seconds.
  */
 export const layer = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database> =>
-  Layer.scopedDiscard(
+  Layer.effectDiscard(
     Effect.gen(function*() {
       const seconds = currentSeconds
       const startedAt = yield* seconds
@@ -69,8 +70,8 @@ export const layer = (options: PresenceOptions): Layer.Layer<never, StorageFaile
         const rows_removed = yield* workers.sweep(now - forgottenAfterSeconds, now + forgottenAfterSeconds)
         if (rows_removed > 0) yield* emit("worker_presence_swept", { rows_removed })
         yield* compare
-      }).pipe(Effect.catchAll((error) => emit("worker_presence_failed", { error: error.message })))
+      }).pipe(Effect.catch((error) => emit("worker_presence_failed", { error: error.message })))
       yield* Effect.ignore(compare)
-      yield* Effect.forkScoped(Effect.repeat(Effect.delay(refresh, refreshMillis), Schedule.forever))
+      yield* supervised("worker_presence", Effect.repeat(Effect.delay(refresh, refreshMillis), Schedule.forever))
     })
   )

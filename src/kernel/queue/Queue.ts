@@ -32,7 +32,7 @@ export interface Enqueue<K extends JobKind> {
 }
 
 /** Durable work that follows an answer (docs/jobs.md). */
-export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
+export class Queue extends Context.Service<Queue, {
   /**
    * Writes the job in the caller's transaction. After the commit it begins, if this process's runner has a slot for it
    * (`births`), or else the runner is woken.
@@ -51,7 +51,7 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
   readonly ends: Ends.Ends
   /** Where the runner of this process says that jobs may begin at the commit that enqueues them. */
   readonly births: Pick<Births.Births, "offer">
-}>() {
+}>()("acme/kernel/queue/Queue") {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
   static readonly layer = (options: {
     readonly maxAttempts: () => number
@@ -63,39 +63,42 @@ export class Queue extends Context.Tag("acme/kernel/queue/Queue")<Queue, {
         const entropy = yield* Entropy
         const origin = yield* entropy.uuid
         const signals = yield* Mailbox.sliding<void>(1)
-        const wake = Effect.asVoid(signals.offer(undefined))
+        const wake = Effect.asVoid(Mailbox.offer(signals, undefined))
         const births = Births.make()
-        const enqueue: Queue["Type"]["enqueue"] = Effect.fnUntraced(function*(job: Enqueue<JobKind>): Effect.fn.Return<
-          JobId,
-          StorageFailed,
-          Database
-        > {
-          const now = yield* currentSeconds
-          const { dedupKey, kind, share = "" } = job
-          const birth = job.runAt === undefined ? yield* births.take(kind, share) : undefined
-          const row = {
-            id: makeJobId(yield* entropy.uuid),
-            kind,
-            dedupKey,
-            payload: codecs[kind].encode(job.payload),
-            maxAttempts: options.maxAttempts(),
-            deadline: job.deadline,
-            share
-          }
-          const claim = birth && { owner: birth.owner, until: now + leaseSeconds }
-          if ((yield* jobs.insert({ ...row, runAt: job.runAt ?? now, now, origin, claim })) !== undefined) {
-            yield* afterCommit(Effect.zipRight(
-              emit("job_enqueued", { kind, job_id: row.id }),
-              birth === undefined ? wake : birth.begin({ ...row, attempts: 1, createdAt: now, spentSeconds: 0 })
-            ))
-            return row.id
-          }
-          if (birth !== undefined) yield* birth.giveBack
-          const live = yield* jobs.join(job.kind, job.dedupKey)
-          // The live row settled between the two statements, so a new row can be inserted.
-          return live === undefined ? yield* enqueue(job) : live.id
-        }, Effect.provideService(Database, database))
-        return Queue.of({ origin, enqueue, wake, awakened: signals.take, ends: Ends.make(), births })
+        const enqueue: Queue["Service"]["enqueue"] = Effect.fnUntraced(
+          function*(job: Enqueue<JobKind>): Effect.fn.Return<
+            JobId,
+            StorageFailed,
+            Database
+          > {
+            const now = yield* currentSeconds
+            const { dedupKey, kind, share = "" } = job
+            const birth = job.runAt === undefined ? yield* births.take(kind, share) : undefined
+            const row = {
+              id: makeJobId(yield* entropy.uuid),
+              kind,
+              dedupKey,
+              payload: codecs[kind].encode(job.payload),
+              maxAttempts: options.maxAttempts(),
+              deadline: job.deadline,
+              share
+            }
+            const claim = birth && { owner: birth.owner, until: now + leaseSeconds }
+            if ((yield* jobs.insert({ ...row, runAt: job.runAt ?? now, now, origin, claim })) !== undefined) {
+              yield* afterCommit(Effect.andThen(
+                emit("job_enqueued", { kind, job_id: row.id }),
+                birth === undefined ? wake : birth.begin({ ...row, attempts: 1, createdAt: now, spentSeconds: 0 })
+              ))
+              return row.id
+            }
+            if (birth !== undefined) yield* birth.giveBack
+            const live = yield* jobs.join(job.kind, job.dedupKey)
+            // The live row settled between the two statements, so a new row can be inserted.
+            return live === undefined ? yield* enqueue(job) : live.id
+          },
+          Effect.provideService(Database, database)
+        )
+        return Queue.of({ origin, enqueue, wake, awakened: Mailbox.take(signals), ends: Ends.make(), births })
       })
     )
 }
@@ -106,8 +109,8 @@ interface Codec {
 }
 
 // Made once, because a schema that is built for each job would be compiled for each job.
-const codecOf = (schema: Schema.Schema.AnyNoContext): Codec => {
-  const json = Schema.parseJson(schema)
+const codecOf = (schema: Schema.Codec<unknown, unknown>): Codec => {
+  const json = Schema.fromJsonString(schema)
   return { encode: Schema.encodeUnknownSync(json), decode: Schema.decodeUnknownOption(json) }
 }
 

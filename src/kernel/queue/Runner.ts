@@ -7,7 +7,7 @@ import { Entropy } from "../../pki/Entropy.ts"
 import { makeAwake } from "../Awake.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
-import { emit, enterSpan, leaveSpan } from "../telemetry/EventLog.ts"
+import { emit, withinSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
 import * as Births from "./Births.ts"
@@ -56,7 +56,7 @@ interface Attempt extends Holding {
   ending: Ending
 }
 
-const settlementRetries = Schedule.union(Schedule.exponential("100 millis"), Schedule.spaced("1 second"))
+const settlementRetries = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("1 second")])
 
 /** The time between two checks of leases and times. */
 const tendMillis = 1000
@@ -97,7 +97,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
 
     /** Repeats a failed settlement, with the same result, until `endsAt`. Then the end of the lease frees the row. */
     const insisting = <A>(settle: Effect.Effect<A, StorageFailed, R | Database>, endsAt: number) =>
-      Effect.catchAll(settle, () =>
+      Effect.catch(settle, () =>
         Effect.retry(Effect.delay(settle, "50 millis"), {
           schedule: settlementRetries,
           while: () => Effect.map(lifeMillis, (life) => !draining && life < endsAt)
@@ -110,11 +110,11 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       current: Attempt
     ) =>
       Effect.flatMap(lifeMillis, (life) =>
-        Effect.catchAll(
+        Effect.catch(
           insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis)),
           (error) =>
             Exit.isSuccess(exit) && exit.value._tag === "Done"
-              ? Effect.zipRight(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job, current))
+              ? Effect.andThen(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job, current))
               : Effect.fail(error)
         ))
 
@@ -142,14 +142,16 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         if (prepared === undefined) {
           return yield* insisting(settlement.giveUp(ended, new PayloadUnreadable()), life + giveUpMillis)
         }
-        const fiber: Fiber.RuntimeFiber<Outcome<R, F>, StorageFailed> = yield* Effect.fork(prepared.run)
+        const fiber: Fiber.Fiber<Outcome<R, F>, StorageFailed> = yield* Effect.forkChild(prepared.run, {
+          startImmediately: true
+        })
         const current: Attempt = {
           job,
           heldAt,
           spentAt: life,
           endsAt: life + prepared.budgetMillis,
           deadline,
-          interrupt: Fiber.interruptFork(fiber),
+          interrupt: Effect.sync(() => fiber.interruptUnsafe()),
           ending: undefined
         }
         running.add(current)
@@ -159,18 +161,16 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           Effect.sync(() => running.delete(current))
         )
       },
-      Effect.catchAll(() => Effect.void), // already logged; when the lease ends, the row is ready again
+      Effect.catch(() => Effect.void), // already logged; when the lease ends, the row is ready again
       (self, job) => Effect.ensuring(self, release(job))
     )
 
     const attempt = (job: Job, heldAt: number) =>
       Effect.flatMap(currentMillis, (startedAt) =>
-        Effect.ensuring(
-          Effect.zipRight(
-            enterSpan({ job_id: job.id, job_kind: job.kind }),
-            traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), attempted(job, startedAt, heldAt))
-          ),
-          leaveSpan(startedAt)
+        withinSpan(
+          { job_id: job.id, job_kind: job.kind },
+          startedAt,
+          traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), attempted(job, startedAt, heldAt))
         ))
 
     // Not interruptible between the claim and the start of the attempts: a claimed row without an attempt would wait
@@ -247,7 +247,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         release,
         isDraining: () => draining,
         // Not at once: whoever enqueued answers first.
-        begin: (job, heldAt) => Effect.sync(() => void fork(attempt(job, heldAt), { immediate: false })),
+        begin: (job, heldAt) => Effect.sync(() => void fork(Effect.andThen(Effect.yieldNow, attempt(job, heldAt)))),
         handBack: (job, spentAt) => settlement.handBack(job, { spentAt, ending: undefined }),
         database
       }),
@@ -263,8 +263,8 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       /** Starts the due jobs. After a database error, the next pass tries again. */
       pass: Effect.suspend(() => {
         // The clock of the process that enqueued the job may be ahead.
-        const first = others.haveTold() ? Effect.zipRight(tend, correctTimes) : tend
-        return Effect.zipRight(Effect.ignore(first), Effect.ignore(claim))
+        const first = others.haveTold() ? Effect.andThen(tend, correctTimes) : tend
+        return Effect.andThen(Effect.ignore(first), Effect.ignore(claim))
       }),
       /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */
       interruptOverdue: Effect.gen(function*() {

@@ -3,16 +3,18 @@ import * as Fiber from "effect/Fiber"
 import * as Mailbox from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { Entropy } from "../../pki/Entropy.ts"
+import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
+import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Failure } from "./Failure.ts"
 import type { AnyHandler } from "./Handler.ts"
 import { kindsOf, roundsOf } from "./Handler.ts"
 import * as jobRecords from "./JobRecords.ts"
 import { Queue } from "./Queue.ts"
-import { untilBack } from "./Retries.ts"
 import type { RunnerOptions, Tuning } from "./Runner.ts"
 import { make } from "./Runner.ts"
 
@@ -52,7 +54,7 @@ export const start = <R, F extends Failure>(
     }
     let known = handlers
     let enqueued = roundsOf(handlers)
-    const turns = yield* Effect.makeSemaphore(1)
+    const turns = yield* Semaphore.make(1)
     /** Enqueues the periodic rows that the handlers in force have and those enqueued last had not. */
     const enqueueNew = turns.withPermits(1)(Effect.suspend(() => {
       const rounds = roundsOf(known)
@@ -62,23 +64,22 @@ export const start = <R, F extends Failure>(
       )
     }))
     const owed = yield* Mailbox.sliding<void>(1)
-    const makeUp = owed.take.pipe(
+    const makeUp = Mailbox.take(owed).pipe(
       // Tried for as long as it takes.
-      Effect.zipRight(Effect.delay(Effect.ignore(Effect.retry(enqueueNew, untilBack)), "1 second")),
-      Effect.zipRight(queue.wake)
+      Effect.andThen(Effect.delay(Effect.ignore(Effect.retry(enqueueNew, untilBack)), "1 second")),
+      Effect.andThen(queue.wake)
     )
     // Not among the loops below: leases are renewed until the last attempt has ended.
-    for (const step of [runner.renew, runner.tend]) {
-      yield* Effect.forkScoped(Effect.repeat(step, Schedule.spaced(runner.tendMillis)))
-    }
+    yield* supervised("job_leases", Effect.repeat(runner.renew, Schedule.spaced(runner.tendMillis)))
+    yield* supervised("job_times", Effect.repeat(runner.tend, Schedule.spaced(runner.tendMillis)))
     const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))
-    const loops = yield* Effect.forEach([
-      yield* runner.hearOthers,
-      Effect.forever(Effect.zipRight(runner.pass, queue.awakened)),
-      Effect.forever(poll),
-      runner.awake.repeat(runner.interruptOverdue),
-      Effect.forever(makeUp)
-    ], Effect.forkScoped)
+    const loops = yield* Effect.all([
+      supervised("job_wakes_heard", yield* runner.hearOthers),
+      supervised("job_claims", Effect.forever(Effect.andThen(runner.pass, queue.awakened))),
+      supervised("job_polls", Effect.forever(poll)),
+      supervised("job_overdue", runner.awake.repeat(runner.interruptOverdue)),
+      supervised("job_periodic", Effect.forever(makeUp))
+    ])
     yield* Effect.acquireRelease(
       Effect.sync(() => queue.births.offer(runner.births)),
       () => Effect.sync(() => queue.births.offer(undefined))
@@ -87,8 +88,8 @@ export const start = <R, F extends Failure>(
       retune: Effect.fnUntraced(function*(tuning, next) {
         runner.retune(tuning, next)
         known = next
-        yield* Effect.catchAll(enqueueNew, ({ message }) =>
-          Effect.zipRight(emit("job_periodic_delayed", { error: message }), owed.offer(undefined)))
+        yield* Effect.catch(enqueueNew, ({ message }) =>
+          Effect.andThen(emit("job_periodic_delayed", { error: message }), Mailbox.offer(owed, undefined)))
         yield* queue.wake
         const { lease_seconds, max_concurrent, poll_interval_ms, retry_base_seconds, retry_max_seconds } = tuning
         yield* emit("job_runner_retuned", {

@@ -46,7 +46,7 @@ const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts
 export const make = (options: {
   readonly owner: string
   readonly backoff: () => BackoffPolicy
-  readonly entropy: Entropy["Type"]
+  readonly entropy: Entropy["Service"]
   /** Runs for each row that is handed back at shutdown. */
   readonly onHandedBack: Effect.Effect<void>
   /** Called with the due time, in epoch seconds, of each row that is put back. */
@@ -62,7 +62,7 @@ export const make = (options: {
     row: Effect.Effect<unknown, StorageFailed, R | Database>
   ): Effect.Effect<boolean, StorageFailed, R | Database> =>
     transaction(
-      Effect.zipRight(
+      Effect.andThen(
         writes,
         Effect.filterOrFail(row, (settled) => settled !== undefined, () => new LeaseLost())
       )
@@ -174,7 +174,7 @@ export const make = (options: {
     const { cause } = exit
     const { job } = ended
     // A defect beside which others were interrupted is a defect.
-    if (ran.ending !== undefined || Cause.isInterruptedOnly(cause)) {
+    if (ran.ending !== undefined || Cause.hasInterruptsOnly(cause)) {
       switch (ran.ending) {
         case "timeout":
           return tryAgainLater(ended, new BudgetSpent(), ran)
@@ -186,10 +186,10 @@ export const make = (options: {
           return handBack(job, ran)
       }
     }
-    const failure = Cause.failureOption(cause)
+    const failure = Cause.findErrorOption(cause)
     if (failure._tag === "Some") return tryAgainLater(ended, new DatabaseFailed({ detail: failure.value.message }), ran)
     const panicked = new Panicked({ detail: cut(String(Cause.squash(cause))) })
-    return Effect.zipRight(
+    return Effect.andThen(
       emit("job_run_panicked", { ...facts(job), attempts: job.attempts, error: panicked.text }),
       // Periodic work is never given up: without a wait it would be tried without end.
       ended.periodic ? tryAgainLater(ended, panicked, ran) : tryAgain(ended, panicked, 0, ran)

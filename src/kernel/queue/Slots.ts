@@ -172,7 +172,7 @@ export const make = () => {
       Effect.suspend(() => {
         const all: Array<Job> = []
         isLooking = true
-        return Effect.zipRight(
+        return Effect.andThen(
           oldest(all, most, kinds, source),
           Effect.forEach(kinds, (kind) => fairly(all, most, kind, now, source), { discard: true })
         ).pipe(
@@ -181,7 +181,7 @@ export const make = () => {
             return all
           }),
           // Rows that were claimed before the error have to be run.
-          Effect.catchAll((error) => all.length === 0 ? Effect.fail(error) : Effect.succeed(all))
+          Effect.catch((error) => all.length === 0 ? Effect.fail(error) : Effect.succeed(all))
         )
       }),
     /**

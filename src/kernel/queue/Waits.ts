@@ -2,8 +2,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeTurns } from "../net/Turns.ts"
+import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
+import { supervised } from "../Supervised.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
 import type { Ends, Moment, Subject } from "./Ends.ts"
 import type { JobId } from "./Job.ts"
@@ -11,7 +13,6 @@ import type { JobRecord } from "./JobRecords.ts"
 import * as jobRecords from "./JobRecords.ts"
 import * as jobs from "./Jobs.ts"
 import { Queue } from "./Queue.ts"
-import { untilBack } from "./Retries.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
 
@@ -59,7 +60,7 @@ const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
   const { listen } = yield* Database
   if (listen === undefined) return
   const hearing = listen(jobs.doneChannel, { heard: ends.tell, listening: Effect.void })
-  yield* Effect.forkScoped(Effect.ignore(Effect.retry(hearing, untilBack)))
+  yield* supervised("job_ends_heard", Effect.orDie(Effect.retry(hearing, untilBack)))
 })
 
 // Who waits longer than this may be told so by an operator, who runs the job now.
@@ -75,7 +76,7 @@ const pauseOf = Effect.fnUntraced(function*({ dedupKey, kind }: Subject, longest
 })
 
 /** Lets bounded numbers of requests at a time wait for jobs (docs/decisions/wake-up.md). */
-export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
+export class Waits extends Context.Service<Waits, {
   /**
    * Like {@link settledJob}, until shortly before the request's own deadline. Does not wait if too many requests wait
    * already.
@@ -95,14 +96,14 @@ export class Waits extends Context.Tag("acme/kernel/queue/Waits")<Waits, {
    * begins, or after as long as the job has taken so far, which is between one second and `longest`.
    */
   readonly pause: (subject: Subject, longest: number) => Effect.Effect<number, StorageFailed>
-}>() {
+}>()("acme/kernel/queue/Waits") {
   /** `server.*`, and how long a poll is held at most. */
   static readonly layer = (server: {
     readonly request_timeout_ms: number
     readonly max_concurrent_requests: number
     readonly hold_ms?: number
   }): Layer.Layer<Waits, never, Database | Queue> =>
-    Layer.scoped(
+    Layer.effect(
       this,
       Effect.gen(function*() {
         const database = yield* Database

@@ -1,16 +1,15 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import { emit } from "../telemetry/EventLog.ts"
 import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
 import type { Columns, ValuesOf } from "./Column.ts"
-import type { Connection, Driver, Executor } from "./Driver.ts"
+import type { Connection, Driver, Executor, Row } from "./Driver.ts"
 import { Late } from "./Late.ts"
+import type { SqlError } from "./SqlError.ts"
 import type { Statement } from "./Statement.ts"
 import { decode, encode } from "./Statement.ts"
 import type { Plans } from "./Transaction.ts"
@@ -40,20 +39,25 @@ export interface Opening {
   state: "pending" | "written" | "refused"
 }
 
-/** The {@link Opening} of a fiber. Whoever sets it takes it away. */
-export const currentOpening = FiberRef.unsafeMake<Opening | undefined>(undefined)
+/** The {@link Opening} of a fiber. */
+export const currentOpening = Context.Reference<Opening | undefined>("acme/kernel/sql/Database/currentOpening", {
+  defaultValue: () => undefined
+})
 
 /**
  * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's
  * open transaction if there is one. See `docs/architecture.md` for why transactions are not `sql.withTransaction`.
  */
-export class Database extends Context.Tag("acme/kernel/sql/Database")<Database, Driver>() {}
+export class Database extends Context.Service<Database, Driver>()("acme/kernel/sql/Database") {}
+
+/** The database of a fiber whose effect requires one. */
+const driverOf = (fiber: Fiber.Fiber<unknown, unknown>): Driver => Context.getUnsafe(fiber.context, Database)
 
 const failed =
   (driver: Driver, name: string, plans?: Plans) => (last: SqlError): Effect.Effect<never, StorageFailed> => {
     const { error, statement } = plans?.failure ?? { error: last, statement: name }
     const { detail, transient } = driver.describe(error)
-    return Effect.zipRight(
+    return Effect.andThen(
       afterTransaction(emit("db_statement_failed", { statement, error: detail })),
       Effect.fail(new StorageFailed({ statement, detail, transient, isLate: error.cause instanceof Late }))
     )
@@ -66,20 +70,17 @@ const query = <P extends Columns, R extends Columns, A>(
   answer: (rows: ReadonlyArray<ValuesOf<R>>) => A,
   isAhead = false
 ): Effect.Effect<A, StorageFailed, Database> =>
-  Effect.withFiberRuntime((fiber) => {
-    const services = fiber.currentContext.unsafeMap
-    const driver: Driver = services.get(Database.key)
-    const within = fiber.getFiberRef(openTransaction)
+  Effect.withFiber((fiber) => {
+    const driver = driverOf(fiber)
+    const within = fiber.getRef(openTransaction)
     const compiled = statement.compiled[driver.dialect]
     if (within === undefined && !compiled.reads && openingOf(fiber) !== undefined) {
       return transaction(query(statement, params, answer))
     }
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
-    const answered = (raw: ReadonlyArray<unknown>): Effect.Effect<A> => {
-      const result = answer(
-        raw.map((row) => decode(statement, row as { [column: string]: unknown }, driver.dialect))
-      )
+    const answered = (raw: ReadonlyArray<Row>): Effect.Effect<A> => {
+      const result = answer(raw.map((row) => decode(statement, row, driver.dialect)))
       const elapsed = performance.now() - Math.max(started, within?.plans.answered ?? 0)
       return elapsed < slowAfterMillis
         ? Effect.succeed(result)
@@ -104,7 +105,7 @@ const query = <P extends Columns, R extends Columns, A>(
         atHand ??
           (within === undefined
             ? driver.single(compiled, values)
-            : within.connection.execute(compiled.text, values, undefined)),
+            : within.connection.execute(compiled.text, values)),
         { onFailure: failed(driver, statement.name, within?.plans), onSuccess: answered }
       )
     )
@@ -132,12 +133,12 @@ export const run = <P extends Columns, R extends Columns>(
 ): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined, true)
 
 /** Waits for the statements of the open transaction that nobody waited for, and fails if one of them failed. */
-export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiberRuntime((fiber) => {
-  const plans = fiber.getFiberRef(openTransaction)?.plans
+export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) => {
+  const plans = fiber.getRef(openTransaction)?.plans
   if (plans === undefined || (plans.inFlight === 0 && plans.failure === undefined)) return Effect.void
-  const driver: Driver = fiber.currentContext.unsafeMap.get(Database.key)
+  const driver = driverOf(fiber)
   return Effect.flatMap(
-    Effect.async<void>((resume) =>
+    Effect.callback<void>((resume) =>
       plans.inFlight === 0 ? resume(Effect.void) : void plans.waiting.push(() => resume(Effect.void))
     ),
     () => plans.failure === undefined ? Effect.void : failed(driver, "transaction", plans)(plans.failure.error)
@@ -153,9 +154,9 @@ const transactionAttempts = 4
  * fork or caught {@link StorageFailed} inside.
  */
 export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
-  Effect.withFiberRuntime((fiber) => {
-    if (fiber.getFiberRef(openTransaction) !== undefined) return body
-    const driver: Driver = fiber.currentContext.unsafeMap.get(Database.key)
+  Effect.withFiber((fiber) => {
+    if (fiber.getRef(openTransaction) !== undefined) return body
+    const driver = driverOf(fiber)
     const opening = openingOf(fiber)
     const whole = opening === undefined
       ? attempts(driver, body, transactionAttempts)
@@ -170,8 +171,8 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
   })
 
 /** What the fiber still has to write first. */
-const openingOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Opening | undefined => {
-  const opening = fiber.getFiberRef(currentOpening)
+const openingOf = (fiber: Fiber.Fiber<unknown, unknown>): Opening | undefined => {
+  const opening = fiber.getRef(currentOpening)
   return opening === undefined || opening.state === "written" ? undefined : opening
 }
 
@@ -181,13 +182,13 @@ const opened = <A, E, R>(
   body: Effect.Effect<A, E, R>
 ): Effect.Effect<Option.Option<A>, E | StorageFailed, R | Database> =>
   Effect.flatMap(opening.state === "refused" ? Effect.succeed(false) : opening.write, (mayGoOn) =>
-    Effect.zipRight(
+    Effect.andThen(
       afterCommit(Effect.sync(() => void (opening.state = mayGoOn ? "written" : "refused"))),
       mayGoOn ? Effect.asSome(body) : Effect.succeedNone
     ))
 
 /** Writes what the fiber has to write first, where nothing was written yet. To be called before an act of another kind. */
-export const open: Effect.Effect<void, StorageFailed, Database> = Effect.withFiberRuntime((fiber) =>
+export const open: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) =>
   openingOf(fiber) === undefined ? Effect.void : transaction(Effect.void)
 )
 
@@ -204,22 +205,19 @@ export const aside = <A, E, R>(
   body: Effect.Effect<A, E, R>,
   patienceMillis: number = asideMillis
 ): Effect.Effect<A, E | StorageFailed, R | Database> =>
-  Effect.withFiberRuntime((fiber) => {
-    const driver: Driver = fiber.currentContext.unsafeMap.get(Database.key)
+  Effect.withFiber((fiber) => {
+    const driver = driverOf(fiber)
     const reading = driver.aside
-    if (reading === undefined || fiber.getFiberRef(openTransaction) !== undefined) return body
+    if (reading === undefined || fiber.getRef(openTransaction) !== undefined) return body
     return Effect.uninterruptible(attempt(driver, body, (run) => reading(patienceMillis, run)))
   })
-
-/** Lets other work of this process run. For use between the parts of work that grows with the database. */
-export const turn: Effect.Effect<void> = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const attempts = <A, E, R>(
   driver: Driver,
   body: Effect.Effect<A, E, R>,
   left: number
 ): Effect.Effect<A, E | StorageFailed, R> =>
-  Effect.catchAll(
+  Effect.catch(
     attempt(driver, body, driver.transact),
     (error) => left > 1 && isTransient(error) ? attempts(driver, body, left - 1) : Effect.fail(error)
   )
@@ -233,7 +231,7 @@ const attempt = <A, E, R>(
 ): Effect.Effect<A, E | StorageFailed, R> => {
   let plans = noPlans()
   const undo = (error: SqlError) =>
-    Effect.zipRight(
+    Effect.andThen(
       Effect.all(plans.ended.concat(plans.undone), { discard: true }),
       failed(driver, "transaction", plans)(error)
     )
@@ -242,16 +240,14 @@ const attempt = <A, E, R>(
       const { undone } = plans
       const mine = plans = noPlans() // a body that runs again makes new plans
       const run = Effect.flatMap(
-        Effect.zipRight(FiberRef.set(openTransaction, { connection, plans: mine }), Effect.exit(body)),
-        (exit: Exit.Exit<A, E | StorageFailed>): Effect.Effect<Exit.Exit<A, E | StorageFailed>> => {
-          const left = FiberRef.set(openTransaction, undefined)
+        Effect.provideService(Effect.exit(body), openTransaction, { connection, plans: mine }),
+        (exit: Exit.Exit<A, E | StorageFailed>): Effect.Effect<Exit.Exit<A, E | StorageFailed>> =>
           // A statement that could not even be sent would not keep the engine from a commit.
-          return mine.failure === undefined || Exit.isFailure(exit)
-            ? Effect.as(left, exit)
-            : Effect.zipRight(left, Effect.exit(failed(driver, "transaction", mine)(mine.failure.error)))
-        }
+          mine.failure === undefined || Exit.isFailure(exit)
+            ? Effect.succeed(exit)
+            : Effect.exit(failed(driver, "transaction", mine)(mine.failure.error))
       )
-      return undone.length === 0 ? run : Effect.zipRight(Effect.all(undone, { discard: true }), run)
+      return undone.length === 0 ? run : Effect.andThen(Effect.all(undone, { discard: true }), run)
     }),
     {
       onFailure: undo,
@@ -261,7 +257,7 @@ const attempt = <A, E, R>(
         const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
         return due.length === 0
           ? exit
-          : Effect.zipRight(due.reduce((before, next) => Effect.zipRight(before, next)), exit)
+          : Effect.andThen(due.reduce((before, next) => Effect.andThen(before, next)), exit)
       }
     }
   )
@@ -272,8 +268,8 @@ export const rollback = (connection: Connection): Effect.Effect<void> =>
   Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
 const later = (plan: "committed" | "ended") => (effect: Effect.Effect<void>): Effect.Effect<void> =>
-  Effect.withFiberRuntime((fiber) => {
-    const transaction = fiber.getFiberRef(openTransaction)
+  Effect.withFiber((fiber) => {
+    const transaction = fiber.getRef(openTransaction)
     if (transaction === undefined) return effect
     transaction.plans[plan].push(effect)
     return Effect.void
@@ -293,8 +289,8 @@ export const afterTransaction = later("ended")
  * runs once more. It gives back what was taken in the process. Answers `false` if there is no open transaction.
  */
 export const ifUndone = (effect: Effect.Effect<void>): Effect.Effect<boolean> =>
-  Effect.withFiberRuntime((fiber) => {
-    const transaction = fiber.getFiberRef(openTransaction)
+  Effect.withFiber((fiber) => {
+    const transaction = fiber.getRef(openTransaction)
     transaction?.plans.undone.push(effect)
     return Effect.succeed(transaction !== undefined)
   })

@@ -1,15 +1,21 @@
-import type { Connection as AnyConnection } from "@effect/sql/SqlConnection"
-import type { SqlError } from "@effect/sql/SqlError"
 import type * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import type { Dialect } from "./Column.ts"
+import type { SqlError } from "./SqlError.ts"
 import type { Compiled } from "./Statement.ts"
 
+/** A row as the engine gives it. */
+export interface Row {
+  readonly [column: string]: unknown
+}
+
 /** The rows of a statement, or why there are none. */
-export type Rows = Exit.Exit<ReadonlyArray<unknown>, SqlError>
+export type Rows = Exit.Exit<ReadonlyArray<Row>, SqlError>
 
 /** Executes statements. */
-export interface Executor extends Pick<AnyConnection, "execute"> {
+export interface Executor {
+  /** The rows of a statement. */
+  readonly execute: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
   /** The rows at once, from an engine in this process: no effect stands between such a statement and its rows. */
   readonly atOnce?: (text: string, params: ReadonlyArray<unknown>) => Rows
   /**
@@ -24,7 +30,9 @@ export interface Executor extends Pick<AnyConnection, "execute"> {
 }
 
 /** A connection: `executeRaw` is for statements without rows, and answers what the engine says. */
-export interface Connection extends Executor, Pick<AnyConnection, "executeRaw"> {}
+export interface Connection extends Executor {
+  readonly executeRaw: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<unknown, SqlError>
+}
 
 /** The receiver of notifications. `heard` gets each of them; `listening` runs once they can be received. */
 export interface Ear {
@@ -52,7 +60,7 @@ export interface Driver {
   readonly single: (
     statement: Compiled,
     params: ReadonlyArray<unknown>
-  ) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  ) => Effect.Effect<ReadonlyArray<Row>, SqlError>
   /** The same for an engine in this process, at once; undefined if the statement writes or has to wait. */
   readonly atOnce: ((statement: Compiled, params: ReadonlyArray<unknown>) => Rows | undefined) | undefined
   /**

@@ -1,8 +1,8 @@
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import { finallyDo } from "../Finally.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { Late } from "./Late.ts"
+import { SqlError } from "./SqlError.ts"
 
 /** Lets a number of users in at once and the others in turn. None waits longer than the patience of the gate. */
 export interface Gate {
@@ -34,7 +34,7 @@ export const makeGate = (places: number, patienceMillis: number): Gate => {
       next() // the place passes directly to the next
     }
   }
-  const wait = Effect.async<void, SqlError>((resume) => {
+  const wait = Effect.callback<void, SqlError>((resume) => {
     let isIn = false
     const enter = () => {
       isIn = true
@@ -47,7 +47,7 @@ export const makeGate = (places: number, patienceMillis: number): Gate => {
         cause: new Late(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
         message: "no connection"
       })
-      resume(Effect.zipRight(emit("db_pool_timeout", { waited_ms: patienceMillis }), late))
+      resume(Effect.andThen(emit("db_pool_timeout", { waited_ms: patienceMillis }), late))
     }, patienceMillis)
     waiting.add(enter)
     return Effect.sync(() => {
@@ -62,9 +62,9 @@ export const makeGate = (places: number, patienceMillis: number): Gate => {
     return Effect.void
   })
   return {
-    hold: (use) => Effect.uninterruptible(Effect.zipRight(enter, finallyDo(use, leave))),
+    hold: (use) => Effect.uninterruptible(Effect.andThen(enter, finallyDo(use, leave))),
     pass: (use) =>
-      Effect.uninterruptibleMask((restore) => Effect.zipRight(restore(enter), finallyDo(restore(use), leave))),
+      Effect.uninterruptibleMask((restore) => Effect.andThen(restore(enter), finallyDo(restore(use), leave))),
     isFree: () => free > 0
   }
 }

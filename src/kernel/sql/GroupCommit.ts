@@ -1,12 +1,11 @@
-import type { SqlError } from "@effect/sql/SqlError"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FiberRef from "effect/FiberRef"
-import * as FiberRefs from "effect/FiberRefs"
 import * as FiberSet from "effect/FiberSet"
 import type * as Scope from "effect/Scope"
 import { rollback } from "./Database.ts"
 import type { Connection, Driver } from "./Driver.ts"
+import type { SqlError } from "./SqlError.ts"
 
 type BodyExit = Exit.Exit<unknown, unknown>
 
@@ -59,9 +58,9 @@ export const makeGroupCommit = (
     })
 
     const commitAlone = (connection: Connection, member: Member): Effect.Effect<BodyExit, SqlError> =>
-      Effect.flatMap(Effect.zipRight(driver.begin(connection), member.run(connection)), (exit) =>
+      Effect.flatMap(Effect.andThen(driver.begin(connection), member.run(connection)), (exit) =>
         Effect.as(Exit.isSuccess(exit) ? driver.commit(connection) : rollback(connection), exit)).pipe(
-          Effect.tapErrorCause(() =>
+          Effect.tapCause(() =>
             rollback(connection)
           )
         )
@@ -81,7 +80,9 @@ export const makeGroupCommit = (
     const serve = (group: ReadonlyArray<Member>) =>
       Effect.map(Effect.exit(driver.exclusive((connection) => commitGroup(connection, group))), (result) => {
         for (const member of group) {
-          member.answer(Exit.flatMap(result, (outcomes) => outcomes.get(member) ?? Exit.die("not run")))
+          member.answer(
+            Exit.isFailure(result) ? Exit.failCause(result.cause) : result.value.get(member) ?? Exit.die("not run")
+          )
         }
       })
 
@@ -100,18 +101,15 @@ export const makeGroupCommit = (
     const join: Driver["transact"] = <A, E, R>(
       body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
     ) =>
-      // The body runs in the group's fiber with all references of its own fiber: services, clock and log facts. The
-      // interruption of its own fiber is left out, because it would end the group before it has answered.
-      Effect.withFiberRuntime<Exit.Exit<A, E>, SqlError, R>((fiber) => {
-        const refs = FiberRefs.delete(fiber.getFiberRefs(), FiberRef.interruptedCause)
-        const adopt = Effect.updateFiberRefs(() => refs) // sets all references, so that none of a neighbour is left
-        return Effect.async((resume) => {
+      // The body runs in the group's fiber with the whole context of its own fiber: services, clock and log facts.
+      Effect.contextWith((context: Context.Context<R>) =>
+        Effect.callback<Exit.Exit<A, E>, SqlError>((resume) => {
           waiting.push({
-            run: (connection) => Effect.zipRight(adopt, body(connection)) as Effect.Effect<Exit.Exit<A, E>>,
+            run: (connection) => Effect.setContext(body(connection), context),
             answer: (result) => resume(result as Exit.Exit<Exit.Exit<A, E>, SqlError>)
           })
           schedule()
         })
-      })
+      )
     return { join }
   })

@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import { using } from "../Using.ts"
 import { uuid } from "./Column.ts"
 import type { StorageFailed } from "./Database.ts"
 import { Database, run } from "./Database.ts"
@@ -17,7 +16,7 @@ const statements = { accounts: lockOf("accounts"), orders: lockOf("orders") }
 
 /** Locks a row until the transaction ends. SQLite needs no lock, because it has only one writer. */
 export const lockRow = (table: "accounts" | "orders", id: string): Effect.Effect<void, StorageFailed, Database> =>
-  using(Database, ({ dialect }) => dialect === "sqlite" ? Effect.void : run(statements[table], { id }))
+  Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(statements[table], { id }))
 
 // In PostgreSQL, a transaction that stores a certificate locks the row of its order. So a shared lock on these rows
 // waits for all such transactions.

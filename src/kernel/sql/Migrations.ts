@@ -1,4 +1,3 @@
-import type { SqlError } from "@effect/sql/SqlError"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -11,6 +10,7 @@ import { int, text } from "./Column.ts"
 import type { StorageFailed } from "./Database.ts"
 import { all, Database } from "./Database.ts"
 import type { Connection, Driver } from "./Driver.ts"
+import type { SqlError } from "./SqlError.ts"
 import { statement } from "./Statement.ts"
 
 /** One file of `migrations/<dialect>`: `0001_name.sql`, its statements separated by an empty line. */
@@ -146,14 +146,16 @@ export const check = (
   Effect.flatMap(pending(migrations), (missing) =>
     missing.length === 0
       ? Effect.void
-      : Effect.zipRight(emit("server_schema_behind", { name: missing[0]?.name }), Effect.fail(behind(missing))))
+      : Effect.andThen(emit("server_schema_behind", { name: missing[0]?.name }), Effect.fail(behind(missing))))
 
 const appliedVersions = (connection: Connection, dialect: Dialect) =>
   Effect.gen(function*() {
-    const [table] = yield* connection.execute(tableExists.compiled[dialect].text, [], undefined)
+    const count = tableExists.compiled[dialect].text
+    const [table] = yield* connection.execute(count, [])
     if (Number(table?.count) === 0) return undefined
-    const rows = yield* connection.execute(appliedStatement.compiled[dialect].text, [], undefined)
-    return rows.map((row) => Number(row.version))
+    const versions = appliedStatement.compiled[dialect].text
+    const rows = yield* connection.execute(versions, [])
+    return rows.map(({ version }) => Number(version))
   })
 
 /** Applies one migration in one transaction. `false` if another process was faster. */
@@ -164,7 +166,7 @@ const applyOne = (driver: Driver, connection: Connection, migration: Migration, 
     const done = yield* appliedVersions(connection, driver.dialect)
     if (done?.includes(migration.version) === true) return false
     if (done === undefined) yield* connection.executeRaw(createTable[driver.dialect], [])
-    for (const text of migration.statements) yield* Effect.zipRight(connection.executeRaw(text, []), stepped)
+    for (const text of migration.statements) yield* Effect.andThen(connection.executeRaw(text, []), stepped)
     const now = yield* currentMillis
     yield* connection.executeRaw(insertText[driver.dialect], [
       migration.version,
@@ -175,7 +177,7 @@ const applyOne = (driver: Driver, connection: Connection, migration: Migration, 
     yield* emit("db_migration_applied", { name: migration.name, elapsed_ms: now - begun })
     return true
   }).pipe(
-    (body) => Effect.zipRight(driver.begin(connection), Effect.zipLeft(body, driver.commit(connection))),
+    (body) => Effect.andThen(driver.begin(connection), Effect.tap(body, driver.commit(connection))),
     Effect.tapError(() => Effect.ignore(connection.executeRaw("ROLLBACK", [])))
   )
 
@@ -187,7 +189,7 @@ const locked = <A, E>(
   driver.dialect === "sqlite" || !driver.keepsSession
     ? body // BEGIN IMMEDIATE is the lock, or each transaction takes one
     : Effect.acquireUseRelease(
-      Effect.zipRight(
+      Effect.andThen(
         connection.executeRaw("SET statement_timeout = 0; SET lock_timeout = 0", []),
         connection.executeRaw(`SELECT pg_advisory_lock(${advisoryKey})`, [])
       ),
@@ -216,7 +218,7 @@ export const migrate = (
     const driver = yield* Database
     const failure = (name: string) => (error: SqlError) => {
       const { detail } = driver.describe(error)
-      return Effect.zipRight(
+      return Effect.andThen(
         emit("db_migration_failed", { name, error: detail }),
         Effect.fail(new SchemaUnusable({ reason: "failed", migration: name, detail: `Migration ${name}: ${detail}.` }))
       )
@@ -225,7 +227,7 @@ export const migrate = (
     const applyAll = (connection: Connection) =>
       Effect.forEach(missing, (migration) =>
         Effect.map(
-          Effect.catchAll(applyOne(driver, connection, migration, stepped), failure(migration.name)),
+          Effect.catch(applyOne(driver, connection, migration, stepped), failure(migration.name)),
           (applied) => applied ? [migration.name] : []
         ))
     const names = yield* Effect.catchTag(

@@ -1,8 +1,6 @@
-import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { turn } from "./Database.ts"
 
 /* Long tables are read and swept in parts, so that other work can run between two parts. */
 
@@ -16,16 +14,16 @@ export const pages = <Row, Key, E, R>(options: {
   readonly read: (after: Key, size: number) => Effect.Effect<ReadonlyArray<Row>, E, R>
   readonly keyOf: (row: Row) => Key
 }): Stream.Stream<ReadonlyArray<Row>, E, R> =>
-  Stream.paginateChunkEffect(
+  Stream.paginate(
     { after: options.from, isFirst: true },
     Effect.fnUntraced(function*({ after, isFirst }) {
-      if (!isFirst) yield* turn
+      if (!isFirst) yield* Effect.yieldNow
       const page = yield* options.read(after, options.size)
       const last = page.length < options.size ? undefined : page.at(-1)
       const next = last === undefined
         ? Option.none()
         : Option.some({ after: options.keyOf(last), isFirst: false })
-      return [Chunk.of(page), next] as const
+      return [[page], next] as const
     })
   )
 
@@ -34,11 +32,11 @@ export const inBatches = <E, R>(
   limit: number,
   pass: (limit: number) => Effect.Effect<number, E, R>
 ): Effect.Effect<number, E, R> =>
-  Stream.paginateEffect(
+  Stream.paginate(
     0,
     (passes) =>
       Effect.map(
-        Effect.zipRight(passes === 0 ? Effect.void : turn, pass(limit)),
-        (rows) => [rows, rows < limit ? Option.none() : Option.some(passes + 1)] as const
+        Effect.andThen(passes === 0 ? Effect.void : Effect.yieldNow, pass(limit)),
+        (rows) => [[rows], rows < limit ? Option.none() : Option.some(passes + 1)] as const
       )
   ).pipe(Stream.runSum)

@@ -1,11 +1,10 @@
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type { ClientConfig, Pool, PoolClient } from "pg"
 import { emit } from "../telemetry/EventLog.ts"
 import { Database, rollback } from "./Database.ts"
-import type { Connection, Driver } from "./Driver.ts"
+import type { Connection, Driver, Row } from "./Driver.ts"
 import { makeGate, readersOf } from "./Gate.ts"
 import { Late } from "./Late.ts"
 import type { Lent, PostgresOptions } from "./PostgresPool.ts"
@@ -23,6 +22,7 @@ import {
   statementTimeoutMillis
 } from "./PostgresPool.ts"
 import { withRemedy } from "./Remedies.ts"
+import { SqlError } from "./SqlError.ts"
 
 /**
  * For reads of listings and samples: one processor is enough for them. With parallel workers a single count would take
@@ -51,13 +51,13 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     let listening = 0
     const keepsSession = options.pooling !== "transaction"
     const told = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
-      Effect.catchAll(self, (error) => {
+      Effect.catch(self, (error) => {
         const { detail } = describe(error)
         if (!detail.includes("timeout exceeded when trying to connect")) return Effect.fail(error)
         const late = new SqlError({ cause: new Late(detail), message: error.message })
-        return Effect.zipRight(emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }), Effect.fail(late))
+        return Effect.andThen(emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }), Effect.fail(late))
       })
-    const reserve = told(Effect.async<Lent, SqlError>((resume) => lend(pool, resume)))
+    const reserve = told(Effect.callback<Lent, SqlError>((resume) => lend(pool, resume)))
     // An unreachable server is reported now, not at the first statement.
     yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) => giveBack()))
     const lent = <A, E, R>(use: (client: PoolClient) => Effect.Effect<A, E, R>) =>
@@ -69,7 +69,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     const exclusive: Driver["exclusive"] = (use) => lent((client) => patiently(client, use(connectionOf(client))))
     /** A statement by itself: one wait for the connection and the rows together. */
     const single: Driver["single"] = ({ text }, params) =>
-      Effect.uninterruptible(told(Effect.async<ReadonlyArray<unknown>, SqlError>((resume) =>
+      Effect.uninterruptible(told(Effect.callback<ReadonlyArray<Row>, SqlError>((resume) =>
         lend(pool, (found) => {
           if (Exit.isFailure(found)) return resume(Exit.failCause(found.cause))
           const { client, giveBack } = found.value
@@ -99,7 +99,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
               send(client, beginText, [], () => {})
             )
             : begin(connection)
-          return Effect.flatMap(Effect.zipRight(opened, body(connection)), (exit) =>
+          return Effect.flatMap(Effect.andThen(opened, body(connection)), (exit) =>
             Effect.as(
               exit._tag === "Success"
                 ? Effect.tapError(commit(connection), () => rollback(connection))
@@ -124,22 +124,22 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         let told = patienceMillis
         // The server keeps the bound itself. It is told again when a tenth of what it knows has passed: to tell it before
         // each statement would double the round trips.
-        const execute: Connection["execute"] = (text, params, transform) =>
+        const execute: Connection["execute"] = (text, params) =>
           Effect.suspend(() => {
             const left = end - performance.now()
             if (left <= 0) {
               return late
             }
-            const read = Effect.mapError(connection.execute(text, params, transform), (error) =>
+            const read = Effect.mapError(connection.execute(text, params), (error) =>
               codeOf(error) === cancelled ? late : error)
             if (left > told * 0.9) {
               return read
             }
             told = left
-            return Effect.zipRight(connection.executeRaw(bound(left), []), read)
+            return Effect.andThen(connection.executeRaw(bound(left), []), read)
           })
         return Effect.ensuring(
-          Effect.zipRight(connection.executeRaw(`${beginReading}; ${bound(patienceMillis)}`, []), body({ execute })),
+          Effect.andThen(connection.executeRaw(`${beginReading}; ${bound(patienceMillis)}`, []), body({ execute })),
           rollback(connection) // there is nothing to keep
         )
       }))
@@ -172,11 +172,11 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
 
 /** PostgreSQL through a bounded pool; every wait for a slot ends after `acquire_timeout_ms`. */
 export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
-  Layer.unwrapScoped(Effect.gen(function*() {
+  Layer.unwrap(Effect.gen(function*() {
     const server = yield* readUrl(options)
     const pool = yield* Effect.acquireRelease(
       Effect.sync(() => makePool(server, options.pool_max, options.pooling !== "transaction")),
       (made) => Effect.promise(() => made.end())
     )
-    return Layer.scoped(Database, make(options, server, pool))
+    return Layer.effect(Database, make(options, server, pool))
   }))

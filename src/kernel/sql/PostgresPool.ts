@@ -1,4 +1,3 @@
-import { SqlError } from "@effect/sql/SqlError"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -9,7 +8,8 @@ import type * as Scope from "effect/Scope"
 import { Client, Pool, types as pgTypes } from "pg"
 import type { ClientConfig, CustomTypesConfig, PoolClient, PoolConfig, QueryResult } from "pg"
 import { sha256Octets } from "../../pki/Digest.ts"
-import type { Connection, Driver } from "./Driver.ts"
+import type { Connection, Driver, Row } from "./Driver.ts"
+import { SqlError } from "./SqlError.ts"
 
 /* Connections to PostgreSQL: how they are made, lent, asked and listened to. */
 
@@ -189,9 +189,9 @@ export const listen = (
 ): NonNullable<Driver["listen"]> =>
 (channel, { heard, listening }) =>
   Effect.scoped(Effect.gen(function*() {
-    const client = yield* Effect.zipLeft(connectListener(server), counted)
+    const client = yield* Effect.tap(connectListener(server), counted)
     const over = yield* Deferred.make<never, SqlError>()
-    const fail = (cause: unknown) => Deferred.unsafeDone(over, Effect.fail(lost(cause)))
+    const fail = (cause: unknown) => Deferred.doneUnsafe(over, Effect.fail(lost(cause)))
     client.on("notification", ({ payload }) => heard(payload ?? ""))
     client.on("error", fail).on("end", () => fail("ended"))
     yield* Effect.tryPromise({ try: () => client.query(`LISTEN ${channel}`), catch: lost })
@@ -228,13 +228,13 @@ export const send = (
 }
 
 /** The rows of an answer; a text of several statements has several answers, and no rows. */
-export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<unknown> =>
+export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<Row> =>
   "rows" in result ? result.rows : []
 
 /** A connection that waits for each of its statements. */
 export const connectionOf = (client: PoolClient): Connection => {
   const executeRaw = (text: string, params: ReadonlyArray<unknown>) =>
-    Effect.async<QueryResult, SqlError>((resume) => send(client, text, params, resume))
+    Effect.callback<QueryResult, SqlError>((resume) => send(client, text, params, resume))
   return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
 }
 
@@ -246,7 +246,7 @@ export const pipelineOf = (client: PoolClient): Connection => ({
       ended(
         Exit.isSuccess(result)
           ? undefined
-          : Option.getOrElse(Cause.failureOption(result.cause), () => statementFailed(Cause.squash(result.cause)))
+          : Option.getOrElse(Cause.findErrorOption(result.cause), () => statementFailed(Cause.squash(result.cause)))
       ))
 })
 

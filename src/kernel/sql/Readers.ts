@@ -1,13 +1,13 @@
-import { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ChildProcess } from "node:child_process"
 import { fork } from "node:child_process"
 import * as Fs from "node:fs"
 import { fileURLToPath } from "node:url"
-import type { Connections, Driver, Executor } from "./Driver.ts"
+import type { Connections, Driver, Executor, Row } from "./Driver.ts"
 import { makeGate } from "./Gate.ts"
 import { Late } from "./Late.ts"
+import { SqlError } from "./SqlError.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
 
 /*
@@ -35,7 +35,7 @@ const late = (millis: number): SqlError => {
   return new SqlError({ cause: new Late(message), message })
 }
 
-type Result = Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError>
+type Result = Effect.Effect<ReadonlyArray<Row>, SqlError>
 
 /** One process and its current question. */
 interface Reader {
@@ -58,7 +58,7 @@ const start = (file: string): Reader => {
     reader.answer?.(failure(message))
   }
   child.on("message", (said: Answer) => {
-    reader.answer?.("rows" in said ? Effect.succeed(said.rows as never) : failure(said.message, said.code))
+    reader.answer?.("rows" in said ? Effect.succeed(said.rows) : failure(said.message, said.code))
   })
   child.on("error", (error) => end(`the process that reads for listings failed: ${error.message}`))
   child.on("exit", (code, signal) => end(`the process that reads for listings ended with ${signal ?? code}`))
@@ -72,7 +72,7 @@ const stop = (reader: Reader): void => {
 }
 
 const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     const end = () => {
       stop(reader)
       reader.answer?.(late(wholeMillis))

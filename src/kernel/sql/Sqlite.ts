@@ -1,4 +1,3 @@
-import { SqlError } from "@effect/sql/SqlError"
 import Sqlite from "better-sqlite3"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -9,11 +8,12 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { Database } from "./Database.ts"
-import type { Connection, Driver, Rows } from "./Driver.ts"
+import type { Connection, Driver, Row, Rows } from "./Driver.ts"
 import { makeGate } from "./Gate.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
 import { withRemedy } from "./Remedies.ts"
+import { SqlError } from "./SqlError.ts"
 
 /** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
 export interface SqliteOptions {
@@ -100,7 +100,7 @@ const connect = (
     const atOnce = (text: string, params: ReadonlyArray<unknown>): Rows => {
       try {
         const statement = prepare(text)
-        if (statement.reader) return Exit.succeed(statement.all(...params))
+        if (statement.reader) return Exit.succeed(statement.all(...params) as ReadonlyArray<Row>)
         statement.run(...params)
         return Exit.succeed([])
       } catch (cause) {
@@ -111,7 +111,7 @@ const connect = (
     const connection: AtHand = {
       atOnce,
       execute,
-      executeRaw: (text, params) => execute(text, params, undefined)
+      executeRaw: (text, params) => execute(text, params)
     }
     for (
       const pragma of ["journal_mode = WAL", "busy_timeout = 20", "foreign_keys = ON", `synchronous = ${synchronous}`]
@@ -137,7 +137,7 @@ const make = (options: SqliteOptions) =>
       dialect: "sqlite",
       exclusive,
       single: ({ reads, text }, params) => {
-        const execute = connection.execute(text, params, undefined)
+        const execute = connection.execute(text, params)
         if (!reads) return Effect.flatten(groups.join(() => Effect.exit(execute)))
         // A read that has to wait goes through the gate. Otherwise it would become part of a transaction that begins
         // meanwhile on the one connection.
@@ -147,7 +147,7 @@ const make = (options: SqliteOptions) =>
       atOnce: ({ reads, text }, params) => {
         if (!reads || !gate.isFree()) return undefined
         const rows = connection.atOnce(text, params)
-        return Exit.isFailure(rows) && Option.exists(Cause.failureOption(rows.cause), isBusy) ? undefined : rows
+        return Exit.isFailure(rows) && Option.exists(Cause.findErrorOption(rows.cause), isBusy) ? undefined : rows
       },
       transact: groups.join,
       aside: beside?.aside,
@@ -175,6 +175,6 @@ const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Eff
 
 /** The embedded engine: WAL, foreign keys on, one connection that writes, the file created 0600 on first use. */
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
-  Layer.scoped(Database, make(options)).pipe(
-    (opened) => Layer.unwrapEffect(Effect.as(createPrivately(options), opened))
+  Layer.effect(Database, make(options)).pipe(
+    (opened) => Layer.unwrap(Effect.as(createPrivately(options), opened))
   )

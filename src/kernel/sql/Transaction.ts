@@ -1,8 +1,8 @@
-import type { SqlError } from "@effect/sql/SqlError"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Executor } from "./Driver.ts"
+import type { SqlError } from "./SqlError.ts"
 
 /* The open transaction of a fiber: what it runs on, what it does when it ends, and what has failed in it meanwhile. */
 
@@ -48,7 +48,10 @@ export interface Transaction {
  * The open transaction of a fiber. It is a reference, and not a service: to provide a service takes seventeen operations, and every
  * write has a transaction.
  */
-export const openTransaction = FiberRef.unsafeMake<Transaction | undefined>(undefined)
+export const openTransaction = Context.Reference<Transaction | undefined>(
+  "acme/kernel/sql/Transaction/openTransaction",
+  { defaultValue: () => undefined }
+)
 
 /** A statement that takes as many milliseconds is reported. */
 export const slowAfterMillis = 1000

@@ -1,5 +1,6 @@
 import Sqlite from "better-sqlite3"
 import { setPriority } from "node:os"
+import type { Row } from "./Driver.ts"
 
 /*
  * A separate program: it reads one SQLite file for the process that started it. That process may kill it at any moment.
@@ -14,7 +15,7 @@ export interface Question {
 
 /** The rows, or why there are none. */
 export type Answer =
-  | { readonly rows: ReadonlyArray<unknown> }
+  | { readonly rows: ReadonlyArray<Row> }
   | { readonly code: string; readonly message: string }
 
 const [, , file = ""] = process.argv
@@ -34,7 +35,7 @@ const open = (): Sqlite.Database => {
 const answer = ({ params, text }: Question): Answer => {
   try {
     database ??= open()
-    return { rows: database.prepare(text).all(...params) }
+    return { rows: database.prepare(text).all(...params) as ReadonlyArray<Row> }
   } catch (error) {
     if (!(error instanceof Error)) throw error
     return { code: "code" in error ? String(error.code) : "", message: error.message }

@@ -68,6 +68,7 @@ export const events = {
   request_rate_limited: warn("limit", "account_id", "address"),
   request_deadline_exceeded: warn(),
   request_handler_panicked: error("error"),
+  server_loop_failed: error("loop", "error"),
   request_id_header_invalid: debug(),
 
   // signed requests

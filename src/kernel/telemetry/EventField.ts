@@ -67,6 +67,7 @@ export const fields = {
   limited: "int",
   listener: "word",
   listeners_rebound: "int",
+  loop: "word",
   max_concurrent: "int",
   method: "word",
   name: "text",

@@ -1,7 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
 import * as Layer from "effect/Layer"
 import { millisOf } from "../Time.ts"
 import type { Level, Outcome } from "./Declaration.ts"
@@ -24,61 +23,74 @@ export interface Record {
   readonly span: Span
 }
 
-/** Where records go. The default keeps nothing, so that programs can be composed without a sink. */
-export class EventLog extends Context.Tag("acme/kernel/telemetry/EventLog")<EventLog, {
+/** Where records go. */
+export interface EventLog {
   /** Whether records of this event pass the filter in force; asked before a record is built. */
   readonly enabled: (event: EventName, level: Level) => boolean
   readonly write: (record: Record) => void
-}>() {
-  /** Keeps every record in `records`, except those of spans: for tests that check what was logged. */
-  static readonly layerMemory = (records: Array<Record>): Layer.Layer<EventLog> =>
-    Layer.succeed(this, {
-      enabled: (event) => event !== "span_opened" && event !== "span_closed",
-      write: (record) => records.push(record)
-    })
 }
 
-const currentSpan: FiberRef.FiberRef<Span> = FiberRef.unsafeMake<Span>({})
+/** The log of a fiber. The default keeps nothing, so that programs can be composed without a sink. */
+export const EventLog = Context.Reference<EventLog>("acme/kernel/telemetry/EventLog", {
+  defaultValue: () => ({ enabled: () => false, write: () => {} })
+})
+
+/** Keeps every record in `records`, except those of spans: for tests that check what was logged. */
+export const layerMemory = (records: Array<Record>): Layer.Layer<never> =>
+  Layer.succeed(EventLog, {
+    enabled: (event) => event !== "span_opened" && event !== "span_closed",
+    write: (record) => records.push(record)
+  })
+
+const currentSpan = Context.Reference<Span>("acme/kernel/telemetry/EventLog/currentSpan", { defaultValue: () => ({}) })
 
 /** The same as {@link emit}, at once, for code that has a fiber at hand and more to do in the same step. */
 export const emitIn = <E extends EventName>(
-  fiber: Fiber.RuntimeFiber<unknown, unknown>,
+  fiber: Fiber.Fiber<unknown, unknown>,
   event: E,
   fields: FieldsOf<E>,
   weight: Weight = events[event]
 ): void => {
-  const log = fiber.currentContext.unsafeMap.get(EventLog.key) as EventLog["Type"] | undefined
-  if (log === undefined || !log.enabled(event, weight.level)) return
+  const log = fiber.getRef(EventLog)
+  if (!log.enabled(event, weight.level)) return
   log.write({
     at: millisOf(fiber),
     event,
     level: weight.level,
     outcome: weight.outcome,
     fields,
-    span: fiber.getFiberRef(currentSpan)
+    span: fiber.getRef(currentSpan)
   })
 }
 
 /**
  * Writes one record. It is built only if the filter lets it pass; otherwise it costs a context look-up. Its time comes
- * from the fiber's Clock, its span from {@link enterSpan}. Level and outcome are the declared ones unless `weight`
+ * from the fiber's Clock, its span from {@link withinSpan}. Level and outcome are the declared ones unless `weight`
  * gives others.
  */
 export const emit = <E extends EventName>(event: E, fields: FieldsOf<E>, weight?: Weight): Effect.Effect<void> =>
-  Effect.withFiberRuntime((fiber) => {
+  Effect.withFiber((fiber) => {
     emitIn(fiber, event, fields, weight)
     return Effect.void
   })
 
 /**
- * Sets the facts of every record that the current fiber writes from here on. For fibers that handle one request or job.
+ * Runs an effect whose records all have these facts; the end of the request or job that began at an epoch millisecond is
+ * recorded too.
  */
-export const enterSpan = (span: Span): Effect.Effect<void> =>
-  Effect.zipRight(FiberRef.set(currentSpan, span), emit("span_opened", {}))
-
-/** Records the end of the request or job that began at an epoch millisecond. The facts stay as they are. */
-export const leaveSpan = (startedAt: number): Effect.Effect<void> =>
-  Effect.withFiberRuntime((fiber) => {
-    emitIn(fiber, "span_closed", { elapsed_ms: millisOf(fiber) - startedAt })
-    return Effect.void
-  })
+export const withinSpan = <A, E, R>(
+  span: Span,
+  startedAt: number,
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.provideService(
+    Effect.withFiber((fiber) => {
+      emitIn(fiber, "span_opened", {})
+      return Effect.ensuring(
+        self,
+        Effect.sync(() => emitIn(fiber, "span_closed", { elapsed_ms: millisOf(fiber) - startedAt }))
+      )
+    }),
+    currentSpan,
+    span
+  )

@@ -39,7 +39,7 @@ export interface RequestLabels {
 }
 
 /** The counters of a process. They outlive a reload and end with the process. */
-export class Metrics extends Context.Tag("acme/kernel/telemetry/Metrics")<Metrics, {
+export class Metrics extends Context.Service<Metrics, {
   /** `seconds` from the parsed head to the answer handed to the socket. */
   readonly requestFinished: (labels: RequestLabels, seconds: number) => void
   /** `seconds` from the accepted finalize to the stored certificate. */
@@ -65,13 +65,13 @@ export class Metrics extends Context.Tag("acme/kernel/telemetry/Metrics")<Metric
     pool: { readonly idle: number; readonly busy: number },
     samples: ReadonlyMap<SampledName, ReadonlyArray<Sample>>
   ) => Effect.Effect<string>
-}>() {}
+}>()("acme/kernel/telemetry/Metrics") {}
 
-type Tell = (metrics: Metrics["Type"]) => void
+type Tell = (metrics: Metrics["Service"]) => void
 
 /** The same as {@link count}, at once, for code that has a fiber at hand and more to do in the same step. */
-export const countIn = (fiber: Fiber.RuntimeFiber<unknown, unknown>, tell: Tell): void => {
-  const metrics = fiber.currentContext.unsafeMap.get(Metrics.key) as Metrics["Type"] | undefined
+export const countIn = (fiber: Fiber.Fiber<unknown, unknown>, tell: Tell): void => {
+  const metrics = Context.getOrUndefined(fiber.context, Metrics)
   if (metrics !== undefined) tell(metrics)
 }
 
@@ -80,7 +80,7 @@ export const countIn = (fiber: Fiber.RuntimeFiber<unknown, unknown>, tell: Tell)
  * makes it.
  */
 export const count = (tell: Tell): Effect.Effect<void> =>
-  Effect.withFiberRuntime((fiber) => {
+  Effect.withFiber((fiber) => {
     countIn(fiber, tell)
     return Effect.void
   })

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Tracer from "effect/Tracer"
+import { supervised } from "../Supervised.ts"
 import { emit } from "./EventLog.ts"
 import { tracing } from "./Tracing.ts"
 
@@ -41,6 +42,9 @@ const hex = (octets: number): string => {
   return text
 }
 
+/** What the runtime says of a span that begins. */
+type Opened = Parameters<Tracer.Tracer["span"]>[0]
+
 class OtlpSpan implements Tracer.Span {
   readonly _tag = "Span"
   readonly spanId = hex(8)
@@ -52,23 +56,18 @@ class OtlpSpan implements Tracer.Span {
 
   readonly name: string
   readonly parent: Option.Option<Tracer.AnySpan>
-  readonly context: Context.Context<never>
+  readonly annotations: Context.Context<never>
   readonly kind: Tracer.SpanKind
   readonly #ended: (span: OtlpSpan) => void
 
   constructor(
-    name: string,
-    parent: Option.Option<Tracer.AnySpan>,
-    context: Context.Context<never>,
-    links: ReadonlyArray<Tracer.SpanLink>,
-    startTime: bigint,
-    kind: Tracer.SpanKind,
+    { annotations, kind, links, name, parent, startTime }: Opened,
     isSampled: () => boolean,
     ended: (span: OtlpSpan) => void
   ) {
     this.name = name
     this.parent = parent
-    this.context = context
+    this.annotations = annotations
     this.kind = kind
     this.#ended = ended
     const above = Option.getOrUndefined(parent)
@@ -109,8 +108,8 @@ const attributesOf = (values: Iterable<readonly [string, unknown]>) =>
 /** Only the kind of a failure: its text may hold data that must not go into a trace. */
 const statusOf = (exit: Exit.Exit<unknown, unknown>) => {
   if (Exit.isSuccess(exit)) return { code: statuses.ok }
-  if (Cause.isInterruptedOnly(exit.cause)) return { code: statuses.error, message: "interrupted" }
-  const failure: unknown = Option.getOrUndefined(Cause.failureOption(exit.cause))
+  if (Cause.hasInterruptsOnly(exit.cause)) return { code: statuses.error, message: "interrupted" }
+  const failure: unknown = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   const isTagged = typeof failure === "object" && failure !== null && "_tag" in failure
   return { code: statuses.error, message: isTagged ? String(failure._tag) : "defect" }
 }
@@ -145,7 +144,7 @@ const bodyOf = (spans: ReadonlyArray<OtlpSpan>, version: string): string =>
  * Makes spans and exports them while its scope lives. The remaining spans are sent at its end, within three seconds.
  */
 export const layer = (options: OtlpOptions): Layer.Layer<never> =>
-  Layer.unwrapScoped(Effect.gen(function*() {
+  Layer.unwrap(Effect.gen(function*() {
     let waiting: Array<OtlpSpan> = []
     let dropped = 0
     const isSampled = () => Math.random() * 100 < options.samplePercent
@@ -157,9 +156,9 @@ export const layer = (options: OtlpOptions): Layer.Layer<never> =>
       const batch = waiting.slice(0, batchSize)
       waiting = waiting.slice(batchSize)
       return Effect.matchEffect(
-        Effect.timeoutFail(options.send(bodyOf(batch, options.version)), {
+        Effect.timeoutOrElse(options.send(bodyOf(batch, options.version)), {
           duration: sendWithin,
-          onTimeout: () => ({ message: "no answer in time" })
+          orElse: () => Effect.fail({ message: "no answer in time" })
         }),
         {
           onSuccess: () => Effect.void,
@@ -174,18 +173,14 @@ export const layer = (options: OtlpOptions): Layer.Layer<never> =>
       const lost = dropped
       dropped = 0
       const told = lost === 0 ? Effect.void : emit("trace_spans_dropped", { count: lost })
-      return Effect.zipRight(
+      return Effect.andThen(
         told,
         Effect.whileLoop({ while: () => waiting.length > 0, body: () => send, step: () => {} })
       )
     })
     // The export itself is not traced.
     yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(Effect.interruptible(flush), closeWithin)))
-    yield* Effect.forkScoped(Effect.repeat(flush, Schedule.spaced(flushEvery)))
-    const tracer = Tracer.make({
-      span: (name, parent, context, links, startTime, kind) =>
-        new OtlpSpan(name, parent, context, links, startTime, kind, isSampled, ended),
-      context: (run) => run()
-    })
-    return Layer.merge(Layer.setTracer(tracer), tracing)
+    yield* supervised("trace_export", Effect.repeat(flush, Schedule.spaced(flushEvery)))
+    const tracer = Tracer.make({ span: (opened) => new OtlpSpan(opened, isSampled, ended) })
+    return Layer.merge(Layer.succeed(Tracer.Tracer, tracer), tracing)
   }))

@@ -13,7 +13,7 @@ const issueBuckets = [1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
 /** The counters of a process; `roles` is the value of the label `role` of every series. */
 export const layer = (roles: string): Layer.Layer<Metrics> => Layer.sync(Metrics, () => make(roles))
 
-const make = (role: string): Metrics["Type"] => {
+const make = (role: string): Metrics["Service"] => {
   const registry = new Registry<OpenMetricsContentType>()
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
   const registers = [registry]

@@ -100,7 +100,7 @@ const isWanted = (event: EventName, spanEvents: SinkOptions["spanEvents"]): bool
 /** A sink for records. */
 export interface Sink {
   /** Waiting records are written when the scope ends. */
-  readonly layer: Layer.Layer<EventLog>
+  readonly layer: Layer.Layer<never>
   /** Changes the options from the next record on. Waiting records are still written with the old options. */
   readonly configure: (options: SinkOptions) => void
 }
@@ -116,7 +116,7 @@ export const make = (given: SinkOptions): Sink => {
     waiting = []
     options.write(`${lines.join("\n")}\n`)
   }
-  const log: EventLog["Type"] = {
+  const log: EventLog = {
     enabled: (event, level) => {
       const name = `${event} ${level}`
       let known = passes.get(name)
@@ -134,7 +134,7 @@ export const make = (given: SinkOptions): Sink => {
     }
   }
   return {
-    layer: Layer.scoped(EventLog, Effect.acquireRelease(Effect.succeed(log), () => Effect.sync(flush))),
+    layer: Layer.effect(EventLog, Effect.acquireRelease(Effect.succeed(log), () => Effect.sync(flush))),
     configure: (next) => {
       flush()
       options = next

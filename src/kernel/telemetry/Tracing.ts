@@ -1,10 +1,10 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
 import * as Layer from "effect/Layer"
 import * as Tracer from "effect/Tracer"
 
-const isTraced = FiberRef.unsafeMake(false)
+const isTraced = Context.Reference("acme/kernel/telemetry/Tracing/isTraced", { defaultValue: () => false })
 
 /** The attributes of a span: facts that the log may have too, and never a secret. */
 export interface Attributes {
@@ -12,7 +12,7 @@ export interface Attributes {
 }
 
 /** Turns spans on within its scope. The tracer decides where they go. */
-export const tracing: Layer.Layer<never> = Layer.fiberRefLocallyScopedWith(isTraced, () => true)
+export const tracing: Layer.Layer<never> = Layer.succeed(isTraced, true)
 
 /**
  * Runs an effect in a span of its own. If tracing is off, this costs one look at the fiber. `learnt` makes attributes
@@ -24,8 +24,8 @@ export const traced = <A, E, R>(
   self: Effect.Effect<A, E, R>,
   learnt?: (value: A) => Attributes
 ): Effect.Effect<A, E, R> =>
-  Effect.withFiberRuntime((fiber) => {
-    if (!fiber.getFiberRef(isTraced)) return self
+  Effect.withFiber((fiber) => {
+    if (!fiber.getRef(isTraced)) return self
     const told = learnt === undefined
       ? self
       : Effect.tap(self, (value) => Effect.annotateCurrentSpan({ ...learnt(value) }))
@@ -35,15 +35,15 @@ export const traced = <A, E, R>(
   })
 
 /** Whether {@link tracedWithin} opens a span in this fiber. */
-export const isTracedWithin = (fiber: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
-  fiber.getFiberRef(isTraced) && fiber.currentContext.unsafeMap.has(Tracer.ParentSpan.key)
+export const isTracedWithin = (fiber: Fiber.Fiber<unknown, unknown>): boolean =>
+  fiber.getRef(isTraced) && Context.getOrUndefined(fiber.context, Tracer.ParentSpan) !== undefined
 
 /**
  * Like {@link traced}, but only if the fiber at hand has a span open already. The queue reads its table all the time, and those
  * reads belong to no request.
  */
 export const tracedWithin = <A, E, R>(
-  fiber: Fiber.RuntimeFiber<unknown, unknown>,
+  fiber: Fiber.Fiber<unknown, unknown>,
   name: string,
   attributes: () => Attributes,
   self: Effect.Effect<A, E, R>

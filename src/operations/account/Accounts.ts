@@ -42,7 +42,7 @@ export interface Registration {
 export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
   account.status === "valid"
     ? Effect.void
-    : Effect.zipRight(
+    : Effect.andThen(
       emit("account_request_refused", { account_id: account.id, reason: account.status }),
       new Unauthorized({ detail: `The account is ${account.status}.` })
     )
@@ -57,7 +57,7 @@ const found = (registration: Registration, account: Account) =>
   })
 
 const foundBound = (registration: Registration, account: Account, kid: string | undefined) =>
-  Effect.zipRight(
+  Effect.andThen(
     kid === undefined ? Effect.void : emit("eab_verified", { kid, account_id: account.id }),
     found(registration, account)
   )
@@ -80,7 +80,7 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   }
   const terms = profile.meta.terms_of_service
   if (terms !== "" && !termsOfServiceAgreed) return yield* new UserActionRequired({ terms })
-  yield* checkContacts(contact)
+  yield* Effect.fromResult(checkContacts(contact))
   const bind = verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
   const kid = profile.eab.enabled ? yield* bind : undefined
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
@@ -157,7 +157,7 @@ export const updateContact = Effect.fnUntraced(function*(
   account: Account,
   contact: ReadonlyArray<string>
 ) {
-  yield* checkContacts(contact)
+  yield* Effect.fromResult(checkContacts(contact))
   if (contact.length === account.contact.length && contact.every((one, index) => one === account.contact[index])) {
     return account
   }
@@ -190,7 +190,7 @@ export const deactivate = Effect.fnUntraced(function*(caller: Caller, account: A
     scope: account.profile,
     fields: { account_id: account.id, client_ip: caller.client.ip }
   })
-  const deactivated = yield* changing(accounts.deactivate(account.profile, account.id), Effect.zipRight(row, told))
+  const deactivated = yield* changing(accounts.deactivate(account.profile, account.id), Effect.andThen(row, told))
   if (deactivated === undefined) return yield* gone
   yield* emit("account_deactivated", { account_id: account.id })
   return deactivated

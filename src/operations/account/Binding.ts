@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { ExternalAccountRequired, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { isId } from "../../domain/Id.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -22,9 +22,9 @@ const readBinding = (
   binding: unknown,
   key: AccountKey,
   url: string
-): Either.Either<Jws & { kid: string }, Malformed | MalformedJws> =>
-  Either.gen(function*() {
-    const refuse = (detail: string) => Either.left(new Malformed({ detail: `externalAccountBinding: ${detail}` }))
+): Result.Result<Jws & { kid: string }, Malformed | MalformedJws> =>
+  Result.gen(function*() {
+    const refuse = (detail: string) => Result.fail(new Malformed({ detail: `externalAccountBinding: ${detail}` }))
     const jws = yield* readJws(binding, "The externalAccountBinding is not a JSON object.")
     const { header, payload } = jws
     if (header.alg !== "HS256") return yield* refuse("the alg must be HS256.")
@@ -35,7 +35,7 @@ const readBinding = (
     }
     if (header.url !== url) return yield* refuse("the url is not the one of the request.")
     const stated = importJwk(parseObject(payload) ?? {})
-    return Either.isRight(stated) && stated.right.thumbprint === key.thumbprint
+    return Result.isSuccess(stated) && stated.success.thumbprint === key.thumbprint
       ? { ...jws, kid: header.kid }
       : yield* refuse("the payload is not the account key.")
   })
@@ -62,13 +62,13 @@ export const verifyBinding = Effect.fnUntraced(function*(
     return yield* new ExternalAccountRequired()
   }
   const read = readBinding(binding, key, url)
-  if (Either.isLeft(read)) {
+  if (Result.isFailure(read)) {
     yield* rejected("malformed", undefined)
-    return yield* read.left
+    return yield* read.failure
   }
-  const { kid } = read.right
+  const { kid } = read.success
   const credential = isId(kid) ? yield* eabKeys.secretOf(kid) : undefined
-  const verifies = verifyMac(read.right, credential?.secret ?? nobodysSecret)
+  const verifies = verifyMac(read.success, credential?.secret ?? nobodysSecret)
   const reason = credential === undefined
     ? "unknown_kid"
     : !verifies

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
@@ -38,19 +38,19 @@ type Reason =
 
 type Refusal = readonly [reason: Reason, error: AcmeError]
 
-const malformed = (reason: Reason, detail: string): Either.Either<never, Refusal> =>
-  Either.left([reason, new Malformed({ detail })])
+const malformed = (reason: Reason, detail: string): Result.Result<never, Refusal> =>
+  Result.fail([reason, new Malformed({ detail })])
 
 const Payload = Schema.decodeUnknownOption(Schema.Struct({
   account: Schema.String,
-  oldKey: Schema.Record({ key: Schema.String, value: Schema.Unknown })
+  oldKey: Schema.Record(Schema.String, Schema.Unknown)
 }))
 
 /** Returns the new key if the inner JWS proves that its holder wants it for this account (RFC 8555 section 7.3.5). */
-const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Either.Either<AccountKey, Refusal> => {
+const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Result.Result<AccountKey, Refusal> => {
   const parsed = parseJws(inner)
-  if (Either.isLeft(parsed)) return Either.left(["bad_inner_jws", parsed.left])
-  const { header, payload } = parsed.right
+  if (Result.isFailure(parsed)) return Result.fail(["bad_inner_jws", parsed.failure])
+  const { header, payload } = parsed.success
   if (header.hasCrit) return malformed("bad_inner_jws", "No crit header extension is implemented.")
   if (header.jwk === undefined || header.kid !== undefined) {
     return malformed("bad_inner_jws", "The inner JWS must have the new key as jwk, and no kid.")
@@ -58,15 +58,15 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
   if (header.nonce !== undefined) return malformed("bad_inner_jws", "The inner JWS must have no nonce.")
   if (header.url !== url) return malformed("url_mismatch", "The inner url is not the outer one.")
   const known = checkAlgorithm(header.alg)
-  if (Either.isLeft(known)) return Either.left(["bad_key", known.left])
+  if (Result.isFailure(known)) return Result.fail(["bad_key", known.failure])
   const key = importJwk(header.jwk)
-  if (Either.isLeft(key)) return Either.left(["bad_key", key.left])
-  if (header.alg !== key.right.algorithm) {
-    const detail = `The new key takes ${key.right.algorithm} signatures.`
-    return Either.left(["bad_key", new BadSignatureAlgorithm({ detail })])
+  if (Result.isFailure(key)) return Result.fail(["bad_key", key.failure])
+  if (header.alg !== key.success.algorithm) {
+    const detail = `The new key takes ${key.success.algorithm} signatures.`
+    return Result.fail(["bad_key", new BadSignatureAlgorithm({ detail })])
   }
-  if (!verifyJws(parsed.right, key.right)) {
-    return Either.left(["bad_signature", new Unauthorized({ detail: "The inner signature does not verify." })])
+  if (!verifyJws(parsed.success, key.success)) {
+    return Result.fail(["bad_signature", new Unauthorized({ detail: "The inner signature does not verify." })])
   }
   const stated = Payload(parseObject(payload))
   if (stated._tag === "None") {
@@ -75,8 +75,8 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
   const { account, oldKey } = stated.value
   if (account !== accountUrl) return malformed("account_mismatch", "The inner account is not the outer kid.")
   const old = importJwk(oldKey)
-  return Either.isRight(old) && old.right.thumbprint === caller.thumbprint
-    ? Either.right(key.right)
+  return Result.isSuccess(old) && old.success.thumbprint === caller.thumbprint
+    ? Result.succeed(key.success)
     : malformed("old_key_mismatch", "oldKey is not the key of the account.")
 }
 
@@ -86,10 +86,10 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Eithe
  */
 export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Account, request: KeyChange) {
   const refused = ([reason, error]: Refusal) =>
-    Effect.zipRight(emit("key_change_rejected", { account_id: account.id, reason }), Effect.fail(error))
+    Effect.andThen(emit("key_change_rejected", { account_id: account.id, reason }), Effect.fail(error))
   const proven = provenKey(request, caller)
-  if (Either.isLeft(proven)) return yield* refused(proven.left)
-  const key = proven.right
+  if (Result.isFailure(proven)) return yield* refused(proven.failure)
+  const key = proven.success
   const fault = yield* faultOf(key.spki, account.id)
   if (fault !== undefined) return yield* refused(["bad_key", new BadPublicKey({ detail: fault.detail })])
   const owner = accounts.findByKey(account.profile, key.spki)

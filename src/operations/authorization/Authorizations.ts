@@ -56,7 +56,7 @@ const mayBeDeactivated = (view: AuthorizationView): boolean =>
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
   const view = yield* find(caller, id)
   if (view.status === "deactivated") return view
-  const refuse = Effect.zipRight(
+  const refuse = Effect.andThen(
     emit("authz_deactivation_refused", {
       authz_id: id,
       reason: view.orderStatus === "valid" ? "order_valid" : view.status

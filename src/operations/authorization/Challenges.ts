@@ -47,7 +47,7 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
 /** Claims the challenge and queues its validation. If the profile bypasses validation, accepts it at once. */
 const claimAndEnqueue = Effect.fnUntraced(function*(
   caller: Caller,
-  challenge: Effect.Effect.Success<ReturnType<typeof find>>,
+  challenge: Effect.Success<ReturnType<typeof find>>,
   now: number
 ) {
   const { profile } = caller
@@ -88,7 +88,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
     }),
     "StorageFailed",
     (error) =>
-      Effect.zipRight(
+      Effect.andThen(
         afterTransaction(emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message })),
         Effect.fail(error.transient ? error : new ChallengeEnqueueFailed()) // the transaction retries a transient error
       )

@@ -25,6 +25,7 @@ import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../../kernel/Time.ts"
+import type { Notifier } from "../../services/notify/Notifier.ts"
 import { notify } from "../../services/notify/Notifier.ts"
 import type { ChallengeRefused } from "../../services/validation/Attempt.ts"
 import { Validator } from "../../services/validation/Validator.ts"
@@ -45,7 +46,7 @@ class Superseded extends Data.TaggedError("Superseded") {}
 // The order row is locked first. Otherwise two verdicts for two names of one order would each see the other name as
 // pending.
 const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, StorageFailed | Superseded, R>) =>
-  transaction(Effect.zipRight(orders.lock(subject.orderId), writes)).pipe(
+  transaction(Effect.andThen(orders.lock(subject.orderId), writes)).pipe(
     Effect.catchTag(
       "Superseded",
       () => emit("challenge_verdict_superseded", { challenge_id: subject.id, authz_id: subject.authzId })
@@ -61,7 +62,7 @@ export const commitAccepted = (
   now: number,
   told: Effect.Effect<void> = Effect.void
 ): Effect.Effect<void, StorageFailed, Database> =>
-  inOneTransaction(subject, Effect.zipRight(acceptAll(subject, now), told))
+  inOneTransaction(subject, Effect.andThen(acceptAll(subject, now), told))
 
 const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
   if ((yield* authorizations.accept(subject.id, now)) === undefined) return yield* new Superseded()
@@ -77,9 +78,9 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
 const commitRefused = (
   subject: Subject,
   error: ChallengeFailed,
-  told: Effect.Effect<void, StorageFailed>
-): Effect.Effect<void, StorageFailed, Database> =>
-  inOneTransaction(subject, Effect.zipRight(refuseAll(subject, problemOf(error)), told))
+  told: Effect.Effect<void, StorageFailed, Notifier>
+): Effect.Effect<void, StorageFailed, Database | Notifier> =>
+  inOneTransaction(subject, Effect.andThen(refuseAll(subject, problemOf(error)), told))
 
 const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: ProblemDocument) {
   if ((yield* authorizations.refuse(subject.id, problem)) === undefined) return yield* new Superseded()
@@ -127,8 +128,8 @@ export const validate = Effect.fnUntraced(function*(
   if (challenge === undefined || challenge.status !== "processing") return Done()
   const validator = yield* Validator
   const startedAt = yield* currentMillis
-  const name = baseName(DnsName.make(challenge.identifier.value, { disableValidation: true }))
-  const verdict = yield* Effect.either(validator.validate({
+  const name = baseName(DnsName.make(challenge.identifier.value, { disableChecks: true }))
+  const verdict = yield* Effect.result(validator.validate({
     type: challenge.type,
     identifier: name,
     keyAuthorization: keyAuthorization(challenge.token, payload.thumbprint),
@@ -136,18 +137,18 @@ export const validate = Effect.fnUntraced(function*(
   }))
   const now = yield* currentSeconds
   const about = { challenge_id: id, type: challenge.type, identifier: name }
-  if (verdict._tag === "Right") {
+  if (verdict._tag === "Success") {
     const elapsed_ms = (yield* currentMillis) - startedAt
     const told = afterCommit(emit("challenge_validated", { ...about, elapsed_ms }))
     return Done({ commit: commitAccepted(challenge, now, told) })
   }
-  if (verdict.left._tag === "ChallengePostponed") {
-    const { detail, isCounted = false } = verdict.left
+  if (verdict.failure._tag === "ChallengePostponed") {
+    const { detail, isCounted = false } = verdict.failure
     yield* emit("challenge_validation_postponed", { challenge_id: id, identifier: name, error: detail })
     const failure = new ValidationPostponed({ detail })
     return isCounted ? Retry(failure, { atMost: postponedSeconds }) : Reschedule(now + postponedSeconds, { failure })
   }
-  const told = Effect.zipRight(
+  const told = Effect.andThen(
     notify({
       event: "challenge_failed",
       scope: profile.name,
@@ -158,15 +159,15 @@ export const validate = Effect.fnUntraced(function*(
         challenge_id: id,
         challenge_type: challenge.type,
         identifier: challenge.identifier.value,
-        error: verdict.left.error,
+        error: verdict.failure.error,
         client_ip: payload.client_ip
       }
     }),
-    afterCommit(emit("challenge_failed", { ...about, reason: verdict.left.error }))
+    afterCommit(emit("challenge_failed", { ...about, reason: verdict.failure.error }))
   )
   const { http_01, tls_alpn_01 } = profile.challenge
   const { port } = challenge.type === "http-01" ? http_01 : tls_alpn_01
-  const shown = shownToClient({ name, port }, verdict.left)
+  const shown = shownToClient({ name, port }, verdict.failure)
   return Done({ commit: commitRefused(challenge, shown, told) })
 })
 

@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { IssuerNotServed, ListNotSigned, ListsOvertaken } from "../../domain/JobFailure.ts"
 import { Done, Retry } from "../../kernel/queue/Handler.ts"
@@ -44,7 +44,7 @@ const revocationsOf = (issuer: string) =>
   })
 
 const republished = (crl: CrlIssuer, number: number, entries: number) =>
-  Effect.zipRight(
+  Effect.andThen(
     emit("local_ca_crl_republished", { issuer: crl.id, crl_number: String(number), entries }),
     exportList(crl)
   )
@@ -116,7 +116,7 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
 })
 
 /** Signs and stores the list after `head`. It returns `false` if another worker stored one first. */
-const publish = (crl: CrlIssuer, head: Effect.Effect.Success<ReturnType<typeof crls.findHead>>) =>
+const publish = (crl: CrlIssuer, head: Effect.Success<ReturnType<typeof crls.findHead>>) =>
   Effect.mapError(
     head === undefined ? publishFirst(crl) : publishNext(crl, head.crlNumber),
     (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
@@ -143,14 +143,14 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
     return Retry(new IssuerNotServed({ issuer }))
   }
   for (let pass = 0; pass < passes; pass++) {
-    const ended = yield* Effect.either(publish(crl, yield* crls.findHead(issuer)))
-    if (Either.isLeft(ended)) {
-      if (ended.left._tag === "StorageFailed") return yield* ended.left
-      const error = ended.left.message
+    const ended = yield* Effect.result(publish(crl, yield* crls.findHead(issuer)))
+    if (Result.isFailure(ended)) {
+      if (ended.failure._tag === "StorageFailed") return yield* ended.failure
+      const error = ended.failure.message
       yield* emit("local_ca_crl_initialization_failed", { issuer, error })
       return Retry(new ListNotSigned({ detail: error }))
     }
-    if (!ended.right) continue
+    if (!ended.success) continue
     return Done({ ifJoined: enqueue(crl) })
   }
   return Retry(new ListsOvertaken())
@@ -165,7 +165,7 @@ const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   if (stored === undefined) return true
   const now = yield* currentSeconds
   if (stored.nextUpdate - now < validitySeconds / 2 || stored.thisUpdate > now) return true
-  const listed = Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
+  const listed = Result.getOrElse(listedSerials(stored.der), () => new Set<string>())
   const isLacking = (page: ReadonlyArray<CrlEntry>) => page.some(({ serial }) => !listed.has(serial))
   return Option.isSome(yield* Stream.runHead(Stream.filter(revocationsOf(crl.id), isLacking)))
 })
@@ -188,8 +188,8 @@ export const refuseEmptied = Effect.gen(function*() {
   for (const crl of crlIssuers) {
     const number = yield* exportedNumber(crl)
     if (number === undefined || (yield* crls.findHead(crl.id)) !== undefined) continue
-    const hasLedger = Either.getOrElse(
-      Either.map(yield* Effect.either(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
+    const hasLedger = Result.getOrElse(
+      Result.map(yield* Effect.result(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
       () => true // the ledger exists; its fault is reported when it is imported
     )
     if (!hasLedger) return yield* new DatabaseEmptied({ path: crl.path, number })
@@ -208,10 +208,10 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
       const head = yield* crls.findHead(crl.id)
       if (head === undefined) {
         // The head is not read again: a second list must not follow the one of a worker that was faster.
-        const first = yield* Effect.either(publish(crl, head))
-        if (Either.isRight(first)) continue
-        if (first.left._tag === "StorageFailed") return yield* first.left
-        yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.left.message })
+        const first = yield* Effect.result(publish(crl, head))
+        if (Result.isSuccess(first)) continue
+        if (first.failure._tag === "StorageFailed") return yield* first.failure
+        yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.failure.message })
         yield* enqueue(crl)
       } else if (exported !== undefined && exported > head.crlNumber) {
         // The database is older than the published list. Clients have seen this number, so the next one must be above

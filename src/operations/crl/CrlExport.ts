@@ -1,7 +1,7 @@
 import type * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import { readTextFile, replaceFile, stampOf } from "../../kernel/host/KeyFile.ts"
 import { withLockFile } from "../../kernel/host/LockFile.ts"
@@ -18,7 +18,7 @@ import * as crls from "../../store/revocation/Crls.ts"
 
 /* The file that publishes a CA's list: a copy of the stored list, written again whenever it differs. */
 
-type Stored = NonNullable<Effect.Effect.Success<ReturnType<typeof crls.find>>>
+type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>
 
 const passes = 5
 const roundSeconds = 30
@@ -50,7 +50,7 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
     const exported = yield* exportedNumber(crl)
     // A number that was raised is not yet that of a list.
     const { crlNumber, thisUpdate } = stored
-    const number = Either.match(listHead(stored.der), { onLeft: () => crlNumber, onRight: (head) => head.number })
+    const number = Result.match(listHead(stored.der), { onFailure: () => crlNumber, onSuccess: (head) => head.number })
     if (exported !== undefined && exported > number) {
       // Every host signs the next list above it.
       yield* crls.raise(crl.id, { before: crlNumber, number: exported, nextUpdate: thisUpdate })
@@ -72,7 +72,7 @@ const exported = (crl: CrlIssuer) =>
 
 /** Writes the stored list to its file. A failure is logged, and {@link keepExported} tries again. */
 export const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy> =>
-  Effect.catchAll(exported(crl), (error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error }))
+  Effect.catch(exported(crl), (error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error }))
 
 /** Per file: the state in which it was last found in order, and the last fault that was logged. */
 interface Known {
@@ -131,7 +131,7 @@ export const keepExported = (
       (now) => now === undefined ? Effect.void : Effect.provide(round(known), now)
     )
     // A database that cannot be reached is logged by the code that queries it; the next round tries again.
-    return Effect.zipRight(
+    return Effect.andThen(
       Effect.repeat(Effect.delay(Effect.ignore(once), `${roundSeconds} seconds`), Schedule.forever),
       Effect.never
     )

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { AlreadyRevoked, BadRequest, NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { afterCommit, transaction, turn } from "../../kernel/sql/Database.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -27,7 +27,7 @@ export interface CrlView {
   readonly ca: Issuer | undefined
   readonly profiles: ReadonlyArray<string>
   /** Absent until a worker has seen the CA. */
-  readonly stored: Effect.Effect.Success<ReturnType<typeof crls.findHead>>
+  readonly stored: Effect.Success<ReturnType<typeof crls.findHead>>
   /** Certificates on the stored list. */
   readonly entries: number
   /** Recorded revocations that are not on the list. */
@@ -54,14 +54,14 @@ const compare = Effect.fnUntraced(function*(issuer: string) {
   const stored = yield* crls.find(issuer)
   const listed = stored === undefined
     ? new Set<string>()
-    : Either.getOrElse(listedSerials(stored.der), () => new Set<string>())
+    : Result.getOrElse(listedSerials(stored.der), () => new Set<string>())
   let [after, unlisted] = ["", 0]
   for (;;) {
     const page = yield* revocations.page(issuer, after, pageSize)
     unlisted += page.filter(({ serial }) => !listed.has(serial)).length
     after = page.at(-1)?.serial ?? after
     if (page.length < pageSize) return { entries: listed.size, unlisted } satisfies Compared
-    yield* turn
+    yield* Effect.yieldNow
   }
 })
 
@@ -121,10 +121,12 @@ export const revocationList = Effect.fnUntraced(function*(issuer: string) {
 })
 
 /** The certificate of one CA with which a profile signs, PEM. */
-export const certificatePem = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>, issuer: string) {
-  const found = (yield* signing(profiles)).get(issuer) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
-  return encodePem("CERTIFICATE", found.ca.certificate)
-})
+export const certificatePem = Effect.fnUntraced(
+  function*(profiles: ReadonlyArray<string>, issuer: string) {
+    const found = (yield* signing(profiles)).get(issuer) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
+    return encodePem("CERTIFICATE", found.ca.certificate)
+  }
+)
 
 /** The number and dates of the stored list of one CA. */
 export const find = Effect.fnUntraced(function*(issuer: string) {

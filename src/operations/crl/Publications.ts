@@ -31,6 +31,6 @@ export const revocationList = Effect.fnUntraced(function*(profile: string) {
   }
   const der = yield* (yield* PublishedCrls).of(issuer.id)
   if (der !== undefined) return der
-  const ledger = yield* Effect.either(readLedger(issuer.ledgerPath))
-  return yield* ledger._tag === "Left" ? new ServerInternal({ cause: ledger.left }) : new CrlNotReady()
+  const ledger = yield* Effect.result(readLedger(issuer.ledgerPath))
+  return yield* ledger._tag === "Failure" ? new ServerInternal({ cause: ledger.failure }) : new CrlNotReady()
 })

@@ -59,13 +59,13 @@ export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { 
   const reminder = isReminder && remindsAt(queued.scope) ? yield* reminders.current(queued) : undefined
   if (isReminder && reminder === undefined) return yield* dropped(queued)
   const payload = { ...queued, fields: reminder ?? queued.fields }
-  const attempt = yield* Effect.either(deliver(payload))
-  if (attempt._tag === "Right") {
+  const attempt = yield* Effect.result(deliver(payload))
+  if (attempt._tag === "Success") {
     yield* emit("notify_delivered", { ...about, attempts: job.attempts })
     yield* count((metrics) => metrics.delivered(payload.backend, "delivered"))
     return Done()
   }
-  if (attempt.left._tag === "DeliveryRefused") return yield* refused(payload, attempt.left, retryMaxSeconds)
+  if (attempt.failure._tag === "DeliveryRefused") return yield* refused(payload, attempt.failure, retryMaxSeconds)
   yield* emit("notify_delivery_target_missing", about)
   const { backend, entry, scope } = payload
   return Retry(new TargetNotServed({ scope, target: `${backend}/${entry}` }))

@@ -8,6 +8,7 @@ import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import type { Notifier } from "../../services/notify/Notifier.ts"
 import { notify } from "../../services/notify/Notifier.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as digests from "../../store/notify/Digests.ts"
@@ -22,7 +23,7 @@ const daySeconds = 86_400
 /** A worker whose clock is ahead sends by its own clock. The others wait this much longer, so that they do not send too. */
 export const marginSeconds = 3600
 
-type Last = Effect.Effect.Success<ReturnType<typeof digests.last>>
+type Last = Effect.Success<ReturnType<typeof digests.last>>
 
 /**
  * When the next digest is due, and since when the time of the last one is doubted. A time later than now says nothing:
@@ -54,11 +55,11 @@ const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry }
     }
   })
   const outcome = isTold ? "queued" : "skipped"
-  const about = Effect.zipRight(
+  const about = Effect.andThen(
     emit(isTold ? "notify_expiry_digest_queued" : "notify_expiry_digest_skipped", { profile, total }),
     count((metrics) => metrics.digested(profile, outcome))
   )
-  return Effect.zipRight(isTold ? tell : Effect.void, afterCommit(about))
+  return Effect.andThen(isTold ? tell : Effect.void, afterCommit(about))
 })
 
 /**
@@ -67,7 +68,7 @@ const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry }
  */
 export const look = (
   profile: Profile
-): Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database> =>
+): Effect.Effect<Outcome<Database | Notifier, JobFailure>, StorageFailed, Database | Notifier> =>
   Effect.gen(function*() {
     const { name } = profile
     const now = yield* currentSeconds
@@ -79,8 +80,8 @@ export const look = (
       return Reschedule(at, isNew ? { commit: digests.doubt(name, doubtedAt) } : {})
     }
     const tell = yield* gathered(profile)
-    return Reschedule(now + interval, { commit: Effect.zipRight(digests.sent(name, now), tell) })
-  }).pipe(Effect.catchAll(({ message }) => failed(profile, message)))
+    return Reschedule(now + interval, { commit: Effect.andThen(digests.sent(name, now), tell) })
+  }).pipe(Effect.catch(({ message }) => failed(profile, message)))
 
 const failed = Effect.fnUntraced(function*({ name, notify: { expiry } }: Profile, error: string) {
   yield* emit("notify_expiry_digest_failed", { profile: name, error })

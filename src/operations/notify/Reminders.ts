@@ -10,12 +10,13 @@ import type { Outcome } from "../../kernel/queue/Handler.ts"
 import { Reschedule, Retry } from "../../kernel/queue/Handler.ts"
 import type { PayloadOf } from "../../kernel/queue/Job.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { aside, transaction, turn } from "../../kernel/sql/Database.ts"
+import { aside, transaction } from "../../kernel/sql/Database.ts"
 import { inBatches } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { sha256 } from "../../pki/Digest.ts"
+import type { Notifier } from "../../services/notify/Notifier.ts"
 import { write } from "../../services/notify/Notifier.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/Accounts.ts"
@@ -54,7 +55,7 @@ const tell = Effect.fnUntraced(function*(
   accountId: AccountId,
   orders: ReadonlyArray<OrderId>,
   now: number
-): Effect.fn.Return<Mails, StorageFailed, Database> {
+): Effect.fn.Return<Mails, StorageFailed, Database | Notifier> {
   const account = yield* accounts.find(profile, accountId)
   const addresses = mailAddressesOf(account?.contact ?? []).map((address) => ({ address, key: keyOf(address) }))
   if (addresses.length === 0) return { queued: 0, limited: 0 }
@@ -96,7 +97,7 @@ const tellOf = Effect.fnUntraced(function*(profile: string, open: ReadonlyArray<
     const { limited, queued } = yield* tell(profile, accountId, orders, now)
     mails.queued += queued
     mails.limited += limited
-    yield* turn
+    yield* Effect.yieldNow
   }
   return mails
 })
@@ -117,7 +118,7 @@ const sweep = Effect.fnUntraced(function*(now: number) {
  */
 export const look = (
   profile: Profile
-): Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database> =>
+): Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database | Notifier> =>
   Effect.gen(function*() {
     const { name, notify: { expiry } } = profile
     const now = yield* currentSeconds
@@ -143,7 +144,7 @@ export const look = (
     })
     return Reschedule(now + daySeconds)
   }).pipe(
-    Effect.catchAll(({ message }) =>
+    Effect.catch(({ message }) =>
       Effect.as(
         emit("notify_expiry_reminders_failed", { profile: profile.name, error: message }),
         Retry(new DatabaseFailed({ detail: message }), { atMost: daySeconds })

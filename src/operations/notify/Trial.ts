@@ -149,7 +149,7 @@ export const test = Effect.fnUntraced(function*(config: Config, by: Operator, tr
       ...(trial.profile === undefined ? {} : { profile: trial.profile }),
       detail
     })
-    return Effect.zipRight(row, emit("notify_tested", { ...actorFields(by), count: begun, failed }))
+    return Effect.andThen(row, emit("notify_tested", { ...actorFields(by), count: begun, failed }))
   })
   const tried: ReadonlyArray<Tried> = yield* Effect.forEach(
     targets,

@@ -4,7 +4,7 @@ import type * as purge from "../order/Purge.ts"
 import { timeMember } from "./Members.ts"
 
 /** The orders that a purge would delete. */
-export const purgePreviewObject = (found: Effect.Effect.Success<ReturnType<typeof purge.preview>>) => ({
+export const purgePreviewObject = (found: Effect.Success<ReturnType<typeof purge.preview>>) => ({
   orders: found.orders,
   ...timeMember("oldest", found.oldest),
   ...timeMember("newest", found.newest),
@@ -22,7 +22,7 @@ export const purgePreviewObject = (found: Effect.Effect.Success<ReturnType<typeo
  * The number of orders that a purge has deleted, and of those that it left because the end of their certificate is not
  * known.
  */
-export const purgeObject = (done: Effect.Effect.Success<ReturnType<typeof purge.run>>) => ({
+export const purgeObject = (done: Effect.Success<ReturnType<typeof purge.run>>) => ({
   orders: done.orders,
   authorizations: done.authorizations,
   left: done.left,

@@ -13,7 +13,7 @@ import * as limiter from "./LoginLimiter.ts"
 
 const touchSeconds = 60
 
-type Found = NonNullable<Effect.Effect.Success<ReturnType<typeof apiTokens.findByHash>>>
+type Found = NonNullable<Effect.Success<ReturnType<typeof apiTokens.findByHash>>>
 
 const isTakenFrom = ({ allowedAddresses }: Found, { client }: Requester): boolean => {
   if (allowedAddresses.length === 0) return true

@@ -89,7 +89,7 @@ export const counted = (settings: SignInSettings, identity: HalfIdentity | Sessi
     Effect.tapErrorTag(
       "RateLimited",
       () =>
-        Effect.zipRight(
+        Effect.andThen(
           failed(identity, requester, "rate_limited"),
           lockedOut(settings, identity.username, requester)
         )

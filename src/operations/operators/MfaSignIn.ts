@@ -65,7 +65,7 @@ const completed = Effect.fnUntraced(function*(
     readonly user: User
     readonly requester: Requester
     readonly now: number
-    readonly draw: Effect.Effect.Success<typeof sessions.drawn>
+    readonly draw: Effect.Success<typeof sessions.drawn>
   }
 ) {
   const isNewAddress = yield* Effect.catchTag(

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type { Guessable } from "../../domain/Password.ts"
 import { checkPassword } from "../../domain/Password.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
@@ -26,7 +26,7 @@ const guessable = ({ admin, profiles, server, signer }: PasswordSettings, userna
 
 /** Checks a new password. Answers it in the form that is hashed, unless attackers would guess it. */
 export const accepted = (config: PasswordSettings, username: string, chosen: Redacted.Redacted<string>) =>
-  Either.map(checkPassword(Redacted.value(chosen), guessable(config, username)), Redacted.make)
+  Result.map(checkPassword(Redacted.value(chosen), guessable(config, username)), Redacted.make)
 
 /** The hash of a new password. */
 export const hashNew = Effect.fnUntraced(function*(
@@ -34,6 +34,6 @@ export const hashNew = Effect.fnUntraced(function*(
   username: string,
   chosen: Redacted.Redacted<string>
 ) {
-  const password = yield* accepted(config, username, chosen)
+  const password = yield* Effect.fromResult(accepted(config, username, chosen))
   return yield* (yield* Passwords).hash(Redacted.value(password))
 })

@@ -15,7 +15,7 @@ export const named = Effect.fnUntraced(function*(username: string) {
   return user ?? (yield* new NoSuch({ noun: "operator", id: username }))
 })
 
-type Admins = Effect.Effect.Success<typeof users.lockAdmins>
+type Admins = Effect.Success<typeof users.lockAdmins>
 
 /**
  * Changes an operator in a transaction that locks the rows of all active admins. A caller over the API must be one of

@@ -14,33 +14,40 @@ import { endNamed, listOf, liveNow } from "./Sessions.ts"
 /* Admins and the command line see and end the sessions of others. */
 
 /** An operator's live sessions, newest first. */
-export const sessionsOf = Effect.fnUntraced(function*(settings: SignInSettings, username: string, paging: Paging) {
-  return yield* listOf(settings, (yield* named(username)).id, paging)
-})
+export const sessionsOf = Effect.fnUntraced(
+  function*(settings: SignInSettings, username: string, paging: Paging) {
+    return yield* listOf(settings, (yield* named(username)).id, paging)
+  }
+)
 
 /** Every live session with the name of its operator, newest first. */
-export const everySession = Effect.fnUntraced(function*(settings: SignInSettings, paging: Paging) {
-  const of = yield* liveNow(settings)
-  return yield* listed(
-    Effect.all({ items: sessions.listEvery({ ...of, ...paging }), total: sessions.countEvery(of) })
-  )
-})
+export const everySession = Effect.fnUntraced(
+  function*(settings: SignInSettings, paging: Paging) {
+    const of = yield* liveNow(settings)
+    return yield* listed(
+      Effect.all({ items: sessions.listEvery({ ...of, ...paging }), total: sessions.countEvery(of) })
+    )
+  }
+)
 
 /** Ends one session of an operator, by its name, or all of them. Answers how many. Tokens are not sessions. */
-export const revokeSessions = Effect.fnUntraced(function*(operator: Operator, username: string, session?: string) {
-  const done = yield* changing(operator, username, (target) =>
-    Effect.gen(function*() {
-      const ended = yield* session === undefined
-        ? sessions.endAllOf(target.id)
-        : endNamed(target.id, session)
-      const scope = session === undefined ? "operator" as const : "one" as const
-      const detail = { target: target.username, scope, sessions: ended }
-      if (ended > 0) yield* audit.insert({ event: "session_revoked", ...actorOf(operator), detail })
-      return { target_username: target.username, sessions: ended }
-    }))
-  yield* emit("admin_operator_session_revoked", { ...actorFields(operator), ...done })
-  return done.sessions
-}, Effect.uninterruptible)
+export const revokeSessions = Effect.fnUntraced(
+  function*(operator: Operator, username: string, session?: string) {
+    const done = yield* changing(operator, username, (target) =>
+      Effect.gen(function*() {
+        const ended = yield* session === undefined
+          ? sessions.endAllOf(target.id)
+          : endNamed(target.id, session)
+        const scope = session === undefined ? "operator" as const : "one" as const
+        const detail = { target: target.username, scope, sessions: ended }
+        if (ended > 0) yield* audit.insert({ event: "session_revoked", ...actorOf(operator), detail })
+        return { target_username: target.username, sessions: ended }
+      }))
+    yield* emit("admin_operator_session_revoked", { ...actorFields(operator), ...done })
+    return done.sessions
+  },
+  Effect.uninterruptible
+)
 
 /** Ends the sessions of all operators. Answers how many. */
 export const revokeEverySession = Effect.fnUntraced(function*(operator: AtKeyboard) {

@@ -48,7 +48,7 @@ export const show = Effect.fnUntraced(function*(settings: SignInSettings, userna
 })
 
 /** The answer of {@link show}. */
-export type ShownOperator = Effect.Effect.Success<ReturnType<typeof show>>
+export type ShownOperator = Effect.Success<ReturnType<typeof show>>
 
 /** Disables an operator. Their sessions end, and their tokens are refused. A second call changes nothing. */
 export const disable = Effect.fnUntraced(function*(operator: Operator, username: string) {
@@ -83,24 +83,27 @@ export const enable = Effect.fnUntraced(function*(operator: Operator, username: 
 /**
  * Changes a role. The sessions end, and tokens permit at most the new role from now on. The same role changes nothing.
  */
-export const setRole = Effect.fnUntraced(function*(operator: Operator, username: string, role: OperatorRole) {
-  if (isSelf(operator, username)) return yield* new SelfTarget()
-  const now = yield* currentSeconds
-  const done = yield* changing(operator, username, (target, admins) =>
-    Effect.gen(function*() {
-      // An absent role means admin, and stays absent. An unknown role is read as viewer, but to store viewer is a
-      // change.
-      if (target.role === role || (target.role === undefined && role === "admin")) return undefined
-      // Who is to become an admin is none yet, and never the last.
-      yield* keepAnAdmin(target, admins)
-      yield* users.setRole(target.id, role, now)
-      const ended = yield* sessions.endAllOf(target.id)
-      const detail = { target: target.username, before: target.role ?? "admin", after: role }
-      yield* audit.insert({ event: "operator_role_changed", ...actorOf(operator), detail })
-      return { target_username: target.username, role, sessions: ended }
-    }))
-  if (done !== undefined) yield* emit("admin_operator_role_changed", { ...actorFields(operator), ...done })
-}, Effect.uninterruptible)
+export const setRole = Effect.fnUntraced(
+  function*(operator: Operator, username: string, role: OperatorRole) {
+    if (isSelf(operator, username)) return yield* new SelfTarget()
+    const now = yield* currentSeconds
+    const done = yield* changing(operator, username, (target, admins) =>
+      Effect.gen(function*() {
+        // An absent role means admin, and stays absent. An unknown role is read as viewer, but to store viewer is a
+        // change.
+        if (target.role === role || (target.role === undefined && role === "admin")) return undefined
+        // Who is to become an admin is none yet, and never the last.
+        yield* keepAnAdmin(target, admins)
+        yield* users.setRole(target.id, role, now)
+        const ended = yield* sessions.endAllOf(target.id)
+        const detail = { target: target.username, before: target.role ?? "admin", after: role }
+        yield* audit.insert({ event: "operator_role_changed", ...actorOf(operator), detail })
+        return { target_username: target.username, role, sessions: ended }
+      }))
+    if (done !== undefined) yield* emit("admin_operator_role_changed", { ...actorFields(operator), ...done })
+  },
+  Effect.uninterruptible
+)
 
 /** Changes the contact of an operator. Without a new one it is cleared. */
 export const setContact = Effect.fnUntraced(function*(

@@ -33,7 +33,7 @@ export const changePassword = Effect.fnUntraced(function*(
   requester: Requester
 ) {
   const operator = operatorOf(identity, requester)
-  const chosen = yield* accepted(config, identity.username, passwords.chosen)
+  const chosen = yield* Effect.fromResult(accepted(config, identity.username, passwords.chosen))
   const { passwordHash } = yield* stepUp(config.admin, identity, passwords.current, requester)
   const hash = yield* (yield* Passwords).hash(Redacted.value(chosen))
   const now = yield* currentSeconds
@@ -69,7 +69,7 @@ export const changeContact = Effect.fnUntraced(function*(
   const detail = { target: identity.username }
   const changed = yield* audit.changing(
     users.setContact(user.id, contact, now),
-    Effect.zipRight(
+    Effect.andThen(
       audit.insert({ event: "operator_contact_updated", ...actorOf(operator), detail }),
       credentialChanged(operator, user, "contact_address", contact)
     )

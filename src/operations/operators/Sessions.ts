@@ -40,7 +40,7 @@ const lifeOf = ({ session_ttl_seconds }: SignInSettings, state: sessions.Session
  */
 export const begin = Effect.fnUntraced(function*(
   settings: SignInSettings,
-  { csrfToken, token }: Effect.Effect.Success<typeof drawn>,
+  { csrfToken, token }: Effect.Success<typeof drawn>,
   of: { readonly user: User; readonly requester: Requester; readonly now: number; readonly isHalf: boolean }
 ) {
   const { isHalf, now, requester, user } = of
@@ -123,10 +123,13 @@ export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSett
 })
 
 /** Ends the session of the caller, or every session of the caller. */
-export const signOut = Effect.fnUntraced(function*(identity: SessionIdentity, { all }: { readonly all: boolean }) {
-  yield* all ? sessions.endAllOf(identity.userId) : sessions.end(identity.tokenHash, "active")
-  yield* emit("admin_logout", { username: identity.username, scope: all ? "all" : "one" })
-}, Effect.uninterruptible)
+export const signOut = Effect.fnUntraced(
+  function*(identity: SessionIdentity, { all }: { readonly all: boolean }) {
+    yield* all ? sessions.endAllOf(identity.userId) : sessions.end(identity.tokenHash, "active")
+    yield* emit("admin_logout", { username: identity.username, scope: all ? "all" : "one" })
+  },
+  Effect.uninterruptible
+)
 
 /** Abandons a sign-in that lacks its second factor. */
 export const abandonHalf = ({ tokenHash }: HalfIdentity) => Effect.asVoid(sessions.end(tokenHash, "pending_mfa"))
@@ -162,14 +165,17 @@ export const endNamed = Effect.fnUntraced(function*(userId: string, name: string
 })
 
 /** Ends one of the caller's own sessions. Answers whether it was the one that asked. */
-export const revokeOwn = Effect.fnUntraced(function*(identity: SessionIdentity, name: string, requester: Requester) {
-  const operator = operatorOf(identity, requester)
-  const gone = yield* transaction(Effect.tap(endNamed(identity.userId, name), (count) =>
-    audit.insert({
-      event: "session_revoked",
-      ...actorOf(operator),
-      detail: { target: identity.username, scope: "one", sessions: count }
-    })))
-  yield* emit("admin_session_revoked", { ...actorFields(operator), sessions: gone })
-  return { isCurrent: name === sessions.nameOf(identity) }
-}, Effect.uninterruptible)
+export const revokeOwn = Effect.fnUntraced(
+  function*(identity: SessionIdentity, name: string, requester: Requester) {
+    const operator = operatorOf(identity, requester)
+    const gone = yield* transaction(Effect.tap(endNamed(identity.userId, name), (count) =>
+      audit.insert({
+        event: "session_revoked",
+        ...actorOf(operator),
+        detail: { target: identity.username, scope: "one", sessions: count }
+      })))
+    yield* emit("admin_session_revoked", { ...actorFields(operator), sessions: gone })
+    return { isCurrent: name === sessions.nameOf(identity) }
+  },
+  Effect.uninterruptible
+)

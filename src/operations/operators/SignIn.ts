@@ -56,7 +56,7 @@ export const stamped = Effect.fnUntraced(function*(user: User, requester: Reques
 /** The identity of a session that has just begun. */
 export const identityOf = (
   user: User,
-  facts: Effect.Effect.Success<ReturnType<typeof sessions.begin>>,
+  facts: Effect.Success<ReturnType<typeof sessions.begin>>,
   totpEnabled: boolean
 ): SessionIdentity => ({
   kind: "session",
@@ -73,7 +73,7 @@ export const told = (
   { client, surface }: Requester,
   step: HalfIdentity["step"] | undefined
 ): Effect.Effect<void> =>
-  Effect.zipRight(
+  Effect.andThen(
     isRoleUnknown(user.role) ? emit("admin_role_unknown", { username: user.username }) : Effect.void,
     emit("admin_login_succeeded", { username: user.username, client_ip: client.ip, surface, step })
   )
@@ -140,7 +140,7 @@ export const signIn = Effect.fnUntraced(function*(
   const taken = yield* Effect.tapErrorTag(
     limiter.take(settings, limiter.keyOf(requester)),
     "RateLimited",
-    () => Effect.zipRight(failed(requester, "rate_limited"), lockedOut(settings, username, requester))
+    () => Effect.andThen(failed(requester, "rate_limited"), lockedOut(settings, username, requester))
   )
   const name = readUsername(username)
   const user = name === undefined ? undefined : yield* users.find(name)

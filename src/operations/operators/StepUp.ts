@@ -29,7 +29,7 @@ export const stepUp = Effect.fnUntraced(function*(
   const taken = yield* Effect.tapErrorTag(
     limiter.take(settings, limiter.keyOf(requester)),
     "RateLimited",
-    () => Effect.zipRight(failed, lockedOut(settings, username, requester))
+    () => Effect.andThen(failed, lockedOut(settings, username, requester))
   )
   const release = limiter.giveBack(taken)
   const user = yield* users.findById(userId)
@@ -39,7 +39,7 @@ export const stepUp = Effect.fnUntraced(function*(
     () => release
   )
   if (verdict._tag === "Unreadable") yield* emit("admin_password_hash_unreadable", { username })
-  if (verdict._tag !== "Right") return yield* Effect.zipRight(failed, new StepUpFailed())
+  if (verdict._tag !== "Right") return yield* Effect.andThen(failed, new StepUpFailed())
   yield* release
   return user
 }, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))

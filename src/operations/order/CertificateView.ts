@@ -29,4 +29,4 @@ export const decodedChain = Effect.fnUntraced(function*(config: Pick<Config, "pr
 })
 
 /** The answer of {@link decodedChain}. */
-export type DecodedChain = Effect.Effect.Success<ReturnType<typeof decodedChain>>
+export type DecodedChain = Effect.Success<ReturnType<typeof decodedChain>>

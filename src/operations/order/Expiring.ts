@@ -1,8 +1,9 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { OrderId } from "../../domain/Id.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
-import { aside, turn } from "../../kernel/sql/Database.ts"
+import { aside } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
@@ -219,8 +220,8 @@ interface Paging {
  */
 const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging, countMillis: number) {
   const { now, profile, until } = window
-  const clock = yield* Effect.clock
-  const late = clock.unsafeCurrentTimeMillis() + countMillis
+  const clock = yield* Clock.Clock
+  const late = clock.currentTimeMillisUnsafe() + countMillis
   const page: Array<expiring.Place> = []
   let [from, seen, places, isCut] = [now, 0, 0, false]
   for (const end of endsOf(now, until)) {
@@ -228,7 +229,7 @@ const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, off
     const { kept: keptPart, read } = partOf({ profile, now: from, until: end }, {
       // The first part begins later each time it is read, and is the same part.
       key: from === now ? 0 : from,
-      hasEnough: (open) => open >= stop && clock.unsafeCurrentTimeMillis() >= late
+      hasEnough: (open) => open >= stop && clock.currentTimeMillisUnsafe() >= late
     })
     const part = yield* end % hourSeconds === 0 ? keptPart : read
     if (begin < part.open && page.length < limit) {
@@ -245,7 +246,7 @@ const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, off
     from = end
     isCut = part.isCut
     if (isCut) break
-    yield* turn
+    yield* Effect.yieldNow
   }
   const total = isCut ? yield* expiring.countEnding(window) : places
   return { page, hidden: places - seen, total, truncated: places < total }

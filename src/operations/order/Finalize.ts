@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
@@ -24,7 +24,7 @@ import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
 
 // RFC 8555 requires base64url without padding. Only here is padding tolerated, because some clients send it.
-const decodeCsr = (text: string): Either.Either<Csr, CsrRefused> => {
+const decodeCsr = (text: string): Result.Result<Csr, CsrRefused> => {
   const unpadded = text.replace(/={1,2}$/, "")
   const der = decodeBase64url(unpadded)
   if (der === undefined) return refuse("undecodable", `The CSR is not base64url: ${base64urlFault(unpadded)}.`)
@@ -34,14 +34,14 @@ const decodeCsr = (text: string): Either.Either<Csr, CsrRefused> => {
 const namesOf = (order: OrderView): ReadonlyArray<string> => order.identifiers.map(({ value }) => value)
 
 const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, text: string) {
-  const csr = yield* decodeCsr(text)
+  const csr = yield* Effect.fromResult(decodeCsr(text))
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
   const fault = yield* faultOf(csr.spki, caller.accountId)
   if (fault !== undefined) return yield* new CsrRefused(fault)
   const names = namesOf(order)
-  yield* checkCsrNames(csr, names)
+  yield* Effect.fromResult(checkCsrNames(csr, names))
   if (yield* confusesScripts(caller.profile.name, [...names, ...csr.subjectNames])) {
     return yield* new CsrRefused({
       reason: "common_name",

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
@@ -30,25 +30,25 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     return Done({ commit: withdrawn(payload, order) })
   }
   const csr = reopenCsr(Buffer.from(payload.csr, "base64url"))
-  if (Either.isLeft(csr)) return Done({ commit: rejected(payload, order, csr.left.detail) })
+  if (Result.isFailure(csr)) return Done({ commit: rejected(payload, order, csr.failure.detail) })
   const names = order.identifiers.map(({ value }) => value)
   const signers = yield* Signers
-  const signed = yield* Effect.either(
+  const signed = yield* Effect.result(
     Effect.flatMap(
       signers.of(payload.profile),
       ({ issue }) =>
-        issue?.({ orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter }) ??
+        issue?.({ orderId: id, csr: csr.success, names, notBefore: order.notBefore, notAfter: order.notAfter }) ??
           new SigningFailed({ cause: "signer_failed", detail: "the profile relays to an upstream now" })
     )
   )
-  if (signed._tag === "Left") {
-    switch (signed.left._tag) {
+  if (signed._tag === "Failure") {
+    switch (signed.failure._tag) {
       case "CsrRejected":
-        return Done({ commit: rejected(payload, order, signed.left.detail) })
+        return Done({ commit: rejected(payload, order, signed.failure.detail) })
       case "ProfileNotMounted":
         return Retry(new ProfileNotServed({ profile: payload.profile }))
       case "SigningFailed": {
-        const { cause, detail } = signed.left
+        const { cause, detail } = signed.failure
         yield* emit("order_finalize_issuance_failed", { order_id: id, error: detail })
         return Retry(new SignerFailed({ cause, detail }))
       }
@@ -56,13 +56,13 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   }
   // The order ended meanwhile: the new certificate is discarded.
   const now = yield* currentMillis
-  const { discarded = Effect.void, serial } = signed.right
+  const { discarded = Effect.void, serial } = signed.success
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
     yield* discarded
     return Failed(new DeadlinePassed())
   }
   const commit = Effect.flatMap(
-    stored(payload, job, order, csr.right, signed.right),
+    stored(payload, job, order, csr.success, signed.success),
     (isStored) => isStored ? Effect.void : afterCommit(discarded)
   )
   // A lost answer to COMMIT looks like a failure too, so a certificate that is stored is not discarded.

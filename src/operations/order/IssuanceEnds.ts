@@ -29,7 +29,7 @@ export interface Issuance {
 }
 
 /** The order of an issuance. */
-export type Found = NonNullable<Effect.Effect.Success<ReturnType<typeof orders.findForIssuance>>>
+export type Found = NonNullable<Effect.Success<ReturnType<typeof orders.findForIssuance>>>
 
 const rowOf = (of: Issuance, order: Found | undefined, error: IssuanceFailed) =>
   ({

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
-import { turn } from "../../kernel/sql/Database.ts"
+
 import { forget, kept } from "../../kernel/sql/Kept.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import type { Sought, Stretch } from "../../store/orders/NameWalk.ts"
@@ -107,7 +107,7 @@ const walk = Effect.fnUntraced(function*(
       isLate = rest !== undefined && (yield* currentMillis) - started >= walkMillis
       const isOver = names >= walkNames || isLate || (!isTotalWanted && ids.length >= limit)
       truncated = rest !== undefined && isOver
-      yield* turn
+      yield* Effect.yieldNow
     }
   }
   return { ids, names, total, truncated, isLate }
@@ -116,7 +116,7 @@ const walk = Effect.fnUntraced(function*(
 // To compare a name takes as long as to count so many rows.
 const rowsPerName = 2
 
-type Walked = Effect.Effect.Success<ReturnType<typeof walk>>
+type Walked = Effect.Success<ReturnType<typeof walk>>
 
 const nothing: Page = { limit: 0, offset: 0 }
 

@@ -35,25 +35,27 @@ const find = Effect.fnUntraced(function*(id: string) {
 const everyJob = { limit: 1000, offset: 0 }
 
 /** An order with all its related records, and the reason of its failure if that is still kept. */
-export const detail = Effect.fnUntraced(function*(config: Pick<Config, "order" | "profiles">, id: string) {
-  const order = yield* find(id)
-  const now = yield* currentSeconds
-  const challenges = yield* orderDetail.challengesOf(order.id)
-  const ofOrder = yield* jobSearch.search({ orderId: order.id }, everyJob)
-  const leaf = order.certificate === undefined ? undefined : namedLeafOf(order.certificate)
-  const successor = leaf === undefined ? undefined : yield* orderSearch.findSuccessor(order.profile, leaf.certId)
-  const shown = statusShown(order, validityOf(config, order.profile), now)
-  const failure = shown === "invalid" ? yield* orderDetail.failureOf(order.id) : undefined
-  const explanation = shown === "invalid"
-    ? explainEnd({
-      orderError: order.error,
-      challengeErrors: challenges.flatMap(({ error }) => error === undefined ? [] : [error]),
-      cause: failure?.detail.cause,
-      requestId: failure?.requestId
-    })
-    : undefined
-  return { order, status: shown, challenges, jobs: ofOrder, replacedBy: successor?.id, explanation }
-})
+export const detail = Effect.fnUntraced(
+  function*(config: Pick<Config, "order" | "profiles">, id: string) {
+    const order = yield* find(id)
+    const now = yield* currentSeconds
+    const challenges = yield* orderDetail.challengesOf(order.id)
+    const ofOrder = yield* jobSearch.search({ orderId: order.id }, everyJob)
+    const leaf = order.certificate === undefined ? undefined : namedLeafOf(order.certificate)
+    const successor = leaf === undefined ? undefined : yield* orderSearch.findSuccessor(order.profile, leaf.certId)
+    const shown = statusShown(order, validityOf(config, order.profile), now)
+    const failure = shown === "invalid" ? yield* orderDetail.failureOf(order.id) : undefined
+    const explanation = shown === "invalid"
+      ? explainEnd({
+        orderError: order.error,
+        challengeErrors: challenges.flatMap(({ error }) => error === undefined ? [] : [error]),
+        cause: failure?.detail.cause,
+        requestId: failure?.requestId
+      })
+      : undefined
+    return { order, status: shown, challenges, jobs: ofOrder, replacedBy: successor?.id, explanation }
+  }
+)
 
 /** The filters of a list: those of the store, and a part of a name. */
 export type ListFilters = OrderFilters & { readonly identifierContains?: string | undefined }
@@ -146,8 +148,8 @@ export const revoke = Effect.fnUntraced(function*(
   const burning = revocation.burn(found, reason, by)
   const done = yield* revocation.revoke(found, served.signer.backend, reason, by, burning).pipe(
     Effect.catchTags({
-      WasRevoked: () => Effect.zipRight(refused(new RevokedBefore(), "already_revoked"), new AlreadyRevoked()),
-      IssuerUnknown: () => Effect.zipRight(refused(new ServerInternal({}), "issuer_mismatch"), new IssuerUnknown())
+      WasRevoked: () => Effect.andThen(refused(new RevokedBefore(), "already_revoked"), new AlreadyRevoked()),
+      IssuerUnknown: () => Effect.andThen(refused(new ServerInternal({}), "issuer_mismatch"), new IssuerUnknown())
     })
   )
   const told = { ...actorFields(operator), order_id: orderId, cert_serial: certSerial }

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { AcmeError, IdentifierRefused } from "../../domain/AcmeError.ts"
 import {
   AlreadyReplaced,
@@ -52,23 +52,23 @@ const accept = (
   profile: ProfileConfig,
   identifier: { readonly type: string; readonly value: string },
   known: KnownLabels
-): Either.Either<DnsName, IdentifierRefused> => {
-  if (identifier.type !== "dns") return Either.left(new UnsupportedIdentifier({ identifier }))
+): Result.Result<DnsName, IdentifierRefused> => {
+  if (identifier.type !== "dns") return Result.fail(new UnsupportedIdentifier({ identifier }))
   const dns01Enabled = profile.challenge.enabled.includes("dns-01")
   const name = normalizeIdentifier(identifier.value, { dns01Enabled }, known)
-  if (Either.isLeft(name)) {
-    const { detail, kind } = name.left
-    return Either.left(
+  if (Result.isFailure(name)) {
+    const { detail, kind } = name.failure
+    return Result.fail(
       kind === "malformed"
         ? new MalformedIdentifier({ detail, identifier })
         : new RejectedIdentifier({ detail, identifier })
     )
   }
-  return isWildcard(name.right) && !dns01Enabled
-    ? Either.left(
+  return isWildcard(name.success) && !dns01Enabled
+    ? Result.fail(
       new RejectedIdentifier({ detail: "A wildcard needs dns-01, which this profile does not offer.", identifier })
     )
-    : Either.right(name.right)
+    : Result.succeed(name.success)
 }
 
 /** The most refusals one answer lists; a client with more must correct these first. */
@@ -78,29 +78,33 @@ const mostRefusals = 10
 const acceptAll = (
   profile: ProfileConfig,
   identifiers: OrderRequest["identifiers"]
-): Either.Either<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
+): Result.Result<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
   const refusals: Array<IdentifierRefused> = []
   const names = new Set<DnsName>()
   const known: KnownLabels = new Map()
   for (const identifier of identifiers) {
     const judged = accept(profile, identifier, known)
-    if (Either.isRight(judged)) names.add(judged.right)
-    else if (refusals.push(judged.left) === mostRefusals) break
+    if (Result.isSuccess(judged)) names.add(judged.success)
+    else if (refusals.push(judged.failure) === mostRefusals) break
   }
   const [first, second] = refusals
-  if (first === undefined) return Either.right([...names])
-  return Either.left(second === undefined ? first : new Compound({ parts: refusals }))
+  if (first === undefined) return Result.succeed([...names])
+  return Result.fail(second === undefined ? first : new Compound({ parts: refusals }))
 }
 
-const checkRequest = (profile: ProfileConfig, request: OrderRequest, now: number) => {
+const checkRequest = (
+  profile: ProfileConfig,
+  request: OrderRequest,
+  now: number
+): Result.Result<ReadonlyArray<DnsName>, AcmeError> => {
   const { identifiers, notAfter, notBefore } = request
   const limit = limits.mostNames(profile)
-  if (identifiers.length === 0) return Either.left(new Malformed({ detail: "An order names at least one identifier." }))
+  if (identifiers.length === 0) return Result.fail(new Malformed({ detail: "An order names at least one identifier." }))
   if (identifiers.length > limit) {
-    return Either.left(new Malformed({ detail: `An order names at most ${limit} identifiers.` }))
+    return Result.fail(new Malformed({ detail: `An order names at most ${limit} identifiers.` }))
   }
   if (notAfter !== undefined && (notAfter <= now || (notBefore !== undefined && notAfter <= notBefore))) {
-    return Either.left(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
+    return Result.fail(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
   }
   return acceptAll(profile, identifiers)
 }
@@ -151,7 +155,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const { profile } = caller
   const now = yield* currentSeconds
   const names = yield* Effect.tapError(
-    checkRequest(profile, request, now),
+    Effect.fromResult(checkRequest(profile, request, now)),
     (error: AcmeError) =>
       emit("order_rejected", {
         reason: problemType(error),
@@ -197,7 +201,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   // again.
   const outcome = yield* transaction(Effect.flatMap(
     limits.boundsOrders(profile)
-      ? Effect.zipRight(accounts.lock(caller.accountId), limits.ofNewOrder(caller, names.length, now))
+      ? Effect.andThen(accounts.lock(caller.accountId), limits.ofNewOrder(caller, names.length, now))
       : Effect.succeed(undefined),
     (reached): Inserting =>
       reached !== undefined ? Effect.succeed(reached) : Effect.flatMap(

@@ -114,7 +114,7 @@ export const run = Effect.fnUntraced(function*(
   yield* Effect.forEach(names, (profile) =>
     Effect.forEach([false, true], (isRevoked) => {
       const next = pass({ operator, ended: { profile, cutoff }, isRevoked }, gone)
-      return inBatches(batch, (limit) => Effect.zipLeft(next(limit), tell))
+      return inBatches(batch, (limit) => Effect.tap(next(limit), tell))
     }))
   yield* Effect.flatMap(Ref.get(gone), ({ orders }) => emit("order_purge_completed", { rows_removed: orders }))
   return { ...yield* Ref.get(gone), left: yield* leftOf(names), cutoff }

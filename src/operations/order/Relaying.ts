@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import {
   IssuanceAbandoned,
   UpstreamRefusedName,
@@ -29,7 +29,7 @@ import type { Issuance } from "./IssuanceEnds.ts"
 import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
 
 type Payload = PayloadOf<"signer_relay_issue">
-type Row = NonNullable<Effect.Effect.Success<ReturnType<typeof upstreamOrders.find>>>
+type Row = NonNullable<Effect.Success<ReturnType<typeof upstreamOrders.find>>>
 
 const issuanceOf = ({ order_id, profile }: Payload, row: Row | undefined): Issuance => ({
   order_id,
@@ -38,12 +38,12 @@ const issuanceOf = ({ order_id, profile }: Payload, row: Row | undefined): Issua
 })
 
 /** Runs a write with the database provided. */
-const through = <A, E>(database: Database["Type"], write: (now: number) => Effect.Effect<A, E, Database>) =>
+const through = <A, E>(database: Database["Service"], write: (now: number) => Effect.Effect<A, E, Database>) =>
   Effect.provideService(Effect.flatMap(currentSeconds, write), Database, database)
 
 const tokenLifeSeconds = 3600
 
-const tokensIn = (database: Database["Type"]): TokenStore => ({
+const tokensIn = (database: Database["Service"]): TokenStore => ({
   put: (token, keyAuthorization) =>
     through(
       database,
@@ -61,10 +61,10 @@ const tokensIn = (database: Database["Type"]): TokenStore => ({
   remove: (token) => Effect.ignore(through(database, () => transaction(http01Tokens.remove(token))))
 })
 
-const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<StorageFailed>["keeper"] => ({
+const keeperIn = (database: Database["Service"], orderId: OrderId): Relaying<StorageFailed>["keeper"] => ({
   asked: (asks) =>
     through(database, (now) => transaction(upstreamOrders.asked({ orderId, asks, now }))).pipe(
-      Effect.zipRight(asks > 1 ? emit("upstream_order_lost", { order_id: orderId, attempts: asks }) : Effect.void)
+      Effect.andThen(asks > 1 ? emit("upstream_order_lost", { order_id: orderId, attempts: asks }) : Effect.void)
     ),
   opened: (orderUrl, finalizeUrl) =>
     through(database, (now) => transaction(upstreamOrders.opened({ orderId, orderUrl, finalizeUrl, now }))),
@@ -78,7 +78,7 @@ const keeperIn = (database: Database["Type"], orderId: OrderId): Relaying<Storag
 })
 
 // Without an answer of the database this attempt has its row no longer than the lease lasts.
-const isTakenOverIn = (database: Database["Type"], job: Job): Effect.Effect<boolean> =>
+const isTakenOverIn = (database: Database["Service"], job: Job): Effect.Effect<boolean> =>
   Effect.orElseSucceed(Effect.provideService(isTaken(job), Database, database), () => true)
 
 /**
@@ -101,19 +101,19 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     return Done({ commit })
   }
   if (order.accountStatus !== "valid" || order.unvalidated > 0) {
-    return Done({ commit: Effect.zipRight(withdrawn(issuance, order), endUnauthorized) })
+    return Done({ commit: Effect.andThen(withdrawn(issuance, order), endUnauthorized) })
   }
   const refused = (detail: string) =>
-    Done({ commit: Effect.zipRight(rejected(issuance, order, detail), endUpstream("invalid", detail)) })
+    Done({ commit: Effect.andThen(rejected(issuance, order, detail), endUpstream("invalid", detail)) })
   const csr = reopenCsr(row.csr)
-  if (Either.isLeft(csr)) return refused(csr.left.detail)
+  if (Result.isFailure(csr)) return refused(csr.failure.detail)
   const now = yield* currentSeconds
   if ((yield* transaction(upstreamOrders.start(id, now))) === undefined) return Done()
   const database = yield* Database
   const names = order.identifiers.map(({ value }) => value)
-  const request = { orderId: id, csr: csr.right, names, notBefore: order.notBefore, notAfter: order.notAfter }
+  const request = { orderId: id, csr: csr.success, names, notBefore: order.notBefore, notAfter: order.notAfter }
   const signers = yield* Signers
-  const relayed = yield* Effect.either(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>
+  const relayed = yield* Effect.result(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>
     relay?.(request, {
       stored: row,
       spentSeconds: job.spentSeconds,
@@ -122,7 +122,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       tokens: tokensIn(database),
       isTakenOver: isTakenOverIn(database, job)
     }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
-  if (relayed._tag === "Right") {
+  if (relayed._tag === "Success") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
     // The order ended meanwhile: the new certificate is discarded.
     const millis = yield* currentMillis
@@ -130,12 +130,12 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       return Failed(new DeadlinePassed())
     }
     const commit = Effect.flatMap(
-      stored(issuance, job, order, csr.right, relayed.right),
+      stored(issuance, job, order, csr.success, relayed.success),
       (isStored) => isStored ? endUpstream("valid") : endUnauthorized
     )
     return Done({ commit })
   }
-  const failure = relayed.left
+  const failure = relayed.failure
   switch (failure._tag) {
     case "StorageFailed":
       return yield* failure

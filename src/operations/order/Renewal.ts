@@ -52,7 +52,7 @@ export const windowOf = (leaf: NamedLeaf, isRevoked: boolean): Effect.Effect<Ren
 const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string) {
   const leaf = readStoredChain(chainPem)?.leaf
   if (leaf === undefined) return undefined
-  return yield* Effect.catchAll(
+  return yield* Effect.catch(
     (yield* ReadHooks).window(profile, leaf),
     ({ detail }) => Effect.as(emit("renewal_info_hook_failed", { error: detail }), undefined)
   )

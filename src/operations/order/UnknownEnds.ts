@@ -22,5 +22,5 @@ export const fill = (profile: string) =>
     yield* emit("notify_expiry_backfilled", { profile, rows_updated })
     return found.length
   }).pipe(
-    Effect.catchAll(({ message }) => Effect.as(emit("notify_expiry_backfill_failed", { profile, error: message }), 0))
+    Effect.catch(({ message }) => Effect.as(emit("notify_expiry_backfill_failed", { profile, error: message }), 0))
   )

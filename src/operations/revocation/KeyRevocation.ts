@@ -39,7 +39,7 @@ export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: Payload
     keyOf: ({ orderId }) => orderId
   })
   const revoked = yield* live.pipe(
-    Stream.mapConcat((page) => page),
+    Stream.flattenIterable,
     // The signer is not known here: if no CA of this service signed it, the job asks the profile's signer of that time.
     Stream.mapEffect((found) =>
       revoke(found, undefined, keyCompromise, by).pipe(

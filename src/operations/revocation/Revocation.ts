@@ -149,7 +149,7 @@ const queueRevocation = Effect.fnUntraced(function*(
 ) {
   const { accountId, orderId, profile, serial } = found
   const queue = yield* Queue
-  const enqueued = Effect.zipLeft(
+  const enqueued = Effect.tap(
     queue.enqueue({
       kind: "signer_revoke",
       dedupKey: orderId,
@@ -164,7 +164,7 @@ const queueRevocation = Effect.fnUntraced(function*(
     }),
     afterCommit(emit("certificate_revoke_queued", { order_id: orderId, cert_serial: serial, code: reason }))
   )
-  return yield* transaction(Effect.zipRight(during, enqueued))
+  return yield* transaction(Effect.andThen(during, enqueued))
 })
 
 /**

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import {
@@ -45,7 +45,7 @@ export interface RevocationRequest {
   readonly client: ClientFacts
 }
 
-type Found = Effect.Effect.Success<ReturnType<typeof certificates.findBySerial>>[number] & { readonly serial: string }
+type Found = Effect.Success<ReturnType<typeof certificates.findBySerial>>[number] & { readonly serial: string }
 
 const accountOf = ({ signer }: RevocationRequest) => "account" in signer ? signer.account : undefined
 
@@ -93,7 +93,7 @@ const longestSerial = 64
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
   const { client, profile, reason, signer } = request
   const der = decodeBase64url(request.certificate)
-  const read = der === undefined ? undefined : Either.getOrUndefined(readCertificate(der))
+  const read = der === undefined ? undefined : Result.getOrUndefined(readCertificate(der))
   if (der === undefined || read === undefined) {
     const fault = der === undefined
       ? `base64url: ${base64urlFault(request.certificate)}`

@@ -77,7 +77,7 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const leaf = order.certificate === undefined ? undefined : readStoredChain(order.certificate)?.leaf
   if (leaf === undefined) return Failed(new CertificateMissing())
   const signers = yield* Signers
-  const asked = yield* Effect.either(Effect.flatMap(
+  const asked = yield* Effect.result(Effect.flatMap(
     signers.of(payload.profile),
     ({ revoke }) =>
       revoke?.(leaf, payload.reason) ??
@@ -86,11 +86,11 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
           detail: "the profile's current signer is not the one that issued the certificate"
         })
   ))
-  if (asked._tag === "Right") return Done({ commit: stamp(payload, order) })
-  if (asked.left._tag === "ProfileNotMounted") {
+  if (asked._tag === "Success") return Done({ commit: stamp(payload, order) })
+  if (asked.failure._tag === "ProfileNotMounted") {
     return Retry(new ProfileNotServed({ profile: payload.profile }))
   }
-  const { cause, detail } = asked.left
+  const { cause, detail } = asked.failure
   yield* emit("certificate_revoke_signer_failed", { order_id: order.id, job_id: job.id, error: detail })
   return Retry(new SignerFailed({ cause, detail }))
 })

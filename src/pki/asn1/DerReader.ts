@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /**
  * Strict DER (X.690 section 10) for the few structures on the hot path: one CSR in, one leaf out
@@ -275,16 +275,16 @@ export const decode = <A>(
   bytes: Uint8Array,
   read: (reader: DerReader) => A,
   elements: number = mostElements
-): Either.Either<A, DerFault> => {
+): Result.Result<A, DerFault> => {
   // A view of a Buffer is a Buffer, which costs several times as much as a view of a plain array.
   const plain = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
   const reader = new DerReader(plain, 0, plain.length, { left: elements })
   try {
     const value = read(reader)
     reader.end()
-    return Either.right(value)
+    return Result.succeed(value)
   } catch (cause) {
-    if (cause instanceof DerFault) return Either.left(cause)
+    if (cause instanceof DerFault) return Result.fail(cause)
     throw cause
   }
 }

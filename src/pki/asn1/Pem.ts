@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /** One block: `-----BEGIN <label>-----` to `-----END <label>-----`. */
 export interface PemBlock {
@@ -29,7 +29,7 @@ const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 export const splitPem = (
   text: string,
   outside: "nothing" | "before"
-): Either.Either<ReadonlyArray<PemBlock>, PemFault> => {
+): Result.Result<ReadonlyArray<PemBlock>, PemFault> => {
   const blocks: Array<PemBlock> = []
   const lines = text.split("\n")
   let stray = 0
@@ -67,7 +67,7 @@ export const splitPem = (
     if (!BASE64.test(body) || der.toString("base64") !== body) return fault(begun, "opens a block that is not base64")
     blocks.push({ label, der, headers })
   }
-  return stray === 0 ? Either.right(blocks) : fault(stray, "is data after the last block")
+  return stray === 0 ? Result.succeed(blocks) : fault(stray, "is data after the last block")
 }
 
 /** One block with lines of 64 characters and a final newline. */
@@ -78,4 +78,4 @@ export const encodePem = (label: string, der: Uint8Array): string => {
   return `${out}-----END ${label}-----\n`
 }
 
-const fault = (line: number, what: string) => Either.left(new PemFault({ detail: `line ${line} ${what}` }))
+const fault = (line: number, what: string) => Result.fail(new PemFault({ detail: `line ${line} ${what}` }))

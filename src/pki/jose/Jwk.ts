@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import { decodeBase64url } from "../Base64url.ts"
@@ -15,7 +15,7 @@ export interface AccountKey {
   readonly thumbprint: string
 }
 
-const refuse = (detail: string) => Either.left(new BadPublicKey({ detail }))
+const refuse = (detail: string) => Result.fail(new BadPublicKey({ detail }))
 
 const thumbprintOf = (canonical: string): string => sha256Octets(canonical).toString("base64url")
 
@@ -23,7 +23,7 @@ const thumbprintOf = (canonical: string): string => sha256Octets(canonical).toSt
 const p256Prefix = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d03010703420004", "hex")
 const coordinateSize = 32
 
-const importEc = (jwk: { readonly [member: string]: unknown }): Either.Either<AccountKey, BadPublicKey> => {
+const importEc = (jwk: { readonly [member: string]: unknown }): Result.Result<AccountKey, BadPublicKey> => {
   const { crv, x, y } = jwk
   if (crv !== "P-256") return refuse("An EC key must be on curve P-256.")
   const [left, right] = [x, y].map((member) => typeof member === "string" ? decodeBase64url(member) : undefined)
@@ -33,7 +33,7 @@ const importEc = (jwk: { readonly [member: string]: unknown }): Either.Either<Ac
   try {
     const key = createPublicKey({ key: { kty: "EC", crv, x: String(x), y: String(y) }, format: "jwk" })
     const thumbprint = thumbprintOf(`{"crv":"P-256","kty":"EC","x":"${String(x)}","y":"${String(y)}"}`)
-    return Either.right({ algorithm: "ES256", key, spki: Buffer.concat([p256Prefix, left, right]), thumbprint })
+    return Result.succeed({ algorithm: "ES256", key, spki: Buffer.concat([p256Prefix, left, right]), thumbprint })
   } catch {
     return refuse("The EC coordinates are not a point of curve P-256.")
   }
@@ -59,7 +59,7 @@ const unsigned = (member: unknown): Buffer | undefined => {
 
 const bitLength = (bytes: Buffer): number => bytes.length * 8 - Math.clz32(bytes[0] ?? 0) + 24
 
-const importRsa = (jwk: { readonly [member: string]: unknown }): Either.Either<AccountKey, BadPublicKey> => {
+const importRsa = (jwk: { readonly [member: string]: unknown }): Result.Result<AccountKey, BadPublicKey> => {
   const modulus = unsigned(jwk.n)
   const exponent = unsigned(jwk.e)
   if (modulus === undefined || exponent === undefined) return refuse("RSA members n and e must be base64url integers.")
@@ -75,7 +75,7 @@ const importRsa = (jwk: { readonly [member: string]: unknown }): Either.Either<A
   try {
     const key = createPublicKey({ key: { kty: "RSA", n, e }, format: "jwk" })
     const spki = key.export({ type: "spki", format: "der" })
-    return Either.right({
+    return Result.succeed({
       algorithm: "RS256",
       key,
       spki,
@@ -90,7 +90,7 @@ const importRsa = (jwk: { readonly [member: string]: unknown }): Either.Either<A
  * Reads a `jwk` header (RFC 7517): EC P-256 and RSA of 2048 to 8192 bits. Other members than the required ones, private
  * ones included, are neither kept nor read. The algorithm follows from the key, never from a header.
  */
-export const importJwk = (jwk: { readonly [member: string]: unknown }): Either.Either<AccountKey, BadPublicKey> =>
+export const importJwk = (jwk: { readonly [member: string]: unknown }): Result.Result<AccountKey, BadPublicKey> =>
   jwk.kty === "EC" ? importEc(jwk) : jwk.kty === "RSA" ? importRsa(jwk) : refuse("The key type must be EC or RSA.")
 
 /** Reads a stored key, which {@link importJwk} has checked before it was stored. */

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { verify } from "node:crypto"
 import { sequence, unsigned } from "../asn1/DerWriter.ts"
@@ -63,7 +63,7 @@ export const parseObject = (bytes: Uint8Array): Members | undefined => {
   }
 }
 
-const malformed = (detail: string) => Either.left(new MalformedJws({ detail }))
+const malformed = (detail: string) => Result.fail(new MalformedJws({ detail }))
 
 const own = (object: Members, member: string): unknown => Object.hasOwn(object, member) ? object[member] : undefined
 
@@ -73,13 +73,13 @@ const isObject = (value: unknown): value is Members =>
 const textMembers = ["alg", "nonce", "url", "kid"] as const
 
 /** Row 2 of docs/decisions/acme-surface.md, "Order of the checks": a flattened JWS whose protected header decodes. */
-export const parseJws = (body: Uint8Array): Either.Either<Jws, MalformedJws> =>
+export const parseJws = (body: Uint8Array): Result.Result<Jws, MalformedJws> =>
   readJws(parseObject(body), "The body is not a JSON object.")
 
 /**
  * Like {@link parseJws}, for parsed JSON. `notAnObject` is the detail of the refusal of a value that is not an object.
  */
-export const readJws = (envelope: unknown, notAnObject: string): Either.Either<Jws, MalformedJws> => {
+export const readJws = (envelope: unknown, notAnObject: string): Result.Result<Jws, MalformedJws> => {
   if (!isObject(envelope)) return malformed(notAnObject)
   if (Object.hasOwn(envelope, "header")) return malformed("An unprotected header is not accepted.")
   if (Object.hasOwn(envelope, "signatures")) return malformed("The JWS must be in flattened form.")
@@ -113,7 +113,7 @@ export const readJws = (envelope: unknown, notAnObject: string): Either.Either<J
   if (nonce !== undefined && decodeBase64url(nonce) === undefined) {
     return malformed(`The nonce is not base64url: ${base64urlFault(nonce)}.`)
   }
-  return Either.right({
+  return Result.succeed({
     header: {
       alg: own(members, "alg") as string | undefined,
       nonce,
@@ -135,10 +135,10 @@ export const signatureAlgorithms = ["ES256", "RS256"] as const
  * Whether requests may be signed with an `alg` (RFC 8555 section 6.2). This is checked before the key, because a client
  * that learns which algorithms are accepted can make a key for one of them.
  */
-export const checkAlgorithm = (alg: string | undefined): Either.Either<void, BadSignatureAlgorithm> =>
+export const checkAlgorithm = (alg: string | undefined): Result.Result<void, BadSignatureAlgorithm> =>
   signatureAlgorithms.some((known) => known === alg)
-    ? Either.void
-    : Either.left(
+    ? Result.void
+    : Result.fail(
       new BadSignatureAlgorithm({ detail: "The alg must be ES256, with a P-256 key, or RS256, with an RSA key." })
     )
 

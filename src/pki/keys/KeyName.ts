@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { modulusOf } from "./KeyWeakness.ts"
 import { ED25519, readAlgorithm } from "./WeakKey.ts"
@@ -22,9 +22,9 @@ export const keyName = (spki: Uint8Array): string => {
     info.skip(Tag.bitString)
     return found
   })
-  if (Either.isLeft(algorithm)) return "unknown"
-  const { oid, parameters = new Uint8Array() } = algorithm.right
+  if (Result.isFailure(algorithm)) return "unknown"
+  const { oid, parameters = new Uint8Array() } = algorithm.success
   if (oid === ED25519) return "ed25519"
-  const curve = Either.getOrElse(decode(parameters, (reader) => reader.oid()), () => "")
+  const curve = Result.getOrElse(decode(parameters, (reader) => reader.oid()), () => "")
   return curves[curve] ?? "unknown"
 }

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { ED25519, readAlgorithm, readModulus, RSA, rsaWeakness } from "./WeakKey.ts"
@@ -8,8 +8,8 @@ import { ED25519, readAlgorithm, readModulus, RSA, rsaWeakness } from "./WeakKey
 /** The modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo; undefined if it is not an RSA key. */
 export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
   const read = decode(spki, (reader) => keyOf(reader, RSA))
-  const key = Either.isRight(read) ? read.right : undefined
-  return key && Either.getOrUndefined(decode(key, readModulus))
+  const key = Result.isSuccess(read) ? read.success : undefined
+  return key && Result.getOrUndefined(decode(key, readModulus))
 }
 
 /**
@@ -19,7 +19,7 @@ export const keyWeakness = (spki: Uint8Array): string | undefined => {
   const modulus = modulusOf(spki)
   if (modulus !== undefined) return rsaWeakness(modulus)
   const read = decode(spki, (reader) => keyOf(reader, ED25519))
-  return Either.isRight(read) && read.right !== undefined ? edwardsWeakness(read.right) : undefined
+  return Result.isSuccess(read) && read.success !== undefined ? edwardsWeakness(read.success) : undefined
 }
 
 /** The octets of the key, if it is of this family. */

@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { JsonWebKeyInput, KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import type { DerReader } from "../asn1/DerReader.ts"
@@ -46,7 +46,7 @@ export class KeyRefused extends Data.TaggedError("KeyRefused")<{
   readonly detail: string
 }> {}
 
-const refuse = (reason: KeyRefused["reason"], detail: string) => Either.left(new KeyRefused({ reason, detail }))
+const refuse = (reason: KeyRefused["reason"], detail: string) => Result.fail(new KeyRefused({ reason, detail }))
 
 /** The algorithm of RSA keys. */
 export const RSA = "1.2.840.113549.1.1.1"
@@ -66,7 +66,7 @@ const curves: { readonly [oid: string]: { readonly name: string; readonly size: 
  * Reads a DER SubjectPublicKeyInfo under the "key" row of Finalize. Keys must have their one canonical encoding, so
  * that equal keys have equal octets.
  */
-export const readSubjectKey = (spki: Uint8Array): Either.Either<SubjectKey, KeyRefused> => {
+export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyRefused> => {
   const read = decode(spki, (reader) => {
     const info = reader.enter(Tag.sequence)
     const algorithm = readAlgorithm(info)
@@ -74,8 +74,8 @@ export const readSubjectKey = (spki: Uint8Array): Either.Either<SubjectKey, KeyR
     info.end()
     return { algorithm, key }
   })
-  if (Either.isLeft(read)) return refuse("undecodable", `The key is not decodable: ${read.left.detail}.`)
-  const { algorithm, key } = read.right
+  if (Result.isFailure(read)) return refuse("undecodable", `The key is not decodable: ${read.failure.detail}.`)
+  const { algorithm, key } = read.success
   if (algorithm.oid === RSA) return readRsaKey(algorithm, key)
   if (algorithm.oid === EC) return readEcKey(algorithm, key, spki)
   if (algorithm.oid !== ED25519) return refuse("key_type", "The key is neither RSA nor ECDSA nor Ed25519.")
@@ -93,7 +93,7 @@ export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
     info.skip()
     return oid
   })
-  return Either.isRight(read) ? families[read.right] : undefined
+  return Result.isSuccess(read) ? families[read.success] : undefined
 }
 
 const families: { readonly [oid: string]: KeyType } = { [RSA]: "rsa", [EC]: "ecdsa", [ED25519]: "ed25519" }
@@ -106,7 +106,7 @@ export const readModulus = (reader: DerReader): Uint8Array => {
   return modulus
 }
 
-const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Either<SubjectKey, KeyRefused> => {
+const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Result.Result<SubjectKey, KeyRefused> => {
   // Only one encoding per key (RFC 3279 section 2.3.1): otherwise equal keys could differ in comparisons and hashes.
   if (!isNull(algorithm.parameters)) return refuse("undecodable", "The RSA key has parameters other than NULL.")
   const read = decode(key, (reader) => {
@@ -116,8 +116,8 @@ const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Either.Eit
     fields.end()
     return { modulus, exponent }
   })
-  if (Either.isLeft(read)) return refuse("undecodable", `The RSA key is not decodable: ${read.left.detail}.`)
-  const { exponent, modulus } = read.right
+  if (Result.isFailure(read)) return refuse("undecodable", `The RSA key is not decodable: ${read.failure.detail}.`)
+  const { exponent, modulus } = read.success
   const size = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
   if (size < 2048 || size > 8192) return refuse("key_size", `The RSA key has ${size} bits; 2048 to 8192 are accepted.`)
   const isOdd = ((exponent[exponent.length - 1] ?? 0) & 1) === 1
@@ -132,11 +132,11 @@ const readEcKey = (
   algorithm: AlgorithmIdentifier,
   key: Uint8Array,
   spki: Uint8Array
-): Either.Either<SubjectKey, KeyRefused> => {
+): Result.Result<SubjectKey, KeyRefused> => {
   const parameters = algorithm.parameters ?? new Uint8Array()
   const named = decode(parameters, (reader) => reader.oid())
-  if (Either.isLeft(named)) return refuse("key_type", "The EC key does not name its curve.")
-  const curve = curves[named.right]
+  if (Result.isFailure(named)) return refuse("key_type", "The EC key does not name its curve.")
+  const curve = curves[named.success]
   if (curve === undefined) return refuse("key_type", "The curve is none of P-256, P-384 and P-521.")
   // A compressed point is a second encoding of the same key; see RSA above.
   if (key[0] !== 4 || key.length !== 1 + 2 * curve.size) {
@@ -154,8 +154,8 @@ const base64url = (octets: Uint8Array): string =>
 const imported = (
   type: KeyType,
   input: JsonWebKeyInput | { readonly key: Buffer; readonly format: "der"; readonly type: "spki" }
-): Either.Either<SubjectKey, KeyRefused> =>
-  Either.try({
+): Result.Result<SubjectKey, KeyRefused> =>
+  Result.try({
     try: () => ({ type, object: createPublicKey(input) }),
     catch: () => new KeyRefused({ reason: "undecodable", detail: "The key is not a valid one of its type." })
   })

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { X509Certificate } from "node:crypto"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import { isSame } from "../Digest.ts"
@@ -25,8 +25,8 @@ export const alpnCertificateFault = (
   expected: { readonly name: string; readonly keyAuthorization: string }
 ): AlpnCertificateFault | undefined => {
   const read = readCertificate(der)
-  if (Either.isLeft(read)) return "certificate_undecodable"
-  const certificate = read.right
+  if (Result.isFailure(read)) return "certificate_undecodable"
+  const certificate = read.success
   if (!isSelfSigned(der, certificate)) return "not_self_signed"
   if (!isNamed(certificate, expected.name)) return "san_mismatch"
   return holdsDigest(certificate, expected.keyAuthorization) ? undefined : "extension_mismatch"
@@ -34,8 +34,8 @@ export const alpnCertificateFault = (
 
 const isSelfSigned = (der: Uint8Array, { issuer, subject }: Certificate): boolean =>
   sameBytes(issuer, subject) &&
-  Either.getOrElse(
-    Either.try(() => {
+  Result.getOrElse(
+    Result.try(() => {
       const certificate = new X509Certificate(der)
       return certificate.verify(certificate.publicKey)
     }),
@@ -51,12 +51,12 @@ const isNamed = (certificate: Certificate, name: string): boolean => {
   const san = theOnly(certificate, SUBJECT_ALT_NAME)
   if (san === undefined) return false
   const names = decode(san.value, (reader) => readNames(reader.enter(Tag.sequence), DNS_NAME))
-  return Either.isRight(names) && names.right.length === 1 && names.right[0]?.toLowerCase() === name
+  return Result.isSuccess(names) && names.success.length === 1 && names.success[0]?.toLowerCase() === name
 }
 
 const holdsDigest = (certificate: Certificate, keyAuthorization: string): boolean => {
   const extension = theOnly(certificate, ACME_IDENTIFIER)
   if (extension === undefined || !extension.critical) return false
   const digest = decode(extension.value, octetString)
-  return Either.isRight(digest) && isSame(digest.right, keyAuthorizationDigest(keyAuthorization))
+  return Result.isSuccess(digest) && isSame(digest.success, keyAuthorizationDigest(keyAuthorization))
 }

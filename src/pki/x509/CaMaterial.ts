@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"
@@ -55,8 +55,8 @@ export const loadCa = (files: {
   readonly certificatePem: string
   readonly privateKeyPem: string | undefined
   readonly now: number
-}): Either.Either<CaMaterial, CaUnusable> =>
-  Either.gen(function*() {
+}): Result.Result<CaMaterial, CaUnusable> =>
+  Result.gen(function*() {
     const certificates = yield* readCertificates(files.certificatePem)
     const [issuer] = certificates
     if (issuer === undefined) return yield* unusable("the certificate file holds no certificate")
@@ -94,7 +94,7 @@ export const loadCa = (files: {
     }
   })
 
-const unusable = (detail: string) => Either.left(new CaUnusable({ detail }))
+const unusable = (detail: string) => Result.fail(new CaUnusable({ detail }))
 
 interface Loaded {
   readonly der: Uint8Array
@@ -102,47 +102,47 @@ interface Loaded {
   readonly x509: X509Certificate
 }
 
-const readCertificates = (pem: string): Either.Either<ReadonlyArray<Loaded>, CaUnusable> => {
+const readCertificates = (pem: string): Result.Result<ReadonlyArray<Loaded>, CaUnusable> => {
   const blocks = splitPem(pem, "before")
-  if (Either.isLeft(blocks)) return unusable(`the certificate file is not readable PEM: ${blocks.left.detail}`)
+  if (Result.isFailure(blocks)) return unusable(`the certificate file is not readable PEM: ${blocks.failure.detail}`)
   const loaded: Array<Loaded> = []
-  for (const [i, { der, label }] of blocks.right.entries()) {
+  for (const [i, { der, label }] of blocks.success.entries()) {
     if (label !== "CERTIFICATE") return unusable(`block ${i + 1} of the certificate file is a ${label}`)
     const fields = readCertificate(der)
-    if (Either.isLeft(fields)) {
-      return unusable(`certificate ${i + 1} of the certificate file is not decodable: ${fields.left.detail}`)
+    if (Result.isFailure(fields)) {
+      return unusable(`certificate ${i + 1} of the certificate file is not decodable: ${fields.failure.detail}`)
     }
     // OpenSSL has to accept the certificate too: it may be unable to use the key in it.
-    const x509 = Either.try(() => {
+    const x509 = Result.try(() => {
       const certificate = new X509Certificate(der)
       return { certificate, publicKey: certificate.publicKey }
     })
-    if (Either.isLeft(x509)) return unusable(`certificate ${i + 1} of the certificate file is not decodable`)
-    loaded.push({ der, fields: fields.right, x509: x509.right.certificate })
+    if (Result.isFailure(x509)) return unusable(`certificate ${i + 1} of the certificate file is not decodable`)
+    loaded.push({ der, fields: fields.success, x509: x509.success.certificate })
   }
-  return Either.right(loaded)
+  return Result.succeed(loaded)
 }
 
-const readKeyType = (key: KeyObject, whose: string): Either.Either<CaMaterial["keyType"], CaUnusable> => {
+const readKeyType = (key: KeyObject, whose: string): Result.Result<CaMaterial["keyType"], CaUnusable> => {
   const { modulusLength, namedCurve } = key.asymmetricKeyDetails ?? {}
   const family = key.asymmetricKeyType
-  if (family === "ec" && namedCurve === "prime256v1") return Either.right("ecdsa-p256")
-  if (family === "ec" && namedCurve === "secp384r1") return Either.right("ecdsa-p384")
+  if (family === "ec" && namedCurve === "prime256v1") return Result.succeed("ecdsa-p256")
+  if (family === "ec" && namedCurve === "secp384r1") return Result.succeed("ecdsa-p384")
   if (family === "ec") {
     return unusable(`${whose} key is on the unsupported curve ${namedCurve ?? "given by parameters"}`)
   }
   if (family !== "rsa") return unusable(`${whose} key is of the unsupported type ${family ?? "secret"}`)
   return modulusLength !== undefined && modulusLength >= 2048 && modulusLength <= 8192
-    ? Either.right("rsa")
+    ? Result.succeed("rsa")
     : unusable(`${whose} RSA key has ${modulusLength ?? "unknown"} bits; 2048 to 8192 are supported`)
 }
 
 const readAllConstraints = (
   certificates: ReadonlyArray<Loaded>
-): Either.Either<ReadonlyArray<NameConstraints>, CaUnusable> =>
-  Either.all(
+): Result.Result<ReadonlyArray<NameConstraints>, CaUnusable> =>
+  Result.all(
     certificates.flatMap(({ fields }) => fields.extensions.filter((one) => one.oid === "2.5.29.30")).map(({ value }) =>
-      Either.mapLeft(
+      Result.mapError(
         readNameConstraints(value),
         (fault) => new CaUnusable({ detail: `the name constraints of the CA are not decodable: ${fault.detail}` })
       )
@@ -159,26 +159,26 @@ const keyForms: { readonly [label: string]: "pkcs8" | "sec1" | "pkcs1" } = {
 const isEncrypted = ({ headers, label }: PemBlock): boolean =>
   label === "ENCRYPTED PRIVATE KEY" || headers.some((header) => /^Proc-Type:.*ENCRYPTED/.test(header))
 
-const readPrivateKey = (pem: string): Either.Either<KeyObject, CaUnusable> => {
+const readPrivateKey = (pem: string): Result.Result<KeyObject, CaUnusable> => {
   const blocks = splitPem(pem, "before")
-  if (Either.isLeft(blocks)) return unusable(`the CA key file is not readable PEM: ${blocks.left.detail}`)
+  if (Result.isFailure(blocks)) return unusable(`the CA key file is not readable PEM: ${blocks.failure.detail}`)
   // A common tool writes the name of the curve into a separate block in front of the key.
-  const [block, another] = blocks.right.filter(({ label }) => label !== "EC PARAMETERS")
+  const [block, another] = blocks.success.filter(({ label }) => label !== "EC PARAMETERS")
   if (block === undefined) return unusable("the CA key file holds no key")
   if (another !== undefined) return unusable("the CA key file holds more than one block")
   if (isEncrypted(block)) return unusable("the CA key is encrypted; an unencrypted key is needed")
   const form = keyForms[block.label]
   if (form === undefined) return unusable(`the CA key file holds a ${block.label}, not a private key`)
-  if (Either.isLeft(decode(block.der, (reader) => reader.skip(Tag.sequence)))) {
+  if (Result.isFailure(decode(block.der, (reader) => reader.skip(Tag.sequence)))) {
     return unusable("the CA key is not decodable or has trailing data")
   }
-  return Either.try({
+  return Result.try({
     try: () => createPrivateKey({ key: Buffer.from(block.der), format: "der", type: form }),
     catch: () => new CaUnusable({ detail: "the CA key is not decodable" })
   })
 }
 
-const checkIssuer = (issuer: Certificate, now: number): Either.Either<void, CaUnusable> => {
+const checkIssuer = (issuer: Certificate, now: number): Result.Result<void, CaUnusable> => {
   const value = (wanted: string) => issuer.extensions.find((one) => one.oid === wanted)?.value
   const constraints = value("2.5.29.19")
   const isCa = decode(constraints ?? new Uint8Array(), (reader) => {
@@ -188,10 +188,10 @@ const checkIssuer = (issuer: Certificate, now: number): Either.Either<void, CaUn
     fields.end()
     return flag
   })
-  if (!Either.getOrElse(isCa, () => false)) return unusable("the CA certificate does not have cA TRUE")
+  if (!Result.getOrElse(isCa, () => false)) return unusable("the CA certificate does not have cA TRUE")
   const usage = value("2.5.29.15")
   if (usage !== undefined) {
-    const octets = Either.getOrElse(
+    const octets = Result.getOrElse(
       decode(usage, (reader) => reader.content(Tag.bitString)),
       () => new Uint8Array()
     )
@@ -201,5 +201,5 @@ const checkIssuer = (issuer: Certificate, now: number): Either.Either<void, CaUn
   }
   if (now < issuer.notBefore) return unusable("the CA certificate is not yet valid")
   if (now > issuer.notAfter) return unusable("the CA certificate has expired")
-  return Either.void
+  return Result.void
 }

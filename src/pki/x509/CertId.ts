@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
 import { splitPem } from "../asn1/Pem.ts"
 import { decodeBase64url } from "../Base64url.ts"
@@ -35,7 +35,7 @@ export const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undef
       while (fields.more) fields.skip()
       return found
     }))
-  return Either.getOrUndefined(read)
+  return Result.getOrUndefined(read)
 }
 
 /** A leaf that a {@link CertId} names. Times are epoch seconds. */
@@ -54,8 +54,8 @@ export const serialPart = (serial: string): string =>
 
 const leafOf = (chainPem: string): Certificate | undefined => {
   const blocks = splitPem(chainPem, "nothing")
-  const [first] = Either.isRight(blocks) ? blocks.right : []
-  return first === undefined ? undefined : Either.getOrUndefined(readCertificate(first.der))
+  const [first] = Result.isSuccess(blocks) ? blocks.success : []
+  return first === undefined ? undefined : Result.getOrUndefined(readCertificate(first.der))
 }
 
 const named = (leaf: Certificate, own: Uint8Array | undefined): NamedLeaf => {

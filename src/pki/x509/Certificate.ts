@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { verify, X509Certificate } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
@@ -40,7 +40,7 @@ export interface Certificate {
 }
 
 /** Reads one certificate strictly: DER at every depth, no trailing bytes. Checks its form only. */
-export const readCertificate = (der: Uint8Array): Either.Either<Certificate, DerFault> =>
+export const readCertificate = (der: Uint8Array): Result.Result<Certificate, DerFault> =>
   decode(der, (whole) => {
     whole.fork().verify()
     const outer = whole.enter(Tag.sequence)
@@ -83,7 +83,7 @@ export const only = <A>(reader: DerReader, read: (reader: DerReader) => A): A =>
 
 /** Reads DER inside a field of `outer`. A fault in it is a fault of the whole. */
 const within = <A>(outer: DerReader, der: Uint8Array, read: (reader: DerReader) => A): A =>
-  Either.getOrElse(decode(der, read), (fault) => outer.fail(fault.detail))
+  Result.getOrElse(decode(der, read), (fault) => outer.fail(fault.detail))
 
 const readExtensions = (reader: DerReader): ReadonlyArray<Extension> => {
   const extensions: Array<Extension> = []
@@ -124,7 +124,7 @@ export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly
 
 /** Whether the signature verifies under this key. */
 export const isSigned = (certificate: Certificate, key: KeyObject, digest: string): boolean =>
-  Either.getOrElse(Either.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
+  Result.getOrElse(Result.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
 
 /**
  * Whether one certificate, that of a CA, issued another: checks names, key identifiers, usage and signature. False if
@@ -132,8 +132,8 @@ export const isSigned = (certificate: Certificate, key: KeyObject, digest: strin
  * extension.
  */
 export const issued = (issuer: Uint8Array, subject: Uint8Array): boolean =>
-  Either.getOrElse(
-    Either.try(() => {
+  Result.getOrElse(
+    Result.try(() => {
       const above = new X509Certificate(issuer)
       const below = new X509Certificate(subject)
       const isCa = above.ca || above.checkIssued(above)

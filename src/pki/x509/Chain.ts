@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { X509Certificate } from "node:crypto"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
@@ -68,13 +68,13 @@ export const checkChain = (
     ? expected.issuer
     : undefined
   const blocks = splitPem(known === undefined ? chainPem : chainPem.slice(0, -known.chainPem.length), "nothing")
-  if (Either.isLeft(blocks) || blocks.right.some(({ label }) => label !== "CERTIFICATE")) return "undecodable"
-  const [first, ...above] = blocks.right.map(({ der }) => der)
+  if (Result.isFailure(blocks) || blocks.success.some(({ label }) => label !== "CERTIFICATE")) return "undecodable"
+  const [first, ...above] = blocks.success.map(({ der }) => der)
   if (first === undefined) return "undecodable"
   if (above.length > MAX_CHAIN - 1) return "sequence"
   const read = readCertificate(first)
-  if (Either.isLeft(read) || !above.every(isReadable)) return "undecodable"
-  const leaf = read.right
+  if (Result.isFailure(read) || !above.every(isReadable)) return "undecodable"
+  const leaf = read.success
   if (!sameBytes(leaf.spki, expected.spki)) return "key"
   if (!hasNames(leaf, expected.names)) return "names"
   if (expected.now < leaf.notBefore || expected.now > leaf.notAfter) return "validity"
@@ -108,21 +108,21 @@ export interface StoredChain {
 /** Parses a stored chain; undefined if it holds no certificate. */
 export const readStoredChain = (chainPem: string): StoredChain | undefined => {
   const blocks = splitPem(chainPem, "nothing")
-  const [leaf, issuer] = Either.isRight(blocks) ? blocks.right : []
+  const [leaf, issuer] = Result.isSuccess(blocks) ? blocks.success : []
   if (leaf === undefined) return undefined
-  const read = issuer === undefined ? undefined : Either.getOrUndefined(readCertificate(issuer.der))
+  const read = issuer === undefined ? undefined : Result.getOrUndefined(readCertificate(issuer.der))
   return { leaf: leaf.der, issuerId: read === undefined ? undefined : sha256(read.spki) }
 }
 
 /** Both the reader of this service and OpenSSL must accept a certificate, because clients use either kind of reader. */
 const isReadable = (der: Uint8Array): boolean =>
-  Either.isRight(readCertificate(der)) && Either.isRight(Either.try(() => new X509Certificate(der)))
+  Result.isSuccess(readCertificate(der)) && Result.isSuccess(Result.try(() => new X509Certificate(der)))
 
 const hasNames = (leaf: Certificate, names: ReadonlyArray<string>): boolean => {
   const [san, another] = leaf.extensions.filter(({ oid }) => oid === SUBJECT_ALT_NAME)
   if (san === undefined || another !== undefined) return false
   const read = decode(san.value, (reader) => readNames(reader.enter(Tag.sequence), DNS_NAME))
-  if (Either.isLeft(read)) return false
-  const found = new Set(read.right.map((name) => name.toLowerCase()))
+  if (Result.isFailure(read)) return false
+  const found = new Set(read.success.map((name) => name.toLowerCase()))
   return found.size === new Set(names).size && names.every((name) => found.has(name))
 }

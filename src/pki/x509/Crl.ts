@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import type { DerFault } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
@@ -67,8 +67,8 @@ export const makeCrlSigner = (issuer: {
   /** The issuer's own subject key identifier. */
   readonly keyIdentifier: Uint8Array
   readonly privateKey: KeyObject
-}): Either.Either<CrlSigner, UnsupportedIssuer> =>
-  Either.map(makeCaKey(issuer.privateKey), (signer) => {
+}): Result.Result<CrlSigner, UnsupportedIssuer> =>
+  Result.map(makeCaKey(issuer.privateKey), (signer) => {
     const authority = extension(AUTHORITY_KEY_IDENTIFIER, false, sequence(element(0x80, issuer.keyIdentifier)))
     return ({ entries, nextUpdate, number, thisUpdate }) => {
       const isEmpty = entries.every(({ length }) => length === 0)
@@ -86,7 +86,7 @@ export const makeCrlSigner = (issuer: {
   })
 
 /** The serials in a list of this service. */
-export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string>, DerFault> =>
+export const listedSerials = (der: Uint8Array): Result.Result<ReadonlySet<string>, DerFault> =>
   decode(der, (whole) => {
     const list = whole.enter(Tag.sequence).enter(Tag.sequence)
     list.skip(Tag.integer)
@@ -107,7 +107,7 @@ export const listedSerials = (der: Uint8Array): Either.Either<ReadonlySet<string
 /** The head of a list of this service: the key identifier of its signer, and its number. */
 export const listHead = (
   der: Uint8Array
-): Either.Either<{ readonly keyIdentifier: Uint8Array; readonly number: number }, DerFault> =>
+): Result.Result<{ readonly keyIdentifier: Uint8Array; readonly number: number }, DerFault> =>
   decode(der, (whole) => {
     const list = whole.enter(Tag.sequence).enter(Tag.sequence)
     while (list.next !== extensionsTag) list.skip()
@@ -126,7 +126,7 @@ export const listHead = (
 
 /** Whether octets are a DER revocation list, of any version and CA. */
 export const isRevocationList = (der: Uint8Array): boolean =>
-  Either.isRight(decode(der, (whole) => {
+  Result.isSuccess(decode(der, (whole) => {
     const list = whole.enter(Tag.sequence)
     const signed = list.enter(Tag.sequence)
     if (signed.next === Tag.integer) signed.skip()

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { constants, verify } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
@@ -38,30 +38,30 @@ export interface Csr {
  * Reads one PKCS#10 request without trailing bytes, and checks everything that needs no order. It does not check
  * whether the key is weak: that check is the same for all keys.
  */
-export const parseCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
+export const parseCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
-  if (Either.isLeft(read)) return undecodable(der, read.left)
-  const request = read.right
+  if (Result.isFailure(read)) return undecodable(der, read.failure)
+  const request = read.success
   const key = readSubjectKey(request.spki)
-  if (Either.isLeft(key)) return refuse(key.left.reason, key.left.detail)
-  const refusal = checkSignature(request, key.right)
-  if (refusal !== undefined) return Either.left(refusal)
-  return withNames(der, request, key.right.type)
+  if (Result.isFailure(key)) return refuse(key.failure.reason, key.failure.detail)
+  const refusal = checkSignature(request, key.success)
+  if (refusal !== undefined) return Result.fail(refusal)
+  return withNames(der, request, key.success.type)
 }
 
 /**
  * Reads a request that {@link parseCsr} accepted before it was stored. It does not check the signature and the key
  * again, which would be two thirds of the cost.
  */
-export const reopenCsr = (der: Uint8Array): Either.Either<Csr, CsrRefused> => {
+export const reopenCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
-  if (Either.isLeft(read)) return undecodable(der, read.left)
-  const type = keyTypeOf(read.right.spki)
+  if (Result.isFailure(read)) return undecodable(der, read.failure)
+  const type = keyTypeOf(read.success.spki)
   if (type === undefined) return refuse("key_type", "The key is neither RSA nor ECDSA nor Ed25519.")
-  return withNames(der, read.right, type)
+  return withNames(der, read.success, type)
 }
 
-const undecodable = (der: Uint8Array, { at, detail }: DerFault): Either.Either<never, CsrRefused> =>
+const undecodable = (der: Uint8Array, { at, detail }: DerFault): Result.Result<never, CsrRefused> =>
   refuse(
     "undecodable",
     isPem(der)
@@ -71,15 +71,15 @@ const undecodable = (der: Uint8Array, { at, detail }: DerFault): Either.Either<n
       : `The CSR is not a DER PKCS#10 request: ${detail}, at octet ${at}.`
   )
 
-const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Either.Either<Csr, CsrRefused> => {
+const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.Result<Csr, CsrRefused> => {
   const names = readNames(request.extensionRequests)
-  if (Either.isLeft(names)) return Either.left(names.left)
+  if (Result.isFailure(names)) return Result.fail(names.failure)
   const commonNames = readCommonNames(request.commonNames)
-  if (Either.isLeft(commonNames)) return Either.left(commonNames.left)
-  if (names.right.length === 0 && commonNames.right.subjectNames.length === 0) {
+  if (Result.isFailure(commonNames)) return Result.fail(commonNames.failure)
+  if (names.success.length === 0 && commonNames.success.subjectNames.length === 0) {
     return refuse("san_missing", "The CSR names nothing: it has neither a subjectAltName nor a common name.")
   }
-  return Either.right({ der, spki: request.spki, keyType, names: names.right, ...commonNames.right })
+  return Result.succeed({ der, spki: request.spki, keyType, names: names.success, ...commonNames.success })
 }
 
 /**
@@ -87,7 +87,7 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Either.
  * name). A common name counts if it is an ordered name. If it reads as any other DNS name, it is refused; other text is
  * ignored. `orderedNames` are normalised.
  */
-export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Either.Either<void, CsrRefused> => {
+export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Result.Result<void, CsrRefused> => {
   const ordered = new Set(orderedNames)
   const extra = csr.names.find((name) => !ordered.has(name))
   if (extra !== undefined) return refuse("san_extra", `The CSR asks for ${extra}, which is not in the order.`)
@@ -95,7 +95,7 @@ export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Ei
   if (foreign !== undefined) return refuse("common_name", `The common name ${foreign} is not in the order.`)
   const requested = new Set([...csr.names, ...csr.subjectNames.map(nameIn)])
   const missing = orderedNames.find((name) => !requested.has(name))
-  if (missing === undefined) return Either.void
+  if (missing === undefined) return Result.void
   return refuse("san_missing", `The CSR lacks ${missing}, which is in the order.`)
 }
 
@@ -209,8 +209,8 @@ const checkSignature = (request: Request, key: SubjectKey): CsrRefused | undefin
   const input = pss === undefined
     ? key.object
     : { key: key.object, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: pss.saltLength }
-  const verified = Either.try(() => verify(scheme.hash, signed, input, signature))
-  return Either.isRight(verified) && verified.right ? undefined : badSignature()
+  const verified = Result.try(() => verify(scheme.hash, signed, input, signature))
+  return Result.isSuccess(verified) && verified.success ? undefined : badSignature()
 }
 
 const brokenDigest = () =>
@@ -242,8 +242,8 @@ const readPss = (
     fields.end()
     return { hash, mask, saltLength }
   })
-  if (Either.isLeft(read)) return undefined
-  const { hash, mask, saltLength } = read.right
+  if (Result.isFailure(read)) return undefined
+  const { hash, mask, saltLength } = read.success
   if (hash === undefined || mask === undefined || hash === SHA1 || mask === SHA1 || hash === MD5 || mask === MD5) {
     return "broken_digest"
   }

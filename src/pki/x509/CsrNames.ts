@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { shownCharacter } from "../Character.ts"
@@ -27,9 +27,9 @@ const normalise = (name: string): string => {
 }
 
 /** SAN dNSNames of the extension requests: normalised, without duplicates, in first-seen order; none without a SAN. */
-export const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<ReadonlyArray<string>, CsrRefused> => {
+export const readNames = (requests: ReadonlyArray<Uint8Array>): Result.Result<ReadonlyArray<string>, CsrRefused> => {
   const [request] = requests
-  if (request === undefined) return Either.right([])
+  if (request === undefined) return Result.succeed([])
   if (requests.length > 1) return refuse("san_extra", "The CSR holds more than one extension request.")
   const read = decode(request, (extensions) => {
     const found: Array<ReadonlyArray<RawText>> = []
@@ -39,15 +39,15 @@ export const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<Re
       if (extension.next === Tag.boolean) extension.boolean()
       const value = extension.content(Tag.octetString)
       extension.end()
-      if (isSan) found.push(Either.getOrElse(decode(value, readGeneralNames), (fault) => extension.fail(fault.detail)))
+      if (isSan) found.push(Result.getOrElse(decode(value, readGeneralNames), (fault) => extension.fail(fault.detail)))
     }
     return found
   })
-  if (Either.isLeft(read)) {
-    return refuse("undecodable", `The requested extensions are not decodable: ${read.left.detail}.`)
+  if (Result.isFailure(read)) {
+    return refuse("undecodable", `The requested extensions are not decodable: ${read.failure.detail}.`)
   }
-  const [san] = read.right
-  if (read.right.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
+  const [san] = read.success
+  if (read.success.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
   const names = new Set<string>()
   for (const { octets, tag } of san ?? []) {
     if (tag !== DNS_NAME) {
@@ -58,7 +58,7 @@ export const readNames = (requests: ReadonlyArray<Uint8Array>): Either.Either<Re
     if (!DNS_OCTETS.test(name)) return refuse("san_type", `The subjectAltName holds ${faultOf(name)}.`)
     names.add(name)
   }
-  return Either.right([...names])
+  return Result.succeed([...names])
 }
 
 /** The other choices of GeneralName (RFC 5280 section 4.2.1.6), by the number of their tag. */
@@ -104,7 +104,7 @@ export const nameIn = (text: string): string => normalise(text.trim())
  */
 export const readCommonNames = (
   raw: ReadonlyArray<RawText>
-): Either.Either<
+): Result.Result<
   { readonly commonNames: ReadonlyArray<string>; readonly subjectNames: ReadonlyArray<string> },
   CsrRefused
 > => {
@@ -121,7 +121,7 @@ export const readCommonNames = (
     if (!DNS_OCTETS.test(name)) return refuse("common_name", `A common name of the CSR holds ${faultOf(name)}.`)
     commonNames.push(name)
   }
-  return Either.right({ commonNames, subjectNames })
+  return Result.succeed({ commonNames, subjectNames })
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
@@ -133,7 +133,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const readText = ({ octets, tag }: RawText): string | undefined => {
   switch (tag) {
     case Tag.utf8String:
-      return Either.getOrUndefined(Either.try(() => utf8.decode(octets)))
+      return Result.getOrUndefined(Result.try(() => utf8.decode(octets)))
     case Tag.numericString:
     case Tag.printableString:
     case Tag.ia5String:

@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /** Why a CSR is refused: the `reason` of `csr_rejected`. Callers set `weak_key` to `account_key`. */
 export type CsrReason =
@@ -25,4 +25,4 @@ export class CsrRefused extends Data.TaggedError("CsrRefused")<{
 }> {}
 
 /** A refusal as a value. */
-export const refuse = (reason: CsrReason, detail: string) => Either.left(new CsrRefused({ reason, detail }))
+export const refuse = (reason: CsrReason, detail: string) => Result.fail(new CsrRefused({ reason, detail }))

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { X509Certificate } from "node:crypto"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
@@ -79,7 +79,7 @@ const within = <A>(
   read: (reader: DerReader) => ReadonlyArray<A>
 ): ReadonlyArray<A> => {
   const found = extensions.find((extension) => extension.oid === oid)
-  return found === undefined ? [] : Either.getOrElse(decode(found.value, read), () => [])
+  return found === undefined ? [] : Result.getOrElse(decode(found.value, read), () => [])
 }
 
 const ip = (octets: Uint8Array): string => {
@@ -167,7 +167,7 @@ const decoded = (der: Uint8Array, certificate: Certificate): DecodedCertificate 
   const { issuer, subject } = new X509Certificate(der)
   const { notAfter, notBefore, outerAlgorithm, serial, spki, subjectKeyIdentifier } = certificate
   const aki = keyIdentifierOf(certificate)
-  const algorithm = Either.getOrElse(decode(outerAlgorithm, (reader) => readAlgorithm(reader).oid), () => "unknown")
+  const algorithm = Result.getOrElse(decode(outerAlgorithm, (reader) => readAlgorithm(reader).oid), () => "unknown")
   return {
     subject: nameText(subject),
     issuer: nameText(issuer),
@@ -190,12 +190,12 @@ const decoded = (der: Uint8Array, certificate: Certificate): DecodedCertificate 
 
 /** The certificates of a stored chain, leaf first; one that cannot be read is left out. */
 export const decodeChain = (chainPem: string): ReadonlyArray<DecodedCertificate> =>
-  Either.getOrElse(splitPem(chainPem, "nothing"), () => []).flatMap(({ der }) =>
-    Either.match(
-      Either.flatMap(
-        Either.mapLeft(readCertificate(der), () => undefined),
-        (certificate) => Either.try(() => decoded(der, certificate))
+  Result.getOrElse(splitPem(chainPem, "nothing"), () => []).flatMap(({ der }) =>
+    Result.match(
+      Result.flatMap(
+        Result.mapError(readCertificate(der), () => undefined),
+        (certificate) => Result.try(() => decoded(der, certificate))
       ),
-      { onLeft: () => [], onRight: (one) => [one] }
+      { onFailure: () => [], onSuccess: (one) => [one] }
     )
   )

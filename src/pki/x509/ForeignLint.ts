@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import type { Certificate } from "./Certificate.ts"
@@ -44,7 +44,7 @@ export const lintForeignLeaf = (
 
 const mayIssue = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
   const constraints = extensions.get(BASIC_CONSTRAINTS)
-  const isNoCa = constraints === undefined || Either.getOrElse(decode(constraints, readIsNoCa), () => false)
+  const isNoCa = constraints === undefined || Result.getOrElse(decode(constraints, readIsNoCa), () => false)
   const usage = extensions.get(KEY_USAGE)
   return !isNoCa || (usage !== undefined && ((usageBits(usage) ?? 0xff) & SIGNS_CERTIFICATES_OR_LISTS) !== 0)
 }
@@ -56,7 +56,7 @@ const readIsNoCa = (reader: DerReader): boolean => {
 
 /** The first octet of the bits of a KeyUsage; undefined if the value is not a KeyUsage. */
 const usageBits = (value: Uint8Array): number | undefined =>
-  Either.getOrUndefined(decode(value, (reader) => reader.content(Tag.bitString)[1] ?? reader.fail("no bit is set")))
+  Result.getOrUndefined(decode(value, (reader) => reader.content(Tag.bitString)[1] ?? reader.fail("no bit is set")))
 
 /** An absent extension restricts nothing. Many small CAs write certificates of servers without these extensions. */
 const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
@@ -70,8 +70,8 @@ const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
     while (list.more) found.push(list.oid())
     return found
   })
-  return Either.isRight(read) && read.right.includes(SERVER_AUTH)
-    && read.right.every((purpose) => purpose === SERVER_AUTH || purpose === CLIENT_AUTH)
+  return Result.isSuccess(read) && read.success.includes(SERVER_AUTH)
+    && read.success.every((purpose) => purpose === SERVER_AUTH || purpose === CLIENT_AUTH)
 }
 
 /**
@@ -86,10 +86,10 @@ const hasOwnSubject = (
   const subject = decode(leaf.subject, readAttributes)
   const issuer = decode(leaf.issuer, readAttributes)
   const asked = decode(csr, readRequestedSubject)
-  if (Either.isLeft(subject) || Either.isLeft(issuer) || Either.isLeft(asked)) return false
-  const requested = new Set(asked.right.map(textOf))
-  const borne = new Set(issuer.right.map(textOf))
-  return subject.right.every((attribute) => {
+  if (Result.isFailure(subject) || Result.isFailure(issuer) || Result.isFailure(asked)) return false
+  const requested = new Set(asked.success.map(textOf))
+  const borne = new Set(issuer.success.map(textOf))
+  return subject.success.every((attribute) => {
     if (attribute.type === COMMON_NAME) return names.includes(attribute.value)
     const text = textOf(attribute)
     return !requested.has(text) || borne.has(text)

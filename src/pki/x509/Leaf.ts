@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import { sign } from "node:crypto"
 import { decode, Tag } from "../asn1/DerReader.ts"
@@ -56,13 +56,13 @@ const ALGORITHMS = {
 }
 
 /** The signature row of the profile for a private key: P-256 and RSA with SHA-256, P-384 with SHA-384. */
-export const makeCaKey = (privateKey: KeyObject): Either.Either<CaKey, UnsupportedIssuer> => {
+export const makeCaKey = (privateKey: KeyObject): Result.Result<CaKey, UnsupportedIssuer> => {
   const family = privateKey.asymmetricKeyType
   const curve = privateKey.asymmetricKeyDetails?.namedCurve
-  if (family === "ec" && curve === "prime256v1") return Either.right(inlineSigner(privateKey, ALGORITHMS.p256))
-  if (family === "ec" && curve === "secp384r1") return Either.right(pooledSigner(privateKey, ALGORITHMS.p384))
-  if (family === "rsa") return Either.right(pooledSigner(privateKey, ALGORITHMS.rsa))
-  return Either.left(new UnsupportedIssuer({ detail: `a ${family ?? "secret"} key${curve ? ` on ${curve}` : ""}` }))
+  if (family === "ec" && curve === "prime256v1") return Result.succeed(inlineSigner(privateKey, ALGORITHMS.p256))
+  if (family === "ec" && curve === "secp384r1") return Result.succeed(pooledSigner(privateKey, ALGORITHMS.p384))
+  if (family === "rsa") return Result.succeed(pooledSigner(privateKey, ALGORITHMS.rsa))
+  return Result.fail(new UnsupportedIssuer({ detail: `a ${family ?? "secret"} key${curve ? ` on ${curve}` : ""}` }))
 }
 
 type Algorithm = (typeof ALGORITHMS)[keyof typeof ALGORITHMS]
@@ -77,7 +77,7 @@ const inlineSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey 
 const pooledSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
   algorithm: identifier,
   sign: (data) =>
-    Effect.async((resume) =>
+    Effect.callback((resume) =>
       sign(
         digest,
         data,
@@ -147,7 +147,7 @@ export const keyIdentifier = (spki: Uint8Array): Uint8Array => {
     info.skip(Tag.sequence)
     return info.bits()
   })
-  return sha256Octets(Either.getOrElse(key, () => spki)).subarray(0, 20)
+  return sha256Octets(Result.getOrElse(key, () => spki)).subarray(0, 20)
 }
 
 /**
@@ -207,10 +207,10 @@ export const makeLeafIssuer = (issuer: {
   readonly privateKey: KeyObject
   readonly crlDistributionPoints: ReadonlyArray<string>
   readonly caIssuerUrls: ReadonlyArray<string>
-}): Either.Either<LeafIssuer, UnsupportedIssuer> =>
-  Either.gen(function*() {
+}): Result.Result<LeafIssuer, UnsupportedIssuer> =>
+  Result.gen(function*() {
     const signer = yield* makeCaKey(issuer.privateKey)
-    const certificate = yield* Either.mapLeft(
+    const certificate = yield* Result.mapError(
       readCertificate(issuer.issuerCertDer),
       (fault) => new UnsupportedIssuer({ detail: `a certificate that is not decodable: ${fault.detail}` })
     )
@@ -263,7 +263,7 @@ export const validityWindow = (input: {
   readonly requestedNotAfter: number | undefined
   readonly issuerNotBefore: number
   readonly issuerNotAfter: number
-}): Either.Either<ValidityWindow, "issuer_expired"> => {
+}): Result.Result<ValidityWindow, "issuer_expired"> => {
   const now = Math.floor(input.now)
   const start = now - HOUR
   const end = now + input.validityDays * DAY
@@ -274,6 +274,6 @@ export const validityWindow = (input: {
   const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)
   const notAfter = Math.min(discardedRequest ? end : requestedEnd, input.issuerNotAfter)
   return notBefore >= notAfter || now > input.issuerNotAfter
-    ? Either.left("issuer_expired")
-    : Either.right({ notBefore, notAfter, discardedRequest })
+    ? Result.fail("issuer_expired")
+    : Result.succeed({ notBefore, notAfter, discardedRequest })
 }

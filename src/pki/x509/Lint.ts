@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
 import type { DerFault } from "../asn1/DerReader.ts"
 import { decode, sameBytes, Tag } from "../asn1/DerReader.ts"
@@ -66,8 +66,8 @@ export const lintLeaf = (
 ): LintCheck | undefined => {
   const { issuer, request } = expected
   const read = readCertificate(der)
-  if (Either.isLeft(read)) return "der"
-  const leaf = read.right
+  if (Result.isFailure(read)) return "der"
+  const leaf = read.success
   if (leaf.extensions.some(({ spelledDefault }) => spelledDefault)) return "der"
   if (leaf.version !== 2) return "version"
   const first = leaf.serial[0] ?? 0
@@ -102,11 +102,12 @@ const isSubject = (subject: Uint8Array, { commonName, names }: LeafRequest): boo
               attribute.oid() === "2.5.4.3" ? latin1(attribute.content(Tag.utf8String)) : ""))
       )
   )
-  return Either.isRight(text) && text.right === commonName
+  return Result.isSuccess(text) && text.success === commonName
 }
 
-const isList = (found: Either.Either<ReadonlyArray<string>, DerFault>, wanted: ReadonlyArray<string>): boolean =>
-  Either.isRight(found) && found.right.length === wanted.length && found.right.every((name, i) => name === wanted[i])
+const isList = (found: Result.Result<ReadonlyArray<string>, DerFault>, wanted: ReadonlyArray<string>): boolean =>
+  Result.isSuccess(found) && found.success.length === wanted.length &&
+  found.success.every((name, i) => name === wanted[i])
 
 const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequest): LintCheck | undefined => {
   const left = new Map(leaf.extensions.map((extension) => [extension.oid, extension]))
@@ -120,12 +121,12 @@ const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequ
   if (hex(take("2.5.29.15", true)) !== (request.keyType === "rsa" ? "030205a0" : "03020780")) return "key_usage"
   if (hex(take("2.5.29.37", false)) !== "300a06082b06010505070301") return "extended_key_usage"
   const own = decode(take(SUBJECT_KEY_IDENTIFIER, false), octetString)
-  if (!Either.isRight(own) || !sameBytes(own.right, rfc7093(request.spki))) return "subject_key_identifier"
+  if (!Result.isSuccess(own) || !sameBytes(own.success, rfc7093(request.spki))) return "subject_key_identifier"
   const authority = decode(
     take("2.5.29.35", false),
     (reader) => only(reader.enter(Tag.sequence), (inner) => inner.content(0x80))
   )
-  if (!Either.isRight(authority) || !sameBytes(authority.right, issuer.keyIdentifier)) {
+  if (!Result.isSuccess(authority) || !sameBytes(authority.success, issuer.keyIdentifier)) {
     return "authority_key_identifier"
   }
   const san = decode(
@@ -170,5 +171,5 @@ const rfc7093 = (spki: Uint8Array): Uint8Array => {
     info.skip()
     return info.bits()
   })
-  return Either.isRight(key) ? sha256Octets(key.right).subarray(0, 20) : new Uint8Array()
+  return Result.isSuccess(key) ? sha256Octets(key.success).subarray(0, 20) : new Uint8Array()
 }

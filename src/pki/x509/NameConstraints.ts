@@ -1,4 +1,4 @@
-import type * as Either from "effect/Either"
+import type * as Result from "effect/Result"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { DNS_NAME, latin1 } from "./Certificate.ts"
@@ -11,7 +11,7 @@ export interface NameConstraints {
 }
 
 /** Reads a nameConstraints value (RFC 5280 section 4.2.1.10); subtrees of other types do not affect DNS names. */
-export const readNameConstraints = (value: Uint8Array): Either.Either<NameConstraints, DerFault> =>
+export const readNameConstraints = (value: Uint8Array): Result.Result<NameConstraints, DerFault> =>
   decode(value, (reader) => {
     const fields = reader.enter(Tag.sequence)
     const permitted = fields.next === 0xa0 ? readSubtrees(fields.enter(0xa0)) : []

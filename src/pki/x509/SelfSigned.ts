@@ -19,7 +19,7 @@ export interface CertificatePair {
 const generateKey = (
   type: CaKeyType
 ): Effect.Effect<{ readonly privateKey: KeyObject; readonly spki: Uint8Array }> =>
-  Effect.async((resume) => {
+  Effect.callback((resume) => {
     // If the generator fails, the runtime is broken, and no caller can handle that.
     const done = (cause: Error | null, publicKey: KeyObject, privateKey: KeyObject) =>
       resume(
@@ -51,7 +51,7 @@ export const generateSelfSigned = Effect.fnUntraced(function*(options: {
 }): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
   const { name, serial } = options
   const { privateKey, spki } = yield* generateKey(options.keyType)
-  const signer = yield* makeCaKey(privateKey)
+  const signer = yield* Effect.fromResult(makeCaKey(privateKey))
   const notBefore = Math.floor(options.now) - BACKDATE_SECONDS
   const der = yield* signCertificate(signer, {
     serial,

@@ -10,10 +10,10 @@ const minuteMillis = 60_000
  * Limits how many rows outsiders can cause this process to write (docs/decisions/audit-rows.md, "Rows that outsiders
  * cause").
  */
-export class AuditAllowance extends Context.Tag("acme/services/audit/AuditAllowance")<AuditAllowance, {
+export class AuditAllowance extends Context.Service<AuditAllowance, {
   /** Whether one more row may be written now; at most ten a minute. */
   readonly take: Effect.Effect<boolean>
-}>() {
+}>()("acme/services/audit/AuditAllowance") {
   static readonly layer: Layer.Layer<AuditAllowance> = Layer.sync(this, () => {
     let written: ReadonlyArray<number> = []
     return {

@@ -15,12 +15,12 @@ const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
  * A cache of imported account keys. Beyond 10 000 it drops the least recently used one. Importing a key costs twice as much
  * as verifying with it (docs/decisions/x509.md). A key never changes, so no entry can be stale.
  */
-export class AccountKeys extends Context.Tag("acme/services/keys/AccountKeys")<AccountKeys, {
+export class AccountKeys extends Context.Service<AccountKeys, {
   /** The key of a stored DER SubjectPublicKeyInfo. */
   readonly get: (spki: Uint8Array) => AccountKey
   /** Keeps a key that was just imported from a request. */
   readonly keep: (key: AccountKey) => void
-}>() {
+}>()("acme/services/keys/AccountKeys") {
   static readonly layer: Layer.Layer<AccountKeys> = Layer.sync(this, () => {
     const kept = new Map<string, AccountKey>()
     const put = (name: string, key: AccountKey): AccountKey => {

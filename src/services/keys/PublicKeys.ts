@@ -55,10 +55,10 @@ const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
  * Judges every public key that comes in, of an account or a certificate: whether it is weak, or on a list of the operator.
  * The slow part is done once for each key.
  */
-export class PublicKeys extends Context.Tag("acme/services/keys/PublicKeys")<PublicKeys, {
+export class PublicKeys extends Context.Service<PublicKeys, {
   /** Takes a well-formed SubjectPublicKeyInfo in its one DER encoding. */
   readonly faultOf: (spki: Uint8Array) => Effect.Effect<KeyFault | undefined>
-}>() {
+}>()("acme/services/keys/PublicKeys") {
   /** `paths` are files with lists of refused keys. */
   static readonly layer = (paths: ReadonlyArray<string>): Layer.Layer<PublicKeys, KeyListUnusable> =>
     Layer.effect(

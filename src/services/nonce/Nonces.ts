@@ -1,7 +1,6 @@
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
 import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -26,7 +25,7 @@ export interface SpentWith extends Opening {
  * decides every race, also between processes. Rows are inserted in batches in advance, and deleted together with those of
  * other waiting requests. A separate commit would cost more than the rest of many requests.
  */
-export class Nonces extends Context.Tag("acme/services/nonce/Nonces")<Nonces, {
+export class Nonces extends Context.Service<Nonces, {
   /** A stored nonce that stays fresh for at least nine tenths of its life; `undefined` when none could be stored. */
   readonly issue: Effect.Effect<string | undefined>
   readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
@@ -35,11 +34,11 @@ export class Nonces extends Context.Tag("acme/services/nonce/Nonces")<Nonces, {
    * better be spent now, together with others.
    */
   readonly opening: (nonce: string) => SpentWith | undefined
-}>() {
+}>()("acme/services/nonce/Nonces") {
   /** `ttlSeconds` is the `nonce.ttl_seconds` in force when a nonce is handed out or spent. */
   static readonly layer = (options: {
     readonly ttlSeconds: () => number
-  }): Layer.Layer<Nonces, never, Database | Entropy> => Layer.scoped(this, make(options.ttlSeconds))
+  }): Layer.Layer<Nonces, never, Database | Entropy> => Layer.effect(this, make(options.ttlSeconds))
 }
 
 const smallestBatch = 16
@@ -88,7 +87,7 @@ const make = (ttlSeconds: () => number) =>
      */
     const refill = (): Deferred.Deferred<boolean> => {
       if (refilling !== undefined) return refilling
-      const done = Deferred.unsafeMake<boolean>(FiberId.none)
+      const done = Deferred.makeUnsafe<boolean>()
       refilling = done
       fork(Effect.ignore(Effect.onExit(store, (exit) => {
         refilling = undefined
@@ -117,7 +116,7 @@ const make = (ttlSeconds: () => number) =>
           : Effect.succeed(undefined)
     )
 
-    const issue = Effect.withFiberRuntime<string | undefined>((fiber) => {
+    const issue = Effect.withFiber<string | undefined>((fiber) => {
       const value = take(millisOf(fiber))
       if (value === undefined) {
         return Effect.map(Effect.timeoutOption(refillAndTake, patienceMillis), Option.getOrUndefined)
@@ -171,7 +170,7 @@ const make = (ttlSeconds: () => number) =>
 
     const spend = (nonce: string): Effect.Effect<Spent, StorageFailed> =>
       isOurs(nonce)
-        ? Effect.async((resume) => {
+        ? Effect.callback((resume) => {
           const own = { nonce, answer: resume }
           waiting.push(own)
           if (!spending) {
@@ -193,7 +192,7 @@ const make = (ttlSeconds: () => number) =>
         nonce,
         state: "pending",
         verdict: undefined,
-        write: Effect.withFiberRuntime((fiber) =>
+        write: Effect.withFiber((fiber) =>
           Effect.map(nonces.consume([nonce]), ([found]) => {
             spent.verdict = verdictOn(found, millisOf(fiber))
             return spent.verdict === "fresh"

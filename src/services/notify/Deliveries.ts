@@ -22,19 +22,19 @@ import { post } from "./Webhook.ts"
 export const keyOf = (scope: Scope): string => scope === operatorScope ? "admin.notify" : `profiles.${scope}.notify`
 
 /** Tells the entries of the sections in force: the three backends, with the messages of each section. */
-export class Deliveries extends Context.Tag("acme/services/notify/Deliveries")<Deliveries, {
+export class Deliveries extends Context.Service<Deliveries, {
   /** One attempt, within the time limit of its entry. */
   readonly deliver: (delivery: Delivery) => Effect.Effect<Receipt, DeliveryRefused | TargetMissing>
   /** Milliseconds of one attempt; `undefined` if there is no such entry. */
   readonly timeoutMillis: (target: Omit<Delivery, "fields">) => number | undefined
-}>() {
+}>()("acme/services/notify/Deliveries") {
   /** Compiles the messages of every section that delivers anything. Sections with the same messages share them. */
   static readonly layer = (
     sections: ReadonlyMap<Scope, Section>
-  ): Layer.Layer<Deliveries, MessagesRefused, Mail | Scripts | Web> => Layer.scoped(this, make(sections))
+  ): Layer.Layer<Deliveries, MessagesRefused, Mail | Scripts | Web> => Layer.effect(this, make(sections))
 
   /** Reaches nobody: a function takes every delivery. */
-  static readonly layerScripted = (script: Deliveries["Type"]["deliver"]): Layer.Layer<Deliveries> =>
+  static readonly layerScripted = (script: Deliveries["Service"]["deliver"]): Layer.Layer<Deliveries> =>
     Layer.succeed(this, { deliver: script, timeoutMillis: () => 5000 })
 }
 

@@ -50,14 +50,14 @@ export interface ContactLetter {
 }
 
 /** Queues what operators and programs are told (docs/decisions/notifications.md). */
-export class Notifier extends Context.Tag("acme/services/notify/Notifier")<Notifier, {
+export class Notifier extends Context.Service<Notifier, {
   /** Writes one job for each entry that wants the event, in the caller's transaction. */
   readonly queue: (occurrence: Occurrence) => Effect.Effect<void, StorageFailed>
   /** Writes a job for one mail to a contact, in the caller's transaction. What it says is read when it is sent. */
   readonly write: (letter: ContactLetter) => Effect.Effect<void, StorageFailed>
   /** Whether any entry of the scope wants the event. */
   readonly isWanted: (event: NotificationEvent, scope: Scope) => boolean
-}>() {
+}>()("acme/services/notify/Notifier") {
   /** `config` is asked each time: the configuration changes with a reload. */
   static readonly layer = (config: () => Config): Layer.Layer<Notifier, never, Queue | Entropy> =>
     Layer.effect(
@@ -107,22 +107,22 @@ export class Notifier extends Context.Tag("acme/services/notify/Notifier")<Notif
         })
       })
     )
+
+  /** Tells nobody: for programs whose receivers are not configured. */
+  static readonly layerNone: Layer.Layer<Notifier> = Layer.succeed(this, {
+    write: () => Effect.void,
+    isWanted: () => false,
+    queue: () => Effect.void
+  })
 }
 
-const withNotifier = <A, E, R>(
-  use: (notifier: Notifier["Type"] | undefined) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> => Effect.withFiberRuntime((fiber) => use(fiber.currentContext.unsafeMap.get(Notifier.key)))
-
-/**
- * Tells of an occurrence, in the transaction of the change. Like `emit` it adds no requirement to the program: without a
- * notifier, nobody is told.
- */
-export const notify = (occurrence: Occurrence): Effect.Effect<void, StorageFailed> =>
-  withNotifier((notifier) => notifier?.queue(occurrence) ?? Effect.void)
+/** Tells of an occurrence, in the transaction of the change. */
+export const notify = (occurrence: Occurrence): Effect.Effect<void, StorageFailed, Notifier> =>
+  Notifier.use((notifier) => notifier.queue(occurrence))
 
 /** Writes to a contact, in the transaction that keeps it from being written to again. */
-export const write = (letter: ContactLetter): Effect.Effect<void, StorageFailed> =>
-  withNotifier((notifier) => notifier?.write(letter) ?? Effect.void)
+export const write = (letter: ContactLetter): Effect.Effect<void, StorageFailed, Notifier> =>
+  Notifier.use((notifier) => notifier.write(letter))
 
 /**
  * Makes a change and, if it changed anything, tells of it in the same transaction. Where nobody wants to know, the change
@@ -131,9 +131,9 @@ export const write = (letter: ContactLetter): Effect.Effect<void, StorageFailed>
 export const telling = <A, E, R>(
   change: Effect.Effect<A | undefined, E, R>,
   occurrence: Occurrence
-): Effect.Effect<A | undefined, E | StorageFailed, R | Database> =>
-  withNotifier((notifier): Effect.Effect<A | undefined, E | StorageFailed, R | Database> =>
-    notifier?.isWanted(occurrence.event, occurrence.scope) === true
+): Effect.Effect<A | undefined, E | StorageFailed, R | Database | Notifier> =>
+  Notifier.use((notifier): Effect.Effect<A | undefined, E | StorageFailed, R | Database | Notifier> =>
+    notifier.isWanted(occurrence.event, occurrence.scope)
       ? transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : notify(occurrence)))
       : change
   )
@@ -146,9 +146,9 @@ export const whereWanted = <R>(
   event: NotificationEvent,
   scope: Scope,
   tell: Effect.Effect<void, StorageFailed, R>
-): Effect.Effect<void, never, R> =>
-  withNotifier((notifier) =>
-    notifier?.isWanted(event, scope) === true
-      ? Effect.catchAll(tell, ({ message }) => emit("notify_enqueue_failed", { hook: event, error: message }))
+): Effect.Effect<void, never, R | Notifier> =>
+  Notifier.use((notifier) =>
+    notifier.isWanted(event, scope)
+      ? Effect.catch(tell, ({ message }) => emit("notify_enqueue_failed", { hook: event, error: message }))
       : Effect.void
   )

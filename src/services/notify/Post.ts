@@ -36,7 +36,7 @@ const mostShown = 200
 
 /** Writes one message. Every attempt has the same Message-ID. */
 export const send = Effect.fnUntraced(function*(
-  { mail, messages }: { readonly mail: Mail["Type"]; readonly messages: Messages },
+  { mail, messages }: { readonly mail: Mail["Service"]; readonly messages: Messages },
   entry: Entry,
   fields: Payload
 ): Effect.fn.Return<Receipt, DeliveryRefused> {

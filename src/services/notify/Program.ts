@@ -47,7 +47,7 @@ const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
 
 /** Runs a program for one event. A program that fails is logged and not run again. */
 export const run = Effect.fnUntraced(function*(
-  scripts: Scripts["Type"],
+  scripts: Scripts["Service"],
   name: string,
   { args, script_path, timeout_ms }: Entry,
   fields: Payload

@@ -103,7 +103,7 @@ const headersOf = ({ headers }: Entry) =>
 
 /** Sends one event to a webhook. Redirects are answers, and nothing of the request is shown. */
 export const post = Effect.fnUntraced(function*(
-  { web, messages }: { readonly web: Web["Type"]; readonly messages: Messages },
+  { web, messages }: { readonly web: Web["Service"]; readonly messages: Messages },
   name: string,
   entry: Entry,
   fields: Payload
@@ -120,9 +120,9 @@ export const post = Effect.fnUntraced(function*(
   }).pipe(
     // A certificate that is refused says what names it has: they are the receiver's to choose, and may be many.
     Effect.mapError(({ detail }) => new DeliveryRefused({ detail: shown(detail, entry), hope: "retry" })),
-    Effect.timeoutFail({
+    Effect.timeoutOrElse({
       duration: timeout_ms,
-      onTimeout: () => new DeliveryRefused({ detail: `no answer within ${timeout_ms} ms`, hope: "retry" })
+      orElse: () => Effect.fail(new DeliveryRefused({ detail: `no answer within ${timeout_ms} ms`, hope: "retry" }))
     })
   )
   return yield* judged(answer, entry, now)

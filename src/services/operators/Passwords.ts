@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
 import { RateLimited } from "../../domain/OperatorError.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { Derive, PasswordHash } from "../../pki/Password.ts"
@@ -37,7 +38,7 @@ const retrySeconds = 1
  * Hashes of passwords and recovery codes. At most two are computed at once and 32 may wait, so that sign-ins leave the
  * thread pool to others. Any further request is told to try again.
  */
-export class Passwords extends Context.Tag("acme/services/operators/Passwords")<Passwords, {
+export class Passwords extends Context.Service<Passwords, {
   readonly hash: (password: string) => Effect.Effect<string, RateLimited>
   /**
    * Compares a password with a stored hash or, if there is none, with a hash that no password has. Both cost the same.
@@ -53,7 +54,7 @@ export class Passwords extends Context.Tag("acme/services/operators/Passwords")<
     code: string,
     among: ReadonlyArray<A>
   ) => Effect.Effect<A | undefined, RateLimited>
-}>() {
+}>()("acme/services/operators/Passwords") {
   static readonly layer = (
     { derive = pbkdf2, iterations = 600_000, recoveryIterations = 10_000 }: PasswordSettings = {}
   ): Layer.Layer<Passwords, never, Entropy> =>
@@ -61,7 +62,7 @@ export class Passwords extends Context.Tag("acme/services/operators/Passwords")<
       this,
       Effect.gen(function*() {
         const entropy = yield* Entropy
-        const semaphore = yield* Effect.makeSemaphore(atOnce)
+        const semaphore = yield* Semaphore.make(atOnce)
         const nobodys = unmatchable(yield* entropy.bytes(unmatchableSize), iterations)
         let present = 0
 

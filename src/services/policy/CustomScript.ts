@@ -12,7 +12,7 @@ const usualTimeout = 5000
 
 /** What runs the filter scripts, and the turns for which they wait. */
 export interface ScriptHost {
-  readonly scripts: Scripts["Type"]
+  readonly scripts: Scripts["Service"]
   readonly turns: Turns
 }
 

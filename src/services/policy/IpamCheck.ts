@@ -24,12 +24,12 @@ export const ipamCheck = ({ backend, timeout_ms }: ProfileConfig["ipam"], invent
     if (wanted.length === 0) return Effect.succeed(passed)
     if (question.client === undefined) return Effect.succeed(unknown)
     return inventory.namesFor(question.client).pipe(
-      Effect.timeoutFail({
+      Effect.timeoutOrElse({
         duration: timeout_ms,
-        onTimeout: () => new InventoryFailed({ detail: `no answer within ${timeout_ms} ms` })
+        orElse: () => Effect.fail(new InventoryFailed({ detail: `no answer within ${timeout_ms} ms` }))
       }),
       Effect.map(judge(wanted)),
-      Effect.catchAll(({ detail }) =>
+      Effect.catch(({ detail }) =>
         Effect.as(emit("ipam_lookup_failed", { backend, error: detail }), undecided(`ipam: ${detail}`))
       )
     )

@@ -1,8 +1,8 @@
 import * as Array from "effect/Array"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import type { CheckType } from "../../domain/policy/CheckType.ts"
 import { sharedStages, stagesOf } from "../../domain/policy/CheckType.ts"
 import { checksOf, parseCondition } from "../../domain/policy/Condition.ts"
@@ -36,9 +36,9 @@ const maxScripts = 16
 
 /** The services with which checks reach other hosts and programs. */
 interface World extends ScriptHost {
-  readonly resolver: Resolver["Type"]
+  readonly resolver: Resolver["Service"]
   readonly forward: Forward
-  readonly web: JsonGet["Type"]
+  readonly web: JsonGet["Service"]
 }
 
 /** A rule of an accepted configuration, with the stages at which it applies. */
@@ -51,7 +51,7 @@ export interface PlacedRule extends Rule {
 export const rulesOf = ({ check, rule, rules }: ProfileConfig["filter"]): ReadonlyArray<PlacedRule> =>
   rules.flatMap((name) => {
     const config = rule[name]
-    const when = config === undefined ? undefined : Either.getOrUndefined(parseCondition(config.when))
+    const when = config === undefined ? undefined : Result.getOrUndefined(parseCondition(config.when))
     if (config === undefined || when === undefined || config.then === "") return []
     const names = checksOf(when)
     const stages = sharedStages(names.map((one) => stagesOfCheck(check[one])))
@@ -125,10 +125,10 @@ const build = Effect.fnUntraced(function*(profile: Guarded, world: World) {
 })
 
 /** The filter policies of the mounted profiles. */
-export class Policies extends Context.Tag("acme/services/policy/Policies")<Policies, {
+export class Policies extends Context.Service<Policies, {
   /** The policy of a profile; `undefined` when it filters nothing. */
   readonly of: (profile: string) => Policy | undefined
-}>() {
+}>()("acme/services/policy/Policies") {
   /** Builds the policies of the profiles that have rules, with only the checks that those rules name. */
   static readonly layer = (
     profiles: ReadonlyArray<Guarded>

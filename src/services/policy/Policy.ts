@@ -104,7 +104,7 @@ export const decide = (stage: StagePolicy, question: Question): Effect.Effect<De
       const judged = judge(stage.rules, stage.otherwise, known)
       if (!("needs" in judged)) return Effect.succeed(asDecision(judged, answers))
       const check = stage.checks.get(judged.needs)
-      if (check?._tag !== "Looking") return Effect.dieMessage(`no check ${judged.needs}`)
+      if (check?._tag !== "Looking") return Effect.die(new Error(`no check ${judged.needs}`))
       return Effect.flatMap(check.ask(question), (answer) => {
         answers.set(judged.needs, answer)
         return step()

@@ -21,7 +21,7 @@ const denied = refused("the client address has a name that is not allowed")
 export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
 
 /** A separate cache: no other part of the service keeps answers of the DNS. PTR answers come without their TTL. */
-export const cachedForward = (resolver: Resolver["Type"]): Forward => {
+export const cachedForward = (resolver: Resolver["Service"]): Forward => {
   const cache = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<IpAddress> }>()
   return Effect.fnUntraced(function*(name, family) {
     const now = yield* currentMillis
@@ -38,7 +38,7 @@ export const cachedForward = (resolver: Resolver["Type"]): Forward => {
 }
 
 /** `reverse_dns`: the names of the client's address in the DNS. */
-export const reverseDns = (config: CheckConfig, resolver: Resolver["Type"], forward: Forward): Check => {
+export const reverseDns = (config: CheckConfig, resolver: Resolver["Service"], forward: Forward): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const timeout = config.timeout_ms ?? usualTimeout
   const judge = Effect.fnUntraced(function*(client: Comparable): Effect.fn.Return<CheckAnswer, ResolveFailed> {
@@ -48,8 +48,8 @@ export const reverseDns = (config: CheckConfig, resolver: Resolver["Type"], forw
     const wanted = allow.isEmpty ? names : names.filter(allow.matches)
     if (!config.require_forward_confirm || wanted.length === 0) return wanted.length === 0 ? nameless : passed
     const family = client.width === 32 ? 4 : 6
-    const [[failure], found] = Array.separate(
-      yield* Effect.forEach(wanted, (name) => Effect.either(forward(name, family)), { concurrency: confirmedAtOnce })
+    const [found, [failure]] = Array.separate(
+      yield* Effect.forEach(wanted, (name) => Effect.result(forward(name, family)), { concurrency: confirmedAtOnce })
     )
     if (found.some((addresses) => addresses.includes(client.text))) return passed
     return failure === undefined ? nameless : yield* failure
@@ -58,11 +58,10 @@ export const reverseDns = (config: CheckConfig, resolver: Resolver["Type"], forw
     _tag: "Looking",
     ask: ({ client }) =>
       client === undefined ? Effect.succeed(nameless) : judge(client).pipe(
-        Effect.catchAll(({ code, name }) => Effect.succeed(undecided(`${name}: ${code}`))),
-        Effect.timeoutTo({
+        Effect.catch(({ code, name }) => Effect.succeed(undecided(`${name}: ${code}`))),
+        Effect.timeoutOrElse({
           duration: timeout,
-          onSuccess: (answer) => answer,
-          onTimeout: () => undecided(`no answer within ${timeout} ms`)
+          orElse: () => Effect.succeed(undecided(`no answer within ${timeout} ms`))
         })
       )
   }

@@ -78,7 +78,7 @@ export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, Pro
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,
-  before: Signers["Type"]["bySection"] = new Map(),
+  before: Signers["Service"]["bySection"] = new Map(),
   outbound: object = {}
 ): Layer.Layer<Signers, ProfileUnusable, Needs> =>
   Layer.effect(

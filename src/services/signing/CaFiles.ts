@@ -106,8 +106,9 @@ export const generateIfAbsent = (
         })
       )
     )
-    const made = yield* loadCa({ certificatePem: pair.certificatePem, privateKeyPem: undefined, now }).pipe(
-      Effect.mapError(({ detail }) => unusable(`signer.local_ca: ${cert_path} cannot be used: ${detail}.`))
+    const made = yield* Effect.mapError(
+      Effect.fromResult(loadCa({ certificatePem: pair.certificatePem, privateKeyPem: undefined, now })),
+      ({ detail }) => unusable(`signer.local_ca: ${cert_path} cannot be used: ${detail}.`)
     )
     yield* emit("local_ca_generated", {
       path: cert_path,
@@ -125,7 +126,7 @@ const read = (
 ): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.flatMap(currentSeconds, (now) =>
     Effect.mapError(
-      loadCa({ certificatePem: texts.certificate, privateKeyPem: texts.key, now }),
+      Effect.fromResult(loadCa({ certificatePem: texts.certificate, privateKeyPem: texts.key, now })),
       ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
     ))
 

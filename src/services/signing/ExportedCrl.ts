@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { readTextFile } from "../../kernel/host/KeyFile.ts"
 import { sameBytes } from "../../pki/asn1/DerReader.ts"
 import { splitPem } from "../../pki/asn1/Pem.ts"
@@ -10,10 +10,10 @@ const largest = 512 * 1024 * 1024
 
 /** The number of the list that a CA has exported; undefined when there is no list, or it is the list of another CA. */
 export const exportedNumber = (crl: CrlIssuer): Effect.Effect<number | undefined> =>
-  Effect.map(Effect.either(readTextFile(crl.path, largest)), (file) => {
-    const blocks = Either.flatMap(file, ({ text }) => splitPem(text, "nothing"))
-    const [list] = Either.getOrElse(blocks, () => [])
-    const head = list === undefined ? undefined : Either.getOrUndefined(listHead(list.der))
+  Effect.map(Effect.result(readTextFile(crl.path, largest)), (file) => {
+    const blocks = Result.flatMap(file, ({ text }) => splitPem(text, "nothing"))
+    const [list] = Result.getOrElse(blocks, () => [])
+    const head = list === undefined ? undefined : Result.getOrUndefined(listHead(list.der))
     if (head === undefined || !sameBytes(head.keyIdentifier, crl.keyIdentifier)) return undefined
     return Number.isSafeInteger(head.number) ? head.number : undefined
   })

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { readCertificate } from "../../pki/x509/Certificate.ts"
@@ -20,7 +20,7 @@ export const accept = (chain: string, request: IssueRequest): Effect.Effect<Issu
       ? "undecodable"
       : checkChain(chain, { spki: csr.spki, csr: csr.der, names, now })
     const stored = check === undefined ? readStoredChain(chain) : undefined
-    const leaf = stored === undefined ? undefined : Either.getOrUndefined(readCertificate(stored.leaf))
+    const leaf = stored === undefined ? undefined : Result.getOrUndefined(readCertificate(stored.leaf))
     if (leaf === undefined) {
       const fault = check ?? "undecodable"
       yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })

@@ -31,18 +31,18 @@ export interface Issuer {
 }
 
 /** The public side of the local CAs of the mounted profiles: only certificates, in every process that serves. */
-export class Issuers extends Context.Tag("acme/services/signing/Issuers")<Issuers, {
+export class Issuers extends Context.Service<Issuers, {
   readonly of: (profile: string) => Issuer | undefined
   /** Each CA once, by the text of its `signer` section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Issuer>
-}>() {
+}>()("acme/services/signing/Issuers") {
   /**
    * Reads the certificates once; a profile whose certificate is absent or unreadable is refused. CAs of `before` whose
    * section has not changed stay as they are, like the backends that sign with them.
    */
   static readonly layer = (
     profiles: ReadonlyArray<SigningProfile>,
-    before: Issuers["Type"]["bySection"] = new Map()
+    before: Issuers["Service"]["bySection"] = new Map()
   ): Layer.Layer<Issuers, ProfileUnusable> =>
     Layer.effect(
       this,
@@ -66,7 +66,7 @@ export class Issuers extends Context.Tag("acme/services/signing/Issuers")<Issuer
             (error) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${said(error)}; run \`init\`.`)
           )
           const ca = yield* Effect.mapError(
-            loadCa({ certificatePem: text, privateKeyPem: undefined, now }),
+            Effect.fromResult(loadCa({ certificatePem: text, privateKeyPem: undefined, now })),
             ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
           )
           const { anchorPem, certificates, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca

@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
 import { foldSerial } from "../../pki/x509/Serial.ts"
@@ -32,25 +32,25 @@ const largest = 64 * 1024 * 1024
 const lastSecond = 253_402_300_799 // of the year 9999, the latest time that a list can state
 
 const Entry = Schema.Struct({
-  serial: Schema.String.pipe(Schema.pattern(/^[0-9a-fA-F]{1,64}$/)),
-  revoked_at: Schema.Int.pipe(Schema.between(0, lastSecond)),
+  serial: Schema.String.check(Schema.isPattern(/^[0-9a-fA-F]{1,64}$/)),
+  revoked_at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: lastSecond })),
   reason: Schema.optional(Schema.NullOr(Schema.Int))
 })
 
-const readList = Schema.decodeUnknownEither(Schema.parseJson(Schema.Array(Schema.Unknown)))
-const readEntry = Schema.decodeUnknownEither(Entry)
+const readList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array(Schema.Unknown)))
+const readEntry = Schema.decodeUnknownResult(Entry)
 
 const folded = (serial: string): string => {
   const octets = (serial.length % 2 === 0 ? serial : `0${serial}`).toLowerCase()
   return foldSerial(octets)
 }
 
-const parse = (text: string): Either.Either<ReadonlyArray<LedgerEntry>, string> =>
-  Either.gen(function*() {
-    const list = yield* Either.mapLeft(readList(text), () => "is not a JSON array")
+const parse = (text: string): Result.Result<ReadonlyArray<LedgerEntry>, string> =>
+  Result.gen(function*() {
+    const list = yield* Result.mapError(readList(text), () => "is not a JSON array")
     const entries: Array<LedgerEntry> = []
     for (const [index, one] of list.entries()) {
-      const { reason, revoked_at, serial } = yield* Either.mapLeft(
+      const { reason, revoked_at, serial } = yield* Result.mapError(
         readEntry(one),
         () => `entry ${index} is not an object with serial (hexadecimal), revoked_at (epoch seconds) and reason`
       )
@@ -68,6 +68,6 @@ export const readLedger = (path: string): Effect.Effect<ReadonlyArray<LedgerEntr
     Effect.flatMap((text) =>
       text === undefined
         ? Effect.succeed(undefined)
-        : Effect.mapError(parse(text), (detail) => new LedgerUnusable({ path, detail }))
+        : Effect.mapError(Effect.fromResult(parse(text)), (detail) => new LedgerUnusable({ path, detail }))
     )
   )

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { encodePem } from "../../pki/asn1/Pem.ts"
@@ -44,11 +44,11 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
     }
     const issuerCertDer = ca.certificates[0] ?? new Uint8Array()
     const leafIssuer = yield* Effect.mapError(
-      makeLeafIssuer({ issuerCertDer, privateKey, ...urls }),
+      Effect.fromResult(makeLeafIssuer({ issuerCertDer, privateKey, ...urls })),
       ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
     )
     const signCrl = yield* Effect.mapError(
-      makeCrlSigner({ ...ca, privateKey }),
+      Effect.fromResult(makeCrlSigner({ ...ca, privateKey })),
       ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
     )
     const lintIssuer = { ...ca, ...urls }
@@ -77,11 +77,11 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         issuerNotBefore: ca.notBefore,
         issuerNotAfter: ca.notAfter
       })
-      if (Either.isLeft(window)) {
+      if (Result.isFailure(window)) {
         yield* emit("local_ca_issuer_expired", { issuer: ca.issuerId })
         return yield* new SigningFailed({ cause: "signer_failed", detail: "the CA certificate has expired" })
       }
-      const { discardedRequest, notAfter, notBefore } = window.right
+      const { discardedRequest, notAfter, notBefore } = window.success
       if (discardedRequest) yield* emit("local_ca_requested_validity_discarded", { order_id: orderId })
       const serial = serialFrom(yield* entropy.bytes(16))
       const leafRequest = {

@@ -10,17 +10,17 @@ import * as crls from "../../store/revocation/Crls.ts"
 const staleEveryMillis = 3_600_000
 
 /** The stored revocation lists that this process serves: a list is read again only after another one was stored. */
-export class PublishedCrls extends Context.Tag("acme/services/signing/PublishedCrls")<PublishedCrls, {
+export class PublishedCrls extends Context.Service<PublishedCrls, {
   /**
    * The DER list of an issuer; `undefined` while no worker has signed one. A list past its next update is answered too, and
    * this is logged at most once an hour.
    */
   readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed>
-}>() {
+}>()("acme/services/signing/PublishedCrls") {
   static readonly layer: Layer.Layer<PublishedCrls, never, Database> = Layer.effect(
     this,
     Effect.map(Database, (database) => {
-      const kept = new Map<string, NonNullable<Effect.Effect.Success<ReturnType<typeof crls.find>>>>()
+      const kept = new Map<string, NonNullable<Effect.Success<ReturnType<typeof crls.find>>>>()
       const toldStale = new Map<string, number>()
       const tellStale = Effect.fnUntraced(function*(issuer: string, nextUpdate: number) {
         const now = yield* currentMillis

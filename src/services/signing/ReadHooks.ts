@@ -2,10 +2,10 @@ import * as Cache from "effect/Cache"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { sectionText } from "../../kernel/config/Section.ts"
 import { Scripts } from "../../kernel/host/Scripts.ts"
 import type { Turns } from "../../kernel/net/Turns.ts"
@@ -38,27 +38,25 @@ const isWebUrl = (text: string): boolean => {
 }
 
 /** Reads empty output, `<start> <end>`, or these two and a URL. */
-const readWindow = (printed: string): Either.Either<SuggestedWindow | undefined, string> => {
+const readWindow = (printed: string): Result.Result<SuggestedWindow | undefined, string> => {
   const words = printed.split(/\s+/).filter((word) => word !== "")
-  if (words.length === 0) return Either.right(undefined)
+  if (words.length === 0) return Result.succeed(undefined)
   const [start = "", end = "", url] = words
-  if (words.length < 2 || words.length > 3) return Either.left(`the script printed ${words.length} words`)
-  if (![start, end].every((word) => /^-?\d{1,11}$/.test(word))) return Either.left("the script printed no timestamps")
+  if (words.length < 2 || words.length > 3) return Result.fail(`the script printed ${words.length} words`)
+  if (![start, end].every((word) => /^-?\d{1,11}$/.test(word))) return Result.fail("the script printed no timestamps")
   const window = { start: Number(start), end: Number(end) }
-  if (window.end <= window.start) return Either.left("the script printed a window that ends before it begins")
-  return Either.right({ ...window, explanationUrl: url !== undefined && isWebUrl(url) ? url : undefined })
+  if (window.end <= window.start) return Result.fail("the script printed a window that ends before it begins")
+  return Result.succeed({ ...window, explanationUrl: url !== undefined && isWebUrl(url) ? url : undefined })
 }
 
 /** A leaf as a key of a cache. */
 class Leaf extends Data.Class<{ readonly base64: string }> {}
 
-const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Turns) =>
+const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: Turns) =>
   Effect.gen(function*() {
-    const life = { timeToLive: <A, E>(exit: Exit.Exit<A, E>) => Exit.isSuccess(exit) ? answerLife : failureLife }
-    const crls = yield* Cache.makeWith({
-      capacity: 1,
-      ...life,
-      lookup: (name: "crl") =>
+    const timeToLive = <A, E>(exit: Exit.Exit<A, E>) => Exit.isSuccess(exit) ? answerLife : failureLife
+    const crls = yield* Cache.makeWith(
+      (name: "crl") =>
         Effect.flatMap(
           ask(scripts, settings, { name, input: {}, maxBytes: maxCrlBytes, turns }),
           (der): Effect.Effect<Uint8Array | undefined, HookFailed> => {
@@ -66,12 +64,11 @@ const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Turn
             if (isRevocationList(der)) return Effect.succeed(der)
             return new HookFailed({ exit: 0, detail: "the script printed no DER of a revocation list" })
           }
-        )
-    })
-    const windows = yield* Cache.makeWith({
-      capacity: windowsKept,
-      ...life,
-      lookup: ({ base64 }: Leaf) =>
+        ),
+      { capacity: 1, timeToLive }
+    )
+    const windows = yield* Cache.makeWith(
+      ({ base64 }: Leaf) =>
         Effect.flatMap(
           ask(scripts, settings, {
             name: "renewal_info",
@@ -80,17 +77,21 @@ const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Turn
             turns
           }),
           (printed) =>
-            Effect.mapError(readWindow(printed.toString("utf8")), (detail) => new HookFailed({ exit: 0, detail }))
-        )
-    })
+            Effect.mapError(
+              Effect.fromResult(readWindow(printed.toString("utf8"))),
+              (detail) => new HookFailed({ exit: 0, detail })
+            )
+        ),
+      { capacity: windowsKept, timeToLive }
+    )
     const scope = yield* Effect.scope
     // If the first fiber that asks a cache is interrupted, all who wait with it are too: so a separate fiber runs the program.
     const apart = <A, E>(asked: Effect.Effect<A, E>) => Effect.flatMap(Effect.forkIn(asked, scope), Fiber.join)
     return {
-      crl: settings.supports_crl ? apart(crls.get("crl")) : Effect.succeed(undefined),
+      crl: settings.supports_crl ? apart(Cache.get(crls, "crl")) : Effect.succeed(undefined),
       window: (leaf: Uint8Array) =>
         settings.supports_renewal_info
-          ? apart(windows.get(new Leaf({ base64: Buffer.from(leaf).toString("base64") })))
+          ? apart(Cache.get(windows, new Leaf({ base64: Buffer.from(leaf).toString("base64") })))
           : Effect.succeed(undefined)
     }
   })
@@ -99,21 +100,21 @@ const hooksOf = (scripts: Scripts["Type"], settings: CustomSettings, turns: Turn
  * The questions to the operator's signer while a client waits (hooks crl and renewal_info of `signer.custom`). They run in
  * the process that answers the client. Equal questions at the same time wait for one run.
  */
-export class ReadHooks extends Context.Tag("acme/services/signing/ReadHooks")<ReadHooks, {
+export class ReadHooks extends Context.Service<ReadHooks, {
   /** DER of the revocation list; `undefined` when the signer has none. */
   readonly crl: (profile: string) => Effect.Effect<Uint8Array | undefined, HookFailed>
   /** Takes the DER of the leaf; `undefined` when the signer suggests nothing. */
   readonly window: (profile: string, leaf: Uint8Array) => Effect.Effect<SuggestedWindow | undefined, HookFailed>
-}>() {
+}>()("acme/services/signing/ReadHooks") {
   /** The hooks of the profiles whose signer is a script; every other profile has no answers. */
   static readonly layer = (profiles: ReadonlyArray<SigningProfile>): Layer.Layer<ReadHooks, never, Scripts> =>
-    Layer.scoped(
+    Layer.effect(
       this,
       Effect.gen(function*() {
         const scripts = yield* Scripts
         const turns = makeTurns(maxRunning)
-        const bySection = new Map<string, Effect.Effect.Success<ReturnType<typeof hooksOf>>>()
-        const byProfile = new Map<string, Effect.Effect.Success<ReturnType<typeof hooksOf>>>()
+        const bySection = new Map<string, Effect.Success<ReturnType<typeof hooksOf>>>()
+        const byProfile = new Map<string, Effect.Success<ReturnType<typeof hooksOf>>>()
         for (const { name, signer } of profiles) {
           if (signer.backend !== "custom") continue
           const section = sectionText(signer)

@@ -100,10 +100,10 @@ export type Signer = DirectSigner | RelaySigner
 export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ readonly profile: string }> {}
 
 /** The signing backends of the mounted profiles; identical `signer` sections share one. */
-export class Signers extends Context.Tag("acme/services/signing/Signers")<Signers, {
+export class Signers extends Context.Service<Signers, {
   readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
   /** Every CA of the mounted profiles that publishes a list, once each. */
   readonly crlIssuers: ReadonlyArray<CrlIssuer>
   /** Each backend once, by the text of its section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Signer>
-}>() {}
+}>()("acme/services/signing/Signers") {}

@@ -38,7 +38,7 @@ export const badCsrExit = 3
 
 /** Runs a hook (docs/signers.md, "A program"); answers its standard output. */
 export const ask = (
-  scripts: Scripts["Type"],
+  scripts: Scripts["Service"],
   settings: CustomSettings,
   hook: Hook
 ): Effect.Effect<Buffer, HookFailed> =>
@@ -47,7 +47,7 @@ export const ask = (
     const begun = yield* currentMillis
     const failed = (event: "signer_script_failed" | "signer_script_timeout", error: HookFailed) =>
       Effect.flatMap(currentMillis, (now) =>
-        Effect.zipRight(
+        Effect.andThen(
           emit(event, {
             hook: hook.name,
             exit_code: typeof error.exit === "number" ? error.exit : undefined,
@@ -64,7 +64,7 @@ export const ask = (
       timeoutMillis,
       maxOutputBytes: hook.maxBytes + 1,
       turns: hook.turns
-    }).pipe(Effect.catchAll(({ detail, reason }) =>
+    }).pipe(Effect.catch(({ detail, reason }) =>
       failed(
         reason === "timeout" ? "signer_script_timeout" : "signer_script_failed",
         new HookFailed({ exit: undefined, detail: `the script ${detail}` })

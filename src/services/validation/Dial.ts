@@ -1,8 +1,8 @@
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
+import * as Result from "effect/Result"
 import type { DnsName } from "../../domain/Identifier.ts"
 import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
 import type { IpAddress } from "../../kernel/net/Address.ts"
@@ -40,7 +40,7 @@ const mostAddresses = 64
 
 /** `safe` makes remote text fit for a record; `started` is when the attempt began, in milliseconds of the process's life. */
 export const makeDial = (options: {
-  readonly resolver: Pick<Resolver["Type"], "addresses">
+  readonly resolver: Pick<Resolver["Service"], "addresses">
   readonly identifier: DnsName
   readonly challenge: ChallengeAttempt["challenge"]
   readonly started: number
@@ -58,11 +58,12 @@ export const makeDial = (options: {
       Effect.mapError(({ code }) => unlessOwn(code, unreachable("resolve_failed", safe(`${host}: ${code}`))))
     )
     if (addresses.length === 0) return yield* unreachable("no_address", safe(`${host} has no address`))
-    const [four, six] = Array.partition([...new Set(addresses)], (address) => familyOf(address) === 6)
-    const looked = [...six.slice(0, mostAddresses), ...four.slice(0, mostAddresses)]
-    const [denied, passed] = Array.partitionMap(looked, (address) => {
+    const looked = ([6, 4] as const).flatMap((family) =>
+      [...new Set(addresses)].filter((address) => familyOf(address) === family).slice(0, mostAddresses)
+    )
+    const [passed, denied] = Array.partition(looked, (address) => {
       const rule = policy.check(address)
-      return rule === undefined ? Either.right(address) : Either.left({ address, rule })
+      return rule === undefined ? Result.succeed(address) : Result.fail({ address, rule })
     })
     // no more records than there could be connections
     yield* Effect.forEach(
@@ -80,7 +81,7 @@ export const makeDial = (options: {
       if (address === undefined) return unreachable("connect_failed", safe(failures.join("; ")))
       const left = addresses.length - at
       const where = dialled(address, port)
-      const noted = Effect.zipRight(Ref.set(waiting, `${where} did not answer`), lifeMillis)
+      const noted = Effect.andThen(Ref.set(waiting, `${where} did not answer`), lifeMillis)
       return Effect.flatMap(noted, (life) => {
         const connectMillis = left === 1 ? undefined : Math.max(1, Math.floor((deadline - life) / left))
         return Effect.catchTag(
@@ -95,7 +96,7 @@ export const makeDial = (options: {
         )
       })
     }
-    type Attempted = Effect.Effect.Success<ReturnType<typeof attempt>>
+    type Attempted = Effect.Success<ReturnType<typeof attempt>>
     return from(0, [])
   }
   return { resolve, inTurn }

@@ -13,7 +13,7 @@ const maxRecords = 64
  * The dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). It succeeds when one of the TXT records at
  * `_acme-challenge.<name>` is the digest of the key authorization, octet for octet. Only the resolver is dialled.
  */
-export const makeDns01 = (resolver: Pick<Resolver["Type"], "texts">) =>
+export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
   Effect.fnUntraced(function*({ identifier, keyAuthorization }: ChallengeAttempt) {
     const wanted = Buffer.from(keyAuthorizationDigest(keyAuthorization).toString("base64url"))
     const records = yield* Effect.mapError(

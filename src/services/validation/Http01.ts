@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { IpAddress } from "../../kernel/net/Address.ts"
 import type { TlsFailed } from "../../kernel/net/Connect.ts"
 import type { ExchangeFailed, HttpAnswer, HttpGet } from "../../kernel/net/HttpGet.ts"
@@ -40,17 +40,17 @@ interface Hop {
  * The absolute URL of a Location header without its fragment, or why it is not followed. WHATWG parsing turns every number
  * that stands for an IPv4 address into that address, so that the checked literal is the dialled one.
  */
-const redirectTarget = (location: string | undefined, from: string): Either.Either<URL, string> => {
-  if (location === undefined || location.trim() === "") return Either.left("no Location")
-  if (/\p{Cc}|%0[ad]/iu.test(location)) return Either.left("control characters in Location")
-  if (/^(?:[a-z][a-z0-9+.-]*:)?[\\/]{2,}[^\\/?#]*@/i.test(location.trim())) return Either.left("user in Location")
+const redirectTarget = (location: string | undefined, from: string): Result.Result<URL, string> => {
+  if (location === undefined || location.trim() === "") return Result.fail("no Location")
+  if (/\p{Cc}|%0[ad]/iu.test(location)) return Result.fail("control characters in Location")
+  if (/^(?:[a-z][a-z0-9+.-]*:)?[\\/]{2,}[^\\/?#]*@/i.test(location.trim())) return Result.fail("user in Location")
   // the runtime's URL knows an older Unicode than names do; after such a name an absolute Location still works
   const base = URL.canParse(from) ? from : undefined
-  if (!URL.canParse(location, base)) return Either.left("Location is no URL")
+  if (!URL.canParse(location, base)) return Result.fail("Location is no URL")
   const target = new URL(location, base)
   target.hash = ""
-  if (target.protocol !== "http:" && target.protocol !== "https:") return Either.left("neither http nor https")
-  return target.username === "" && target.password === "" ? Either.right(target) : Either.left("user in Location")
+  if (target.protocol !== "http:" && target.protocol !== "https:") return Result.fail("neither http nor https")
+  return target.username === "" && target.password === "" ? Result.succeed(target) : Result.fail("user in Location")
 }
 
 /**
@@ -58,7 +58,7 @@ const redirectTarget = (location: string | undefined, from: string): Either.Eith
  * authorization, byte for byte. The caller limits its time; the attempt's timeout is only used here to divide the time among
  * connection attempts. Interruption ends look-ups and sockets.
  */
-export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGet: HttpGet["Type"]) =>
+export const makeHttp01 = (resolver: Pick<Resolver["Service"], "addresses">, httpGet: HttpGet["Service"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
     const settings = challenge.http_01
     const started = yield* lifeMillis
@@ -90,9 +90,9 @@ export const makeHttp01 = (resolver: Pick<Resolver["Type"], "addresses">, httpGe
     const follow = (from: string, { location, status }: HttpAnswer, seen: ReadonlySet<string>) => {
       const stated = safe(`${status} to ${location ?? "nowhere"}`)
       if (!settings.follow_redirects) return unreachable("redirect_refused", `${stated}: redirects are off`)
-      return Either.match(redirectTarget(location, from), {
-        onLeft: (fault) => unreachable("redirect_refused", `${stated}: ${fault}`),
-        onRight: ({ host, hostname, href, pathname, port: stating, protocol, search }) => {
+      return Result.match(redirectTarget(location, from), {
+        onFailure: (fault) => unreachable("redirect_refused", `${stated}: ${fault}`),
+        onSuccess: ({ host, hostname, href, pathname, port: stating, protocol, search }) => {
           const secure = protocol === "https:"
           const port = stating !== "" ? Number(stating) : secure ? settings.https_port : settings.port
           if (port !== settings.port && port !== settings.https_port) {

@@ -18,14 +18,14 @@ const longestText = 500
  * The tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). It succeeds when the host of the name shows the
  * validation certificate in a handshake for `acme-tls/1`. The caller limits its time, as for http-01.
  */
-export const makeTlsAlpn01 = (resolver: Pick<Resolver["Type"], "addresses">, peer: AlpnPeer["Type"]) =>
+export const makeTlsAlpn01 = (resolver: Pick<Resolver["Service"], "addresses">, peer: AlpnPeer["Service"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
     const started = yield* lifeMillis
     const safe = (text: string) => text.slice(0, longestText)
     const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe, waiting })
     const { port } = challenge.tls_alpn_01
     const refused = (error: "tls" | "incorrectResponse", reason: RefusalReason, detail: string) =>
-      Effect.zipRight(
+      Effect.andThen(
         emit("challenge_tls_alpn_01_mismatch", { identifier, reason }),
         new ChallengeRefused({ error, reason, detail })
       )

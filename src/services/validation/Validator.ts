@@ -57,7 +57,7 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
       Effect.tapErrorTag("ChallengeRefused", ({ detail, reason }) =>
         reason === "timeout"
           ? Effect.flatMap(
-            Effect.all([lifeMillis, waiting]),
+            Effect.all([lifeMillis, Ref.get(waiting)]),
             ([now, error]) => emit("challenge_validation_timeout", { identifier, elapsed_ms: now - started, error })
           )
           : emit("challenge_validation_failed", { identifier, reason, error: detail }))
@@ -68,13 +68,13 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
 })
 
 /** Checks that a client controls a name. It logs the attempt; its caller is responsible for verdicts and records. */
-export class Validator extends Context.Tag("acme/services/validation/Validator")<Validator, {
+export class Validator extends Context.Service<Validator, {
   /**
    * Runs one check once, within challenge.timeout_ms. Success is proof. `ChallengeRefused` is a verdict too, and never a
    * reason to try again. `ChallengePostponed` is not a verdict. Interruption leaves no socket and no query behind.
    */
   readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
-}>() {
+}>()("acme/services/validation/Validator") {
   /** Checks over the network, through `Resolver`, `HttpGet` and `AlpnPeer`; `own` are addresses of this host. */
   static readonly layer = (
     own: ReadonlyArray<string> = []

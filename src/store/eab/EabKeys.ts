@@ -112,7 +112,7 @@ const lockStatement = statement({
 })
 
 /** A credential as it is shown. Times are epoch seconds. */
-export type Credential = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+export type Credential = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** Inserts an active credential. Every profile accepts it when `profile` is `undefined`. */
 export const insert = (row: {

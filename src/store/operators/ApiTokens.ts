@@ -107,7 +107,7 @@ const countStatement = perFilters(["userId"], (used) =>
   }))
 
 /** A token in the form in which it is shown, with its owner's name. Times are epoch seconds. */
-export type ApiTokenRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+export type ApiTokenRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /**
  * Inserts a token. Answers `undefined` if its owner has a live token with this name. The owner's row must be locked.

@@ -56,7 +56,7 @@ export const replace = (of: {
   readonly codes: ReadonlyArray<{ readonly id: string; readonly hash: string }>
   readonly now: number
 }) =>
-  Effect.zipRight(
+  Effect.andThen(
     removeAll(of.userId),
     run(insertStatement, {
       userId: of.userId,

@@ -173,10 +173,10 @@ const sweepStatement = statement({
 const lengths = Effect.map((gone: ReadonlyArray<unknown>) => gone.length)
 
 /** A session, and the facts of its operator that every request needs. Times are epoch seconds. */
-export type FoundSession = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+export type FoundSession = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** A session in the form of lists. */
-export type ListedSession = Effect.Effect.Success<ReturnType<typeof list>>[number]
+export type ListedSession = Effect.Success<ReturnType<typeof list>>[number]
 
 /** The characters of a token's hash that name its session in lists. */
 const nameLength = 16

@@ -181,10 +181,10 @@ const deleteStatement = statement({
 })
 
 /** An operator with the columns that are used to sign in. It is never shown. Times are epoch seconds. */
-export type User = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+export type User = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** An operator in the form of lists. */
-export type ListedUser = Effect.Effect.Success<ReturnType<typeof list>>[number]
+export type ListedUser = Effect.Success<ReturnType<typeof list>>[number]
 
 /** Inserts an active operator. Answers `undefined` if the name is in use. */
 export const insert = (row: {

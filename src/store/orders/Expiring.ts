@@ -163,10 +163,10 @@ export interface Window {
 }
 
 /** A certificate of the window: its order, its end, and whether an unrevoked certificate covers its names for longer. */
-export type Place = Effect.Effect.Success<ReturnType<typeof places>>[number]
+export type Place = Effect.Success<ReturnType<typeof places>>[number]
 
 /** An unrevoked certificate with its order. */
-export type Living = Effect.Effect.Success<
+export type Living = Effect.Success<
   ReturnType<typeof all<typeof findStatement.params, typeof findStatement.row>>
 >[number]
 

@@ -46,7 +46,7 @@ const failureStatement = statement({
 })
 
 /** A challenge with its authorization. */
-export type ChallengeRecord = Effect.Effect.Success<ReturnType<typeof challengesOf>>[number]
+export type ChallengeRecord = Effect.Success<ReturnType<typeof challengesOf>>[number]
 
 /** Challenges of an order, authorization by authorization. */
 export const challengesOf = (orderId: OrderId) => all(challengesStatement, { orderId })

@@ -27,7 +27,7 @@ const listed = {
   createdPtr: nullable(text())
 }
 
-type Row = Effect.Effect.Success<ReturnType<typeof all<typeof listedStatement.params, typeof listed>>>[number]
+type Row = Effect.Success<ReturnType<typeof all<typeof listedStatement.params, typeof listed>>>[number]
 
 const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(bytes) }
 
@@ -35,7 +35,7 @@ const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(
 export type ListedOrder = Row
 
 /** An order with everything that operators are shown. */
-export type OrderRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof findRecord>>>
+export type OrderRecord = NonNullable<Effect.Success<ReturnType<typeof findRecord>>>
 
 /** The filters of a listing; an absent filter excludes nothing. */
 export interface OrderFilters {

@@ -1,4 +1,3 @@
-import { SqlError } from "@effect/sql/SqlError"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -7,6 +6,7 @@ import * as Stream from "effect/Stream"
 import { rollback, StorageFailed } from "../../kernel/sql/Database.ts"
 import type { Connection, Driver } from "../../kernel/sql/Driver.ts"
 import { pages } from "../../kernel/sql/Pages.ts"
+import { SqlError } from "../../kernel/sql/SqlError.ts"
 import { runningSha256 } from "../../pki/Digest.ts"
 import type { Canonical, Table } from "./Tables.ts"
 import { decodeRow, encodeRow, insertText, keyOf, pageText, tables } from "./Tables.ts"
@@ -47,7 +47,7 @@ const query = (
   statement: string,
   text: string,
   params: ReadonlyArray<unknown> = []
-) => Effect.mapError(connection.execute(text, params, undefined), storageFailed(driver, statement))
+) => Effect.mapError(connection.execute(text, params), storageFailed(driver, statement))
 
 /** Runs `body` in a transaction on a separate connection. The transaction is committed when `body` succeeds. */
 const within = <A>(
@@ -72,7 +72,7 @@ const waits = "SET LOCAL idle_in_transaction_session_timeout = 0"
 const beginReading = ({ dialect }: Driver) => (connection: Connection) =>
   dialect === "sqlite"
     ? connection.executeRaw("BEGIN", [])
-    : Effect.zipRight(
+    : Effect.andThen(
       connection.executeRaw("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", []),
       connection.executeRaw(waits, [])
     )
@@ -81,7 +81,7 @@ const beginReading = ({ dialect }: Driver) => (connection: Connection) =>
 const beginWriting = (driver: Driver) => (connection: Connection) =>
   driver.dialect === "sqlite"
     ? driver.begin(connection)
-    : Effect.zipRight(
+    : Effect.andThen(
       driver.begin(connection),
       connection.executeRaw(`${waits}; LOCK TABLE ${tables.map(({ name }) => name).join(", ")} IN EXCLUSIVE MODE`, [])
     )
@@ -99,7 +99,7 @@ const isSame = Effect.fnUntraced(function*(from: Side, to: Side) {
     const file = yield* fileOf(from)
     return file !== "" && file === (yield* fileOf(to))
   }
-  const number = yield* Random.nextIntBetween(1, 2 ** 31)
+  const number = yield* Random.nextIntBetween(1, 2 ** 31 - 1)
   const lock = `SELECT pg_try_advisory_xact_lock(hashtext(current_schema()), ${number})::text AS taken`
   yield* query(from, "own lock", lock)
   const [row] = yield* query(to, "own lock", lock)
@@ -130,7 +130,7 @@ const both = <A>(
   within(
     source,
     beginReading(source),
-    (from) => within(target, beginWriting(target), (to) => Effect.zipRight(refuseUnfit(from, to), body(from, to)))
+    (from) => within(target, beginWriting(target), (to) => Effect.andThen(refuseUnfit(from, to), body(from, to)))
   )
 
 /** Counts what would be copied; fails where {@link copy} would refuse to begin. */
@@ -256,7 +256,7 @@ export const copy = (
         const read = yield* readAll(
           from,
           table,
-          (page, rows) => Effect.zipRight(insertPage(to, table, page), progress({ table: table.name, rows }))
+          (page, rows) => Effect.andThen(insertPage(to, table, page), progress({ table: table.name, rows }))
         )
         yield* verify(to, table, read)
         if (table.isNumbered) yield* goOnNumbering(from, to, table)

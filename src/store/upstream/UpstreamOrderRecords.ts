@@ -32,7 +32,7 @@ const record = {
 }
 
 /** A relayed order. Times are epoch seconds. */
-export type UpstreamOrderRecord = NonNullable<Effect.Effect.Success<ReturnType<typeof find>>>
+export type UpstreamOrderRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** The filters of a listing; an absent filter excludes nothing. */
 export interface UpstreamOrderFilters {

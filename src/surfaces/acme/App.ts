@@ -22,7 +22,6 @@ import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
 import { Waits } from "../../kernel/queue/Waits.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { using } from "../../kernel/Using.ts"
 import { keyAuthorization } from "../../operations/order/RelayTokens.ts"
 import { admitConnection } from "../../operations/PolicyGate.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
@@ -75,7 +74,7 @@ const joseType = /^application\/jose\+json\s*(?:;|$)/i
 /** Checks the headers before any byte of the body is read. */
 const checkMediaType = (request: Request): Effect.Effect<void, UnsupportedMediaType> => {
   if (!joseType.test(header(request, "content-type") ?? "")) {
-    return Effect.zipRight(
+    return Effect.andThen(
       emit("jws_rejected", { reason: "content_type" }),
       new UnsupportedMediaType({ detail: "A signed request must have the content type application/jose+json." })
     )
@@ -94,7 +93,7 @@ export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
   { admission, policies, proxies, respondsForRelay = false }: {
     readonly admission: Admission
-    readonly policies: Policies["Type"]
+    readonly policies: Policies["Service"]
     /** Whether this process answers for tokens of the relay's http01 strategy. */
     readonly respondsForRelay?: boolean
     /** The proxy settings for requests outside every profile. */
@@ -113,7 +112,7 @@ export const make = (
     const connection = policies.of(name)?.connection
     if (connection === undefined) return answered(request, at, body)
     const { clientIp, method } = request
-    return Effect.zipRight(
+    return Effect.andThen(
       admitConnection(name, connection, { clientIp, method, path: at.rest }),
       Effect.suspend(() => answered(request, at, body))
     )
@@ -140,11 +139,12 @@ export const make = (
    * fails, the first one still is true.
    */
   const settled = (unsettled: Unsettled<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
-    using(Waits, (waits) =>
+    Waits.use((waits) =>
       Effect.flatMap(waits.held(unsettled.since, unsettled.awaits), (isHeld) =>
         isHeld
           ? Effect.orElseSucceed(admission.admit(unsettled.again), () => notHeld(unsettled))
-          : Effect.succeed(notHeld(unsettled))))
+          : Effect.succeed(notHeld(unsettled)))
+    )
 
   const respond = (
     request: Request,
@@ -156,9 +156,9 @@ export const make = (
         (reply) => isUnsettled(reply) ? settled(reply) : Effect.succeed(reply)
       )
     if (request.method !== "POST") return admitted(undefined)
-    const read = Effect.zipRight(checkMediaType(request), tooLargeIsLogged(request.body))
+    const read = Effect.andThen(checkMediaType(request), tooLargeIsLogged(request.body))
     // A slow name server is waited for before the request takes a slot, not while it holds one.
-    const known = at === undefined ? read : Effect.zipLeft(read, named(request))
+    const known = at === undefined ? read : Effect.tap(read, named(request))
     return Effect.flatMap(known, admitted)
   }
 
@@ -172,7 +172,7 @@ export const make = (
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
     const isNewNonce = at?.rest === "/newNonce"
     if (request.method !== "POST" && !isNewNonce) return Effect.succeed(unlessHeld(request, linked))
-    return Effect.map(using(Nonces, (nonces) => nonces.issue), (nonce) => {
+    return Effect.map(Nonces.use((nonces) => nonces.issue), (nonce) => {
       if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
       // If only a nonce was requested, an answer without one is not a success.
       return isNewNonce && answer.status < 300
@@ -185,15 +185,15 @@ export const make = (
     Effect.matchCauseEffect(respond(request, at), {
       onSuccess: (answer) => dressed(request, at, answer),
       onFailure: (cause) => {
-        const error = Cause.failureOption(cause)
+        const error = Cause.findErrorOption(cause)
         if (Option.isSome(error)) {
           const { value } = error
           return dressed(request, at, problemAnswer(isAcmeError(value) ? value : new ServerInternal({}), at?.endpoint))
         }
-        const defect = Cause.dieOption(cause)
-        if (Option.isNone(defect)) return Effect.failCause(cause as Cause.Cause<never>) // the client went away
-        const told = emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect.value)).slice(0, 2000) })
-        return Effect.zipRight(told, dressed(request, at, problemAnswer(new HandlerPanicked())))
+        const died = cause.reasons.find(Cause.isDieReason)
+        if (died === undefined) return Effect.failCause(cause as Cause.Cause<never>) // the client went away
+        const told = emit("request_handler_panicked", { error: Cause.pretty(Cause.die(died.defect)).slice(0, 2000) })
+        return Effect.andThen(told, dressed(request, at, problemAnswer(new HandlerPanicked())))
       }
     })
 
@@ -230,7 +230,7 @@ export const make = (
 }
 
 const named = ({ clientIp }: Request): Effect.Effect<void, never, ReverseNames> =>
-  using(ReverseNames, ({ look }) => look(clientIp))
+  ReverseNames.use(({ look }) => look(clientIp))
 
 const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
   Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { Malformed } from "../../domain/AcmeError.ts"
@@ -23,9 +23,9 @@ export interface Refusal {
 }
 
 /** What was read from a request, or why it is refused. */
-export type Checked<A> = Either.Either<A, Refusal>
+export type Checked<A> = Result.Result<A, Refusal>
 
-const refused = (reason: string, error: AcmeError): Checked<never> => Either.left({ reason, error })
+const refused = (reason: string, error: AcmeError): Checked<never> => Result.fail({ reason, error })
 
 const malformed = (reason: string, detail: string): Checked<never> => refused(reason, new Malformed({ detail }))
 
@@ -38,8 +38,8 @@ export type KeyMember = "jwk" | "kid" | "either"
  */
 export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Checked<Jws> => {
   const parsed = parseJws(body)
-  if (Either.isLeft(parsed)) return refused("undecodable", parsed.left)
-  const { header } = parsed.right
+  if (Result.isFailure(parsed)) return refused("undecodable", parsed.failure)
+  const { header } = parsed.success
   if (header.hasCrit) return malformed("crit_present", "No crit header extension is implemented.")
   if (header.url !== url) {
     return malformed("url_mismatch", `The url header is not the URL this request was sent to, ${url}.`)
@@ -51,32 +51,32 @@ export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Check
     return malformed("key_or_kid_missing", "The header has neither jwk nor kid.")
   }
   return wanted === "either" || header[wanted] !== undefined
-    ? Either.right(parsed.right)
+    ? Result.succeed(parsed.success)
     : malformed("key_not_allowed_here", `This resource takes requests signed with a ${wanted}.`)
 }
 
 /** 6, before the key is read: `alg` is supported. */
 export const algorithmKnown = ({ header }: Jws): Checked<void> =>
-  Either.mapLeft(checkAlgorithm(header.alg), (error) => ({ reason: "algorithm_unsupported", error }))
+  Result.mapError(checkAlgorithm(header.alg), (error) => ({ reason: "algorithm_unsupported", error }))
 
 /** 6a: the key that the `jwk` describes, if `alg` is supported. */
 export const keyOfJwk = (jws: Jws): Checked<AccountKey> =>
-  Either.flatMap(
+  Result.flatMap(
     algorithmKnown(jws),
-    () => Either.mapLeft(importJwk(jws.header.jwk ?? {}), (error) => ({ reason: "key_unsupported", error }))
+    () => Result.mapError(importJwk(jws.header.jwk ?? {}), (error) => ({ reason: "key_unsupported", error }))
   )
 
 /** 6: the key's own algorithm decides; `alg` must agree with it. */
 export const algorithmFits = ({ header }: Jws, { algorithm }: AccountKey): Checked<void> =>
   header.alg === algorithm
-    ? Either.void
+    ? Result.void
     : refused("algorithm_mismatch", new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.` }))
 
 /** 6b: the id in a `kid`, which must be the URL of an account of this profile. */
 export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> => {
   const id = kid.slice(prefix.length)
   return kid.startsWith(prefix) && isId(id)
-    ? Either.right(AccountId(id))
+    ? Result.succeed(AccountId(id))
     : malformed("kid_foreign", `The kid is not an account URL of this profile: ${prefix} and an id.`)
 }
 
@@ -84,35 +84,35 @@ export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> 
 export type Payload<P> = (bytes: Buffer) => Checked<P>
 
 /** The bytes as they are, for an operation that reads them itself. */
-export const raw: Payload<Buffer> = Either.right
+export const raw: Payload<Buffer> = Result.succeed
 
 /** The payload must be empty. */
 export const postAsGet: Payload<undefined> = (bytes) =>
   bytes.length === 0
-    ? Either.right(undefined)
+    ? Result.succeed(undefined)
     : malformed("payload_not_empty", "A POST-as-GET must have an empty payload.")
 
-const misshapen = (detail: string): Checked<never> => Either.left({ error: new Malformed({ detail }) })
+const misshapen = (detail: string): Checked<never> => Result.fail({ error: new Malformed({ detail }) })
 
-const decodePayload = <A, I>(schema: Schema.Schema<A, I>): Payload<A> => {
-  const decode = Schema.decodeUnknownEither(schema)
+const decodePayload = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
+  const decode = Schema.decodeUnknownResult(schema)
   return (bytes) => {
     const object = parseObject(bytes)
     if (object === undefined) return misshapen("The payload is not a JSON object in UTF-8.")
     const decoded = decode(object)
-    return Either.isRight(decoded) ? Either.right(decoded.right) : misshapen(misfit(decoded.left.issue))
+    return Result.isSuccess(decoded) ? Result.succeed(decoded.success) : misshapen(misfit(decoded.failure.issue))
   }
 }
 
 /** The payload must be a JSON object of this shape. */
-export const typed = <A, I>(schema: Schema.Schema<A, I>): Payload<A> => {
+export const typed = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
   const decode = decodePayload(schema)
   return (bytes) =>
     bytes.length === 0 ? misshapen("The payload is empty; this resource requires a JSON object.") : decode(bytes)
 }
 
 /** The payload must be empty or a JSON object of this shape. */
-export const optional = <A, I>(schema: Schema.Schema<A, I>): Payload<A | undefined> => {
+export const optional = <A, I>(schema: Schema.Codec<A, I>): Payload<A | undefined> => {
   const decode = decodePayload(schema)
-  return (bytes) => bytes.length === 0 ? Either.right(undefined) : decode(bytes)
+  return (bytes) => bytes.length === 0 ? Result.succeed(undefined) : decode(bytes)
 }

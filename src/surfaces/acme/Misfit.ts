@@ -1,4 +1,4 @@
-import type * as ParseResult from "effect/ParseResult"
+import type * as SchemaIssue from "effect/SchemaIssue"
 import { formOf, pathText } from "../../kernel/JsonForm.ts"
 
 /**
@@ -6,24 +6,27 @@ import { formOf, pathText } from "../../kernel/JsonForm.ts"
  * required form, and never quotes the request.
  */
 export const misfit = (
-  issue: ParseResult.ParseIssue,
+  issue: SchemaIssue.Issue,
   path: ReadonlyArray<PropertyKey> = []
 ): string => {
   const told = (fault: string) => path.length === 0 ? `The payload ${fault}.` : `The member ${pathText(path)} ${fault}.`
   switch (issue._tag) {
     case "Pointer":
-      return misfit(issue.issue, [...path, ...[issue.path].flat()])
+      return misfit(issue.issue, [...path, ...issue.path])
+    case "AnyOf":
     case "Composite": {
-      const [first] = [issue.issues].flat()
+      const [first] = issue.issues
       return first === undefined ? told("has another form than expected") : misfit(first, path)
     }
-    case "Refinement":
-    case "Transformation":
+    case "Encoding":
+    case "Filter":
       return misfit(issue.issue, path)
-    case "Missing":
+    case "MissingKey":
       return told("is missing")
-    case "Type":
-      return told(issue.message === undefined ? `must be ${formOf(issue.ast)}` : `is ${issue.message}`)
+    case "InvalidType":
+      return told(`must be ${formOf(issue.ast)}`)
+    case "InvalidValue":
+      return told(`is ${issue.annotations?.message ?? "not allowed"}`)
     default:
       return told("is not allowed")
   }

@@ -1,9 +1,8 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
-import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeError.ts"
@@ -14,7 +13,6 @@ import type { Database } from "../../kernel/sql/Database.ts"
 import { currentOpening, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
-import { using } from "../../kernel/Using.ts"
 import { refuseUnlessValid } from "../../operations/account/Accounts.ts"
 import type { Caller } from "../../operations/Caller.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
@@ -69,11 +67,11 @@ export const urlOf = ({ endpoint, request }: Pick<Posted, "endpoint" | "request"
 
 /** What a check has found; a refusal is recorded. */
 const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
-  if (Either.isRight(checked)) return Effect.succeed(checked.right)
-  const { error, reason } = checked.left
+  if (Result.isSuccess(checked)) return Effect.succeed(checked.success)
+  const { error, reason } = checked.failure
   return reason === undefined
     ? Effect.fail(error)
-    : Effect.zipRight(emit("jws_rejected", { reason }), Effect.fail(error))
+    : Effect.andThen(emit("jws_rejected", { reason }), Effect.fail(error))
 }
 
 /** Checks 2 to 5. */
@@ -85,9 +83,9 @@ const accountOfKid = (
   { endpoint }: Posted
 ): Effect.Effect<Account, AcmeError | StorageFailed, Database> => {
   const checked = accountIdOfKid(header.kid ?? "", endpoint.account(""))
-  if (Either.isLeft(checked)) return accepted<never>(Either.left(checked.left))
+  if (Result.isFailure(checked)) return accepted<never>(Result.fail(checked.failure))
   return Effect.flatMap(
-    accounts.find(endpoint.profile.name, checked.right),
+    accounts.find(endpoint.profile.name, checked.success),
     (account) => account === undefined ? new AccountDoesNotExist() : Effect.succeed(account)
   )
 }
@@ -95,9 +93,9 @@ const accountOfKid = (
 /** 6 and 7: the key takes such signatures, and this one verifies. */
 const verified = (jws: Jws, key: AccountKey, account: Account | undefined): Effect.Effect<AccountKey, AcmeError> => {
   const fits = algorithmFits(jws, key)
-  if (Either.isLeft(fits)) return accepted<never>(Either.left(fits.left))
+  if (Result.isFailure(fits)) return accepted<never>(Result.fail(fits.failure))
   if (verifyJws(jws, key)) return Effect.succeed(key)
-  return Effect.zipRight(
+  return Effect.andThen(
     emit("jws_signature_invalid", { account_id: account?.id, key_fp: fingerprint(key.spki) }),
     new Unauthorized({ detail: "The signature does not verify." })
   )
@@ -107,19 +105,19 @@ const verified = (jws: Jws, key: AccountKey, account: Account | undefined): Effe
 const nonceIsFresh = (nonce: string | undefined) =>
   nonce === undefined
     ? staleNonce("missing", nonce)
-    : using(Nonces, ({ spend }) =>
-      Effect.flatMap(spend(nonce), (verdict) =>
-        verdict === "fresh" ? Effect.void : staleNonce(verdict, nonce)))
+    : Nonces.use(({ spend }) =>
+      Effect.flatMap(spend(nonce), (verdict) => verdict === "fresh" ? Effect.void : staleNonce(verdict, nonce))
+    )
 
 /** 8: the nonce is spent now, or with the first write of the request, which {@link spending} handles. */
 const presented = ({ header: { nonce } }: Jws, mayWrite: boolean) =>
-  using(Nonces, ({ opening }) => {
+  Nonces.use(({ opening }) => {
     const later = mayWrite && nonce !== undefined ? opening(nonce) : undefined
     return later === undefined ? Effect.as(nonceIsFresh(nonce), undefined) : Effect.succeed(later)
   })
 
 const isStorageFailed = (exit: Exit.Exit<unknown, unknown>): boolean =>
-  Exit.isFailure(exit) && Option.exists(Cause.failureOption(exit.cause), (error) => error instanceof StorageFailed)
+  Exit.isFailure(exit) && Option.exists(Cause.findErrorOption(exit.cause), (error) => error instanceof StorageFailed)
 
 /**
  * Handles a request whose nonce is spent with its first write. Where nothing was written, it is spent before the answer; if it is
@@ -130,14 +128,13 @@ export const spending = <A, E, R>(
   handled: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | BadNonce | StorageFailed, R | Nonces> => {
   if (opening === undefined) return handled
-  const begun = Effect.zipRight(FiberRef.set(currentOpening, opening), Effect.exit(handled))
-  return Effect.flatMap(Effect.zipLeft(begun, FiberRef.set(currentOpening, undefined)), (exit) => {
+  return Effect.flatMap(Effect.provideService(Effect.exit(handled), currentOpening, opening), (exit) => {
     const { nonce, state, verdict } = opening
     if (state === "refused" && verdict !== undefined && verdict !== "fresh") return staleNonce(verdict, nonce)
     if (state === "written") return exit
-    if (!isStorageFailed(exit)) return Effect.zipRight(nonceIsFresh(nonce), exit)
+    if (!isStorageFailed(exit)) return Effect.andThen(nonceIsFresh(nonce), exit)
     // A commit whose answer was lost may have spent it. In any case the same request is not to be taken once more.
-    return Effect.zipRight(using(Nonces, ({ spend }) => Effect.ignore(spend(nonce))), exit)
+    return Effect.andThen(Nonces.use(({ spend }) => Effect.ignore(spend(nonce))), exit)
   })
 }
 
@@ -150,7 +147,7 @@ const staleNonce = (
   const record = nonce_fp !== undefined && nonce?.length === ourNonceLength && reason === "unknown"
     ? emit("nonce_replayed", { nonce_fp })
     : emit("nonce_rejected", { reason, nonce_fp })
-  return Effect.zipRight(record, new BadNonce())
+  return Effect.andThen(record, new BadNonce())
 }
 
 const ourNonceLength = 43
@@ -163,10 +160,7 @@ const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFac
   const { clientIp: ip, id: request_id, userAgent: user_agent } = request
   const facts = { ip, user_agent, request_id }
   if (!writes) return Effect.succeed(facts)
-  return using(
-    ReverseNames,
-    (names) => Effect.map(names.of(ip), (ptr) => ptr === undefined ? facts : { ...facts, ptr })
-  )
+  return ReverseNames.use((names) => Effect.map(names.of(ip), (ptr) => ptr === undefined ? facts : { ...facts, ptr }))
 }
 
 const seenEverySeconds = 60
@@ -193,10 +187,9 @@ const accountSigned = (
 ): Effect.Effect<AccountSigned, AcmeError | StorageFailed, AccountKeys | Database> =>
   Effect.flatMap(accountOfKid(jws, posted), (account): Effect.Effect<AccountSigned, AcmeError, AccountKeys> => {
     const known = algorithmKnown(jws)
-    if (Either.isLeft(known)) return accepted<never>(Either.left(known.left))
-    return using(
-      AccountKeys,
-      (keys) => Effect.map(verified(jws, keys.get(account.pubkey), account), (key) => ({ account, key }))
+    if (Result.isFailure(known)) return accepted<never>(Result.fail(known.failure))
+    return AccountKeys.use((keys) =>
+      Effect.map(verified(jws, keys.get(account.pubkey), account), (key) => ({ account, key }))
     )
   })
 
@@ -212,7 +205,7 @@ export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
   const { account, key } = yield* accountSigned(jws, posted)
   const now = yield* currentSeconds
   const payload = read(jws.payload)
-  const isTaken = account.status === "valid" && Either.isRight(payload)
+  const isTaken = account.status === "valid" && Result.isSuccess(payload)
   const opening = yield* presented(
     jws,
     mayWrite && isTaken && jws.payload.length > 0 && !isSeenDue(account, now)
@@ -235,7 +228,7 @@ export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
   const jws = yield* opened(posted, "jwk")
   const key = yield* keySigned(jws)
   const payload = read(jws.payload)
-  const opening = yield* presented(jws, Either.isRight(payload))
+  const opening = yield* presented(jws, Result.isSuccess(payload))
   const client = yield* clientOf(posted, true)
   const signed: BySomeKey<P> = { ...posted, opening, key, client, payload: yield* accepted(payload) }
   return signed

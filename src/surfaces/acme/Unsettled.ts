@@ -3,7 +3,6 @@ import type { Answer } from "../../kernel/http/Message.ts"
 import { withHeaders } from "../../kernel/http/Message.ts"
 import type { Moment, Subject } from "../../kernel/queue/Ends.ts"
 import { Waits } from "../../kernel/queue/Waits.ts"
-import { using } from "../../kernel/Using.ts"
 
 /** The job that is about to change an answer. */
 export interface Awaited extends Subject {
@@ -40,7 +39,7 @@ export const notHeld = ({ answer, awaits }: Pick<Unsettled<never, never>, "answe
 export const polled = <E, R>(
   read: Effect.Effect<Polled, E, R>
 ): Effect.Effect<Answer | Unsettled<E, R>, E, R | Waits> =>
-  using(Waits, ({ moment, pause }) => {
+  Waits.use(({ moment, pause }) => {
     const since = moment()
     const again = Effect.flatMap(read, ({ answer, awaits }) =>
       awaits === undefined
@@ -57,9 +56,8 @@ export const polled = <E, R>(
  * held until the job ends.
  */
 export const begun = (answer: Answer, awaits: Awaited): Effect.Effect<Answer, never, Waits> =>
-  using(
-    Waits,
-    ({ mayHold }) => Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld({ answer, awaits }))
+  Waits.use(({ mayHold }) =>
+    Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld({ answer, awaits }))
   )
 
 /** Whether an answer may be another one in a moment. */

@@ -58,7 +58,7 @@ const challengesShown = ({ challenges, status }: AuthorizationView): Authorizati
 
 /** RFC 8555 section 7.1.4. The identifier of a wildcard is its base name. */
 export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView) => {
-  const name = DnsName.make(view.identifier.value, { disableValidation: true })
+  const name = DnsName.make(view.identifier.value, { disableChecks: true })
   return {
     identifier: { type: view.identifier.type, value: baseName(name) },
     status: view.status,

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { CsrfFailed, InsufficientRole, MfaPending, SessionInvalid } from "../../domain/OperatorError.ts"
 import { permits } from "../../domain/OperatorRole.ts"
@@ -21,11 +21,11 @@ export type Sender = Identity | HalfIdentity | undefined
  * Whether the state of a session fits a route. A session that lacks its second factor may use only the routes of the
  * second factor.
  */
-export const stateFits = ({ access }: Guard, sender: Sender): Either.Either<void, OperatorError> => {
-  if (access === "public") return Either.void
-  if (sender === undefined) return Either.left(new SessionInvalid())
-  if (sender.kind === "half") return access === "half" ? Either.void : Either.left(new MfaPending())
-  return access === "half" && sender.kind === "session" ? Either.left(new SessionInvalid()) : Either.void
+export const stateFits = ({ access }: Guard, sender: Sender): Result.Result<void, OperatorError> => {
+  if (access === "public") return Result.void
+  if (sender === undefined) return Result.fail(new SessionInvalid())
+  if (sender.kind === "half") return access === "half" ? Result.void : Result.fail(new MfaPending())
+  return access === "half" && sender.kind === "session" ? Result.fail(new SessionInvalid()) : Result.void
 }
 
 /** Whether a request may change something. */
@@ -39,9 +39,9 @@ export const csrfFits = (
   request: Request,
   { isWithoutCsrf }: Guard,
   sender: Sender
-): Either.Either<void, OperatorError> => {
-  if (!isChange(request.method) || isWithoutCsrf || sender === undefined || sender.kind === "token") return Either.void
-  return hasCsrfToken(sender, header(request, "x-csrf-token")) ? Either.void : Either.left(new CsrfFailed())
+): Result.Result<void, OperatorError> => {
+  if (!isChange(request.method) || isWithoutCsrf || sender === undefined || sender.kind === "token") return Result.void
+  return hasCsrfToken(sender, header(request, "x-csrf-token")) ? Result.void : Result.fail(new CsrfFailed())
 }
 
 /**
@@ -52,11 +52,11 @@ export const roleFits = (
   { access, isForPeople = false, isStepUp, isWithoutCsrf }: Guard,
   sender: Sender,
   shown: Shown
-): Either.Either<void, OperatorError> => {
+): Result.Result<void, OperatorError> => {
   const isForSessions = access === "half" || access === "own" || isStepUp || isWithoutCsrf ||
     isForPeople
-  if (shown.kind === "token" && isForSessions) return Either.left(new InsufficientRole())
-  if (access === "public" || access === "half" || access === "own") return Either.void
-  if (sender === undefined || sender.kind === "half") return Either.left(new SessionInvalid())
-  return permits(sender.role, access) ? Either.void : Either.left(new InsufficientRole())
+  if (shown.kind === "token" && isForSessions) return Result.fail(new InsufficientRole())
+  if (access === "public" || access === "half" || access === "own") return Result.void
+  if (sender === undefined || sender.kind === "half") return Result.fail(new SessionInvalid())
+  return permits(sender.role, access) ? Result.void : Result.fail(new InsufficientRole())
 }

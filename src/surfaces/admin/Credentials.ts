@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
@@ -16,13 +16,13 @@ export type Shown =
   | { readonly kind: "token"; readonly token: string }
   | { readonly kind: "nothing" }
 
-const refused = (detail: string) => Either.left(new BadRequest({ detail }))
+const refused = (detail: string) => Result.fail(new BadRequest({ detail }))
 
 /**
  * Reads both headers. A request with a session and a token is refused, because the result would depend on which of them
  * is judged.
  */
-export const shownBy = ({ headers }: Request): Either.Either<Shown, OperatorError> => {
+export const shownBy = ({ headers }: Request): Result.Result<Shown, OperatorError> => {
   const cookies = [headers["cookie"] ?? []].flat().flatMap((line) => line.split(";"))
     .map((pair) => pair.trim()).filter((pair) => pair.startsWith(`${sessionCookie}=`))
     .map((pair) => pair.slice(sessionCookie.length + 1))
@@ -31,13 +31,13 @@ export const shownBy = ({ headers }: Request): Either.Either<Shown, OperatorErro
   if (given !== undefined && typeof given !== "string") return refused("The header Authorization was sent twice.")
   const [cookie] = cookies
   if (given === undefined) {
-    return Either.right(cookie === undefined ? { kind: "nothing" } : { kind: "session", token: cookie })
+    return Result.succeed(cookie === undefined ? { kind: "nothing" } : { kind: "session", token: cookie })
   }
   if (cookie !== undefined) return refused("A request may carry a session or a token, but not both.")
   const token = /^Bearer +([^\s]+)$/i.exec(given)?.[1]
   return token === undefined
     ? refused("The header Authorization must be Bearer and a token.")
-    : Either.right({ kind: "token", token })
+    : Result.succeed({ kind: "token", token })
 }
 
 /** The header that sets the session in the browser. */

@@ -31,14 +31,14 @@ export interface Doors {
 /** The doors for a configuration. */
 export const doorsOf = (
   settings: SignInSettings,
-  { names, policy }: { readonly policy: Policy | undefined; readonly names: ReverseNames["Type"] }
+  { names, policy }: { readonly policy: Policy | undefined; readonly names: ReverseNames["Service"] }
 ): Doors => {
   const connection = policy?.connection
   return {
     admit: (request) => connection === undefined ? Effect.void : admitOperator(connection, request),
     named: (client) =>
       Effect.map(
-        Effect.zipRight(names.look(client.ip), names.of(client.ip)),
+        Effect.andThen(names.look(client.ip), names.of(client.ip)),
         (ptr) => ptr === undefined ? client : { ...client, ptr }
       ),
     identify: (shown, client, options) => {

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { CsrfFailed, NoSuchRoute, SessionInvalid } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
@@ -40,7 +40,7 @@ const refusing = (error: OperatorError, sender?: Sender): Effect.Effect<never, O
   const reason = reasonOf(error)
   return reason === undefined
     ? Effect.fail(error)
-    : Effect.zipRight(emit("admin_request_refused", { reason, username: sender?.username }), Effect.fail(error))
+    : Effect.andThen(emit("admin_request_refused", { reason, username: sender?.username }), Effect.fail(error))
 }
 
 const clientOf = ({ clientIp: ip, id: request_id, userAgent: user_agent }: Request) => ({
@@ -78,20 +78,20 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
         return yield* new CsrfFailed()
       }
       const isOpen = isReachedByAnybody(matched, request.method)
-      const shown = yield* shownBy(request)
+      const shown = yield* Effect.fromResult(shownBy(request))
       // For a route that anybody may use, the sender is not looked up. So a health probe needs no database access.
-      const sender = isOpen ? undefined : yield* Effect.catchAll(
+      const sender = isOpen ? undefined : yield* Effect.catch(
         doors.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
         (error) => refusing(error)
       )
       if (sender === undefined && !isOpen) return yield* refusing(new SessionInvalid())
-      const route = yield* routeOf(matched, request.method)
-      const fits = Either.all([
+      const route = yield* Effect.fromResult(routeOf(matched, request.method))
+      const fits = Result.all([
         stateFits(route, sender),
         csrfFits(request, route, sender),
         roleFits(route, sender, shown)
       ])
-      if (Either.isLeft(fits)) return yield* refusing(fits.left, sender)
+      if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
       // The name server is asked only for changes, because their audit rows name the client.
       const client = isChange(request.method) ? yield* doors.named(clientOf(request)) : clientOf(request)
       return { route, sender, client }

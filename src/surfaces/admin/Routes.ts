@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { MethodRefused, NoSuchRoute } from "../../domain/OperatorError.ts"
 import type { Guard } from "./Access.ts"
@@ -70,10 +70,10 @@ export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method
  * The route of a request. It is looked up after the sender is known, so that a stranger does not learn which routes
  * exist.
  */
-export const routeOf = <R>(matched: Matched<R> | undefined, method: string): Either.Either<R, OperatorError> => {
-  if (matched === undefined) return Either.left(new NoSuchRoute())
+export const routeOf = <R>(matched: Matched<R> | undefined, method: string): Result.Result<R, OperatorError> => {
+  if (matched === undefined) return Result.fail(new NoSuchRoute())
   const route = matched.methods.get(method === "HEAD" ? "GET" : method)
-  if (route !== undefined) return Either.right(route)
+  if (route !== undefined) return Result.succeed(route)
   const methods = [...matched.methods.keys()]
-  return Either.left(new MethodRefused({ allow: methods.includes("GET") ? ["HEAD", ...methods] : methods }))
+  return Result.fail(new MethodRefused({ allow: methods.includes("GET") ? ["HEAD", ...methods] : methods }))
 }

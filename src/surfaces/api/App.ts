@@ -1,4 +1,3 @@
-import type * as HttpApp from "@effect/platform/HttpApp"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
@@ -15,6 +14,7 @@ import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/Routes.ts"
 import { Api } from "./Api.ts"
 import { brought } from "./Brought.ts"
+import type { DeclaredApp } from "./Declared.ts"
 import { refusalHeaders, refusalOf } from "./Refusals.ts"
 import { routesOf } from "./Routes.ts"
 import { served } from "./Serve.ts"
@@ -37,28 +37,27 @@ export interface Settings {
   readonly filter: ProxySettings
 }
 
+/** What the checks and the handlers of a request need. */
+type Needed = Effect.Services<ReturnType<typeof served>> | Database
+
 const known = matcherOf(routesOf(Api))
 
 /** Makes the surface. `app` is what answers the requests that have passed the checks: the app of the declaration. */
-export const make = <R>(
-  settings: Settings,
-  doors: Doors,
-  app: HttpApp.Default<never, R>
-): App<R | Database> => {
+export const make = (settings: Settings, doors: Doors, app: DeclaredApp): App<Needed> => {
   const enter = entranceOf(settings.base_url, doors)
   const addressOf = clientAddress(settings.filter)
   const isProxied = fromTrusted(settings.filter)
 
-  const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, R | Database> {
+  const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, Needed> {
     const { client, route, sender } = yield* enter(request, known(request.path), request.path.startsWith("/api/"))
     const given = yield* brought(request, route, settings.max_body_bytes)
-    return yield* served(app, request, given, { sender, client }) as Effect.Effect<Answer, never, R>
+    return yield* served(app, request, given, { sender, client })
   })
 
-  const handle = (request: Request): Effect.Effect<Answer, never, R | Database> =>
+  const handle = (request: Request): Effect.Effect<Answer, never, Needed> =>
     checked(request).pipe(
-      Effect.catchAll((error) => Effect.succeed(refused(error))),
-      Effect.catchAllDefect((defect) =>
+      Effect.catch((error) => Effect.succeed(refused(error))),
+      Effect.catchDefect((defect) =>
         Effect.as(
           emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
           refused(new Internal())

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
@@ -33,10 +33,10 @@ export const brought = (request: Request, route: Route, maxBytes: number): Effec
       // If the body is optional and absent, it needs no media type.
       const isAbsent = octets.length === 0 && request.headers["content-type"] === undefined
       if (!isAbsent && !isPlain(request, jsonType)) return yield* new MediaTypeRefused()
-      const read = isAbsent ? Either.right({}) : readJson(octets)
-      body = yield* Either.mapLeft(read, (detail) => new BadRequest({ detail }))
-      yield* checkBody(payload, body)
+      const read = isAbsent ? Result.succeed({}) : readJson(octets)
+      body = yield* Effect.fromResult(Result.mapError(read, (detail) => new BadRequest({ detail })))
+      yield* Effect.fromResult(checkBody(payload, body))
     } else if (octets.length > 0) return yield* new BadRequest({ detail: "This route takes no body." })
-    const query = yield* checkQuery(route.query, queryOf(request))
+    const query = yield* Effect.fromResult(checkQuery(route.query, queryOf(request)))
     return { query, body }
   })

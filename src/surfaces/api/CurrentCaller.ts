@@ -1,10 +1,11 @@
-import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Layer from "effect/Layer"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { Sender } from "../admin/Checks.ts"
+import { everywhere } from "./Refusals.ts"
 
 /* Who sent the request that a handler answers. */
 
@@ -15,7 +16,7 @@ export interface Caller {
 }
 
 /** See {@link Caller}. */
-export class CurrentCaller extends Context.Tag("acme/surfaces/api/CurrentCaller")<CurrentCaller, Caller>() {}
+export class CurrentCaller extends Context.Service<CurrentCaller, Caller>()("acme/surfaces/api/CurrentCaller") {}
 
 const callers = new WeakMap<object, Caller>()
 
@@ -25,14 +26,18 @@ export const remember = (source: object, caller: Caller): void => {
 }
 
 /** Gives handlers their caller. The checks of every route were made before this. */
-export class WithCaller extends HttpApiMiddleware.Tag<WithCaller>()("WithCaller", { provides: CurrentCaller }) {
+export class WithCaller
+  extends HttpApiMiddleware.Service<WithCaller, { provides: CurrentCaller }>()("acme/surfaces/api/WithCaller", {
+    error: everywhere
+  }) {
   static readonly layer: Layer.Layer<WithCaller> = Layer.succeed(
     this,
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) => {
-      const caller = typeof source === "object" && source !== null ? callers.get(source) : undefined
-      return caller === undefined
-        ? Effect.dieMessage("a request reached a handler without the checks")
-        : Effect.succeed(caller)
-    })
+    (handled) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) => {
+        const caller = callers.get(source)
+        return caller === undefined
+          ? Effect.die(new Error("a request reached a handler without the checks"))
+          : Effect.provideService(handled, CurrentCaller, caller)
+      })
   )
 }

@@ -1,13 +1,14 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpApiError from "@effect/platform/HttpApiError"
-import type * as HttpApp from "@effect/platform/HttpApp"
-import * as HttpRouter from "@effect/platform/HttpRouter"
-import * as HttpServer from "@effect/platform/HttpServer"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServer from "effect/http/HttpServer"
 import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import type { Resolved } from "../../settings/Resolve.ts"
 import { Api } from "./Api.ts"
 import { WithCaller } from "./CurrentCaller.ts"
+import { Fitting } from "./Fitting.ts"
 import { accountsHandlers } from "./handlers/Accounts.ts"
 import { eabHandlers } from "./handlers/Eab.ts"
 import { healthHandlers } from "./handlers/Health.ts"
@@ -48,32 +49,20 @@ const handlersOf = (served: Served, version: string) => {
 const exactPaths = { caseSensitive: true, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false } as const
 
 /**
- * Requests are decoded before they come here. So if the platform reports that a request does not fit the declaration, it
- * is an answer of ours that does not fit. That is a defect: the client is told of an internal error, and the log names
- * the place.
+ * The app for a configuration. It lives as long as the scope. What is there while it is built would hide what a request
+ * has, so nothing is there: handlers take their services from the request.
  */
-const unfitting = HttpApiBuilder.middleware(
-  Api,
-  (app) =>
-    Effect.catchAll(app, (error: unknown) =>
-      error instanceof HttpApiError.HttpApiDecodeError
-        ? Effect.dieMessage(
-          `an answer does not fit its declaration at ${error.issues.map(({ path }) => path.join(".")).join(", ")}`
-        )
-        : Effect.fail(error)) as typeof app
-)
-
-/** The app for a configuration. It lives as long as the scope. */
 export const declaredApp = (served: Served, version: string) =>
-  Effect.gen(function*() {
-    const context = yield* Layer.build(
-      Layer.mergeAll(
-        HttpApiBuilder.api(Api).pipe(Layer.provide(handlersOf(served, version)), Layer.provide(WithCaller.layer)),
-        HttpApiBuilder.Router.Live,
-        Layer.provideMerge(unfitting, HttpApiBuilder.Middleware.layer),
-        HttpServer.layerContext
-      )
-    )
-    const app = yield* Effect.provide(HttpRouter.withRouterConfig(HttpApiBuilder.httpApp, exactPaths), context)
-    return Effect.provide(app, context) as HttpApp.Default
-  })
+  Effect.flatMap(Effect.scope, (scope) =>
+    Effect.setContext(
+      HttpRouter.toHttpEffect(
+        HttpApiBuilder.layer(Api).pipe(
+          Layer.provide(handlersOf(served, version)),
+          Layer.provide([WithCaller.layer, Fitting.layer, HttpServer.layerServices])
+        )
+      ),
+      Context.add(Context.make(Scope.Scope, scope), HttpRouter.RouterConfig, exactPaths)
+    ))
+
+/** What {@link declaredApp} makes. */
+export type DeclaredApp = Effect.Success<ReturnType<typeof declaredApp>>

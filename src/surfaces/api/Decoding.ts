@@ -1,19 +1,19 @@
-import * as Either from "effect/Either"
-import * as Option from "effect/Option"
-import type * as ParseResult from "effect/ParseResult"
-import * as Schema from "effect/Schema"
+import * as Result from "effect/Result"
 import * as SchemaAST from "effect/SchemaAST"
+import type * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
 import { formOf, pathText } from "../../kernel/JsonForm.ts"
 import { isStorable } from "../admin/Body.ts"
+import type { Reader } from "./Routes.ts"
 
 /*
  * Bodies and queries are decoded here, before the declaration decodes them. Its own errors would quote what the client
  * sent.
  */
 
-const options = { errors: "first", onExcessProperty: "error" } as const
+const options = { errors: "first", onExcessProperty: "error", reportInput: true } as const
 
 /** The words of a closed set, if the type is one. */
 const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
@@ -27,45 +27,48 @@ const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
   }
 }
 
-const isInteger = (ast: SchemaAST.AST): boolean =>
-  Option.exists(SchemaAST.getJSONSchemaAnnotation(ast), (schema) => "type" in schema && schema.type === "integer")
+const expectedBy = SchemaAST.resolveAt<string>("expected")
+
+/** What the last check of a type expects, or else its JSON form. An array is told the form alone. */
+const wantedOf = (ast: SchemaAST.AST, given: unknown): string =>
+  (Array.isArray(given) ? undefined : expectedBy(ast)) ?? formOf(ast)
 
 const nameOf = (path: ReadonlyArray<PropertyKey>): string => pathText(path).slice(0, 128)
 
 /** The first fault. It names the member or the parameter. It quotes no value, except a word that is not in its set. */
 const faultOf = (
-  issue: ParseResult.ParseIssue,
+  issue: SchemaIssue.Issue,
   noun: "member" | "parameter",
   path: ReadonlyArray<PropertyKey> = []
 ): OperatorError => {
   const wrong = (fault: string) =>
     new BadRequest({ detail: path.length === 0 ? `The body ${fault}.` : `The ${noun} ${nameOf(path)} ${fault}.` })
-  /** The value has not this form. A parameter is a text, or several texts if it was given more than once. */
-  const misformed = (form: string) => wrong(noun === "parameter" ? "was given twice" : `must be ${form}`)
   switch (issue._tag) {
     case "Pointer":
-      return faultOf(issue.issue, noun, [...path, ...[issue.path].flat()])
-    case "Composite": {
-      const words = wordsOf(issue.ast)
-      if (words.length > 0) {
-        return typeof issue.actual === "string"
-          ? new UnknownWord({ name: nameOf(path), word: issue.actual.slice(0, 64), known: words })
-          : misformed(`one of ${words.join(", ")}`)
-      }
-      const [first] = [issue.issues].flat()
-      return first === undefined ? wrong("has the wrong form") : faultOf(first, noun, path)
+      return faultOf(issue.issue, noun, [...path, ...issue.path])
+    case "Composite":
+      return faultOf(issue.issues[0], noun, path)
+    case "Encoding":
+      return faultOf(issue.issue, noun, path)
+    case "Filter": {
+      const expected = issue.filter.annotations?.expected
+      return wrong(expected === undefined ? "is not allowed" : `must be ${expected}`)
     }
-    case "Refinement":
-    case "Transformation":
-      return isInteger(issue.ast) && !Array.isArray(issue.actual)
-        ? wrong("must be an integer")
-        : faultOf(issue.issue, noun, path)
-    case "Missing":
+    case "InvalidType":
+    case "AnyOf": {
+      const words = wordsOf(issue.ast)
+      if (words.length > 0 && typeof issue.input === "string") {
+        return new UnknownWord({ name: nameOf(path), word: issue.input.slice(0, 64), known: words })
+      }
+      // A parameter is a text, or several texts if it was given more than once.
+      if (noun === "parameter") return wrong("was given twice")
+      const form = words.length > 0 ? `one of ${words.join(", ")}` : wantedOf(issue.ast, issue.input)
+      return wrong(`must be ${form}`)
+    }
+    case "MissingKey":
       return wrong("is missing")
-    case "Unexpected":
+    case "UnexpectedKey":
       return wrong("is unknown")
-    case "Type":
-      return misformed(formOf(issue.ast))
     default:
       return wrong("is not allowed")
   }
@@ -82,19 +85,20 @@ const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyA
   return undefined
 }
 
-const storable = (value: unknown, noun: "member" | "parameter"): Either.Either<unknown, OperatorError> => {
+const storable = (value: unknown, noun: "member" | "parameter"): Result.Result<unknown, OperatorError> => {
   const path = unstorable(value, [])
-  if (path === undefined) return Either.right(value)
+  if (path === undefined) return Result.succeed(value)
   const whole = noun === "member" ? "The body" : "The query"
   const what = path.length === 0 ? whole : `The ${noun} ${nameOf(path)}`
-  return Either.left(new BadRequest({ detail: `${what} contains a character that cannot be stored.` }))
+  return Result.fail(new BadRequest({ detail: `${what} contains a character that cannot be stored.` }))
 }
 
 /** Checks a body against the schema of an endpoint. */
-export const checkBody = (schema: Schema.Schema<unknown>, value: unknown): Either.Either<unknown, OperatorError> =>
-  Either.flatMap(
+export const checkBody = (schema: Reader, value: unknown): Result.Result<unknown, OperatorError> =>
+  Result.flatMap(
     storable(value, "member"),
-    (fit) => Either.mapLeft(Schema.decodeUnknownEither(schema, options)(fit), ({ issue }) => faultOf(issue, "member"))
+    (fit) =>
+      Result.mapError(SchemaParser.decodeUnknownResult(schema, options)(fit), (issue) => faultOf(issue, "member"))
   )
 
 /** No route has so many parameters. */
@@ -105,12 +109,12 @@ const mostParameters = 64
  * blank ones.
  */
 export const checkQuery = (
-  schema: Schema.Schema<unknown> | undefined,
+  schema: Reader | undefined,
   query: string
-): Either.Either<URLSearchParams, OperatorError> => {
+): Result.Result<URLSearchParams, OperatorError> => {
   const given = new URLSearchParams(query)
   if (given.size > mostParameters) {
-    return Either.left(new BadRequest({ detail: `A query takes ${mostParameters} parameters at most.` }))
+    return Result.fail(new BadRequest({ detail: `A query takes ${mostParameters} parameters at most.` }))
   }
   const values = new Map<string, string | ReadonlyArray<string>>()
   const kept = new URLSearchParams()
@@ -121,16 +125,16 @@ export const checkQuery = (
     kept.append(name, value)
   }
   const [first] = kept.keys()
-  return Either.flatMap(storable(Object.fromEntries(values), "parameter"), (fit) => {
+  return Result.flatMap(storable(Object.fromEntries(values), "parameter"), (fit) => {
     if (schema !== undefined) {
-      return Either.mapBoth(Schema.decodeUnknownEither(schema, options)(fit), {
-        onLeft: ({ issue }) => faultOf(issue, "parameter"),
-        onRight: () => kept
+      return Result.mapBoth(SchemaParser.decodeUnknownResult(schema, options)(fit), {
+        onFailure: (issue) => faultOf(issue, "parameter"),
+        onSuccess: () => kept
       })
     }
     // No schema says this: one without members takes every parameter.
     return first === undefined
-      ? Either.right(kept)
-      : Either.left(new BadRequest({ detail: `The parameter ${nameOf([first])} is unknown.` }))
+      ? Result.succeed(kept)
+      : Result.fail(new BadRequest({ detail: `The parameter ${nameOf([first])} is unknown.` }))
   })
 }

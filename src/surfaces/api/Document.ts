@@ -1,4 +1,5 @@
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as OpenApi from "effect/http-api/OpenApi"
+import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
 import type { Access } from "../admin/Access.ts"
 import { isChange } from "../admin/Checks.ts"
@@ -61,73 +62,85 @@ const mayAnswer = ({ access, method, payload }: Route, status: string): boolean 
   return status !== "401" || access !== "public" || payload !== undefined
 }
 
-interface Content {
-  readonly [mediaType: string]: { readonly schema: { readonly properties?: { readonly items?: unknown } } }
-}
+type Content = OpenApi.OpenApiSpecResponse["content"]
 
 /** A file of a list holds the rows of its pages. */
-const asJsonFile = (page: Content | undefined): Content => ({
-  "application/json": {
-    schema: {
-      type: "object",
-      required: ["items"],
-      properties: { items: page?.["application/json"]?.schema.properties?.items },
-      additionalProperties: false
+const asJsonFile = (page: Content) => {
+  const properties = page?.["application/json"]?.schema["properties"] as { readonly items?: unknown } | undefined
+  return {
+    "application/json": {
+      schema: {
+        type: "object",
+        required: ["items"],
+        properties: { items: properties?.items },
+        additionalProperties: false
+      }
     }
-  } as Content[string]
-})
+  }
+}
+
+/** The parameters of a query as handlers get them. The platform describes the texts that carry them. */
+const queryOf = ({ query }: Route): { readonly [name: string]: JsonSchema.JsonSchema } => {
+  if (query === undefined) return {}
+  const { schema } = Schema.toJsonSchemaDocument(Schema.toType(query))
+  return schema["properties"] as { readonly [name: string]: JsonSchema.JsonSchema }
+}
+
+const parametersOf = (route: Route, parameters: ReadonlyArray<OpenApi.OpenAPISpecParameter>) => {
+  const query = queryOf(route)
+  return parameters.map((parameter) => {
+    const schema: JsonSchema.JsonSchema = { ...parameter.in === "query" ? query[parameter.name] : parameter.schema }
+    return { ...parameter, schema, description: schema["description"] }
+  })
+}
 
 /** A body whose members may all be left out may be left out itself. */
 const isBodyNeeded = ({ payload }: Route): boolean => payload !== undefined && !Schema.is(payload)({})
 
+/** What declarations annotate for the document alone. */
+const written: OpenApi.FromApiOptions = { includeAnnotationKey: (key) => key === "additionalProperties" }
+
 /** The document for a version of the service and its base URL. */
 export const documentOf = (version: string, baseUrl: string): { readonly [member: string]: unknown } => {
-  const spec = OpenApi.fromApi(Api)
+  const spec = OpenApi.fromApi(Api, written)
   const errors = makeErrorResponses()
-  const routes = new Map(routesOf(Api).map((route) => [`${route.method} ${route.pattern}`, route]))
-  const contentOf = (path: string, response: { readonly content?: unknown }): object => {
-    const content = response.content as Content | undefined
+  const contentOf = (path: string, { content }: { readonly content?: Content }): object => {
     if (content === undefined) return {}
-    const page = spec.paths[path.replace(/\/export$/, "") as "/"]?.get?.responses[200]?.content as Content | undefined
+    const page = spec.paths[path.replace(/\/export$/, "")]?.get?.responses[200]?.content
     return { content: "text/csv" in content ? { ...content, ...asJsonFile(page) } : content }
   }
-  const paths = Object.entries(spec.paths).map(([path, methods]) => [
-    path,
-    Object.fromEntries(
-      Object.entries(methods).map(([method, operation]) => {
-        const route = routes.get(`${method.toUpperCase()} ${path}`)
-        if (operation === undefined || route === undefined) return [method, operation]
-        const needsCsrf = isChange(route.method) && !route.isWithoutCsrf
-        const { requestBody } = operation
-        return [method, {
-          ...operation,
-          operationId: route.name,
-          description: roleWords[route.access],
-          parameters: [...operation.parameters, ...needsCsrf ? [csrfHeader] : []],
-          security: securityOf(route),
-          ...(requestBody === undefined ? {} : { requestBody: { ...requestBody, required: isBodyNeeded(route) } }),
-          responses: Object.fromEntries(
-            Object.entries(operation.responses).filter(([status]) => mayAnswer(route, status)).map((
-              [status, response]
-            ) => [
-              status,
-              Number(status) < 400
-                ? { description: successes[status], ...contentOf(path, response) }
-                : errors.referTo(status, response, usualCodes)
-            ])
-          )
-        }]
-      })
-    )
-  ])
-  // Requests are decoded before they reach the declaration. So its own decoding error is never sent.
-  const { HttpApiDecodeError: _, Issue: __, PropertyKey: ___, ...schemas } = spec.components.schemas
+  const shown = (route: Route, operation: OpenApi.OpenAPISpecOperation) => {
+    const needsCsrf = isChange(route.method) && !route.isWithoutCsrf
+    const { requestBody } = operation
+    return {
+      ...operation,
+      operationId: route.name,
+      description: roleWords[route.access],
+      parameters: [...parametersOf(route, operation.parameters), ...needsCsrf ? [csrfHeader] : []],
+      security: securityOf(route),
+      ...(requestBody === undefined ? {} : { requestBody: { ...requestBody, required: isBodyNeeded(route) } }),
+      responses: Object.fromEntries(
+        Object.entries(operation.responses).filter(([status]) => mayAnswer(route, status)).map(([status, response]) => [
+          status,
+          Number(status) < 400
+            ? { description: successes[status], ...contentOf(route.pattern, response) }
+            : errors.referTo(status, response, usualCodes)
+        ])
+      )
+    }
+  }
+  const paths: { [pattern: string]: { readonly [method: string]: object } } = {}
+  for (const route of routesOf(Api)) {
+    const method = route.method.toLowerCase()
+    const operation = spec.paths[route.pattern]?.[method as OpenApi.OpenAPISpecMethodName]
+    if (operation !== undefined) paths[route.pattern] = { ...paths[route.pattern], [method]: shown(route, operation) }
+  }
   return {
     ...spec,
     info: { ...spec.info, version, license: { name: "MIT", identifier: "MIT" } },
     servers: [{ url: baseUrl }],
     security: [],
-    components: { schemas, responses: errors.all(), securitySchemes: schemes },
-    paths: Object.fromEntries(paths)
+    components: { schemas: spec.components.schemas, responses: errors.all(), securitySchemes: schemes },
+    paths
   }
 }

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /* Reads bodies as JSON. Each member of an object may occur once. */
 
@@ -34,11 +34,11 @@ const faultOf = (json: string): string | undefined => {
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false })
 
 /** Reads a body. The sentence says what is wrong with it, and quotes only the name of a member. */
-export const readJson = (octets: Uint8Array): Either.Either<unknown, string> =>
-  Either.gen(function*() {
-    const text = yield* Either.try({ try: () => utf8.decode(octets), catch: () => "The body is not UTF-8 text." })
+export const readJson = (octets: Uint8Array): Result.Result<unknown, string> =>
+  Result.gen(function*() {
+    const text = yield* Result.try({ try: () => utf8.decode(octets), catch: () => "The body is not UTF-8 text." })
     // This comes first: everything after it needs a text that is JSON.
-    const value = yield* Either.try({ try: (): unknown => JSON.parse(text), catch: () => "The body is not JSON." })
+    const value = yield* Result.try({ try: (): unknown => JSON.parse(text), catch: () => "The body is not JSON." })
     const fault = faultOf(text)
-    return fault === undefined ? value : yield* Either.left(fault)
+    return fault === undefined ? value : yield* Result.fail(fault)
   })

@@ -1,7 +1,7 @@
-import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
-import * as HttpApp from "@effect/platform/HttpApp"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
+import * as HttpEffect from "effect/http/HttpEffect"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Schema from "effect/Schema"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import type { OperatorCode, OperatorProblem } from "../../domain/OperatorProblem.ts"
@@ -19,16 +19,16 @@ export interface Refusal {
   readonly message: string
 }
 
-const ofStatus = (status: number, codes: ReadonlyArray<OperatorCode>): Schema.Schema<Refusal> =>
+const ofStatus = (status: number, codes: ReadonlyArray<OperatorCode>) =>
   Schema.Struct({
-    error: Schema.Literal(...codes),
-    message: Schema.String.annotations({ description: "A sentence for people. It may change." })
-  }).annotations(HttpApiSchema.annotations({ status, description: codes.join(", ") }))
+    error: Schema.Literals(codes),
+    message: Schema.String.annotate({ description: "A sentence for people. It may change." })
+  }).annotate({ httpApiStatus: status, description: codes.join(", ") })
 
-/** The schema of the errors with these codes, each under its status. An endpoint states which of them it may answer. */
-export const refusals = (...codes: ReadonlyArray<OperatorCode>): Schema.Schema<Refusal> => {
+/** The schemas of the errors with these codes, one for each status. An endpoint states which of them it may answer. */
+export const refusals = (...codes: ReadonlyArray<OperatorCode>) => {
   const statuses = [...new Set(codes.map(statusOf))]
-  return Schema.Union(...statuses.map((status) => ofStatus(status, codes.filter((code) => statusOf(code) === status))))
+  return statuses.map((status) => ofStatus(status, codes.filter((code) => statusOf(code) === status)))
 }
 
 /** The codes that every route may answer. */
@@ -51,7 +51,7 @@ export const usualCodes: ReadonlyArray<OperatorCode> = [
   "busy"
 ]
 
-/** The schema of the usual codes. */
+/** The schemas of the usual codes. */
 export const everywhere = refusals(...usualCodes)
 
 /** The headers that an error adds to those of every answer. */
@@ -72,13 +72,13 @@ export const refusalOf = ({ code, message }: OperatorProblem): Refusal => ({ err
  */
 export const answering = <A, E extends Failure, R>(
   self: Effect.Effect<A, E, R>
-): Effect.Effect<A, Refusal, R> =>
-  Effect.catchAll(self, (failure) =>
+): Effect.Effect<A, Refusal, R | HttpServerRequest.HttpServerRequest> =>
+  Effect.catch(self, (failure) =>
     Effect.flatMap(shownFailure(failure), (error) => {
       const problem = operatorProblemOf(error)
       const headers = refusalHeaders(problem, error)
-      return Effect.zipRight(
-        HttpApp.appendPreResponseHandler((_, response) =>
+      return Effect.andThen(
+        HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setHeaders(response, headers))
         ),
         Effect.fail(refusalOf(problem))

@@ -1,14 +1,13 @@
-import type * as HttpApp from "@effect/platform/HttpApp"
-import * as Apps from "@effect/platform/HttpApp"
-import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
+import * as HttpEffect from "effect/http/HttpEffect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
 import type { Brought } from "./Brought.ts"
 import type { Caller } from "./CurrentCaller.ts"
 import { remember } from "./CurrentCaller.ts"
+import type { DeclaredApp } from "./Declared.ts"
 
 /* Connects the service's own listener to the platform's declaration. */
 
@@ -35,21 +34,19 @@ const answerOf = (response: HttpServerResponse.HttpServerResponse): Answer => {
 }
 
 /** Lets the declaration answer a request that has passed the checks. */
-export const served = <R>(
-  app: HttpApp.Default<never, R>,
+export const served = Effect.fnUntraced(function*(
+  app: DeclaredApp,
   request: Request,
   brought: Brought,
   caller: Caller
-): Effect.Effect<Answer, never, Exclude<R, HttpServerRequest.HttpServerRequest>> =>
-  Effect.gen(function*() {
-    const source = asked(request, brought)
-    remember(source, caller)
-    const answered = yield* Deferred.make<Answer>()
-    const handled = Apps.toHandled(app, (_, response) => Deferred.succeed(answered, answerOf(response)))
-    yield* Effect.scoped(handled).pipe(
-      Effect.provideService(HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(source)),
-      // Headers that a handler adds would otherwise stay with the fiber, and go out with its next answer as well.
-      Effect.locally(Apps.currentPreResponseHandlers, Option.none())
-    )
-    return yield* Deferred.await(answered)
-  }) as Effect.Effect<Answer, never, Exclude<R, HttpServerRequest.HttpServerRequest>>
+) {
+  const source = asked(request, brought)
+  remember(source, caller)
+  const answered = yield* Deferred.make<Answer>()
+  yield* Effect.provideService(
+    HttpEffect.toHandled(app, (_, response) => Deferred.succeed(answered, answerOf(response))),
+    HttpServerRequest.HttpServerRequest,
+    HttpServerRequest.fromWeb(source)
+  )
+  return yield* Deferred.await(answered)
+})

@@ -1,5 +1,5 @@
 import * as Context from "effect/Context"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { Flag } from "./CommandTree.ts"
 
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const
@@ -8,7 +8,7 @@ const colours = ["auto", "always", "never"] as const
 /**
  * Flags that are allowed anywhere on the command line (docs/decisions/command-line.md, "What every command keeps to").
  */
-export class Globals extends Context.Tag("acme/surfaces/cli/Globals")<Globals, {
+export class Globals extends Context.Service<Globals, {
   readonly logLevel: (typeof levels)[number] | undefined
   readonly color: (typeof colours)[number]
   readonly yes: boolean
@@ -20,7 +20,7 @@ export class Globals extends Context.Tag("acme/surfaces/cli/Globals")<Globals, {
   readonly asks: "help" | "version" | undefined
   /** The arguments that are left for the command tree. */
   readonly rest: ReadonlyArray<string>
-}>() {}
+}>()("acme/surfaces/cli/Globals") {}
 
 const globalFlag = (
   name: string,
@@ -51,15 +51,15 @@ export const globalFlags: ReadonlyArray<Flag> = [
 
 const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, value: string | undefined) => {
   const word = words.find((one) => one === value)
-  return word === undefined ? Either.left(`${flag} takes one of ${words.join(", ")}.`) : Either.right(word)
+  return word === undefined ? Result.fail(`${flag} takes one of ${words.join(", ")}.`) : Result.succeed(word)
 }
 
 /** Separates the global flags from the other arguments. The fault is a sentence that names the wrong flag. */
-export const readGlobals = (argv: ReadonlyArray<string>): Either.Either<Globals["Type"], string> =>
-  Either.gen(function*() {
-    let logLevel: Globals["Type"]["logLevel"]
-    let color: Globals["Type"]["color"] = "auto"
-    let asks: Globals["Type"]["asks"]
+export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals["Service"], string> =>
+  Result.gen(function*() {
+    let logLevel: Globals["Service"]["logLevel"]
+    let color: Globals["Service"]["color"] = "auto"
+    let asks: Globals["Service"]["asks"]
     let [yes, utc] = [false, false]
     const rest: Array<string> = []
     for (let at = 0; at < argv.length; at++) {

@@ -8,16 +8,19 @@ import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import * as digest from "../../operations/notify/Digest.ts"
 import * as reminders from "../../operations/notify/Reminders.ts"
+import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasDigest, hasReminders } from "../../services/notify/Routes.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 
 /* What comes round for each profile that tells of certificates that expire soon. */
 
+type Needs = Database | Notifier
+
 interface Kind {
   readonly kind: "notify_expiry_digest" | "notify_expiry_reminders"
   readonly retired: "notify_expiry_digest_retired" | "notify_expiry_reminders_retired"
   readonly isWanted: (section: ProfileConfig["notify"]) => boolean
-  readonly look: (profile: ProfileConfig) => Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database>
+  readonly look: (profile: ProfileConfig) => Effect.Effect<Outcome<Needs, JobFailure>, StorageFailed, Needs>
   /** The longest time until it comes round again. */
   readonly reachSeconds: (profile: ProfileConfig) => number
 }
@@ -50,11 +53,11 @@ const mostLooks = 20
 /** The handlers of the two kinds. A row of a profile that wants it no more ends. */
 export const expiryHandlers = (
   { jobs, profiles }: Pick<Config, "jobs" | "profiles">
-): ReadonlyArray<AnyHandler<Database, JobFailure>> => {
+): ReadonlyArray<AnyHandler<Needs, JobFailure>> => {
   const served = new Map(profiles.filter(({ enabled }) => enabled).map((profile) => [profile.name, profile]))
   return kinds.map(({ isWanted, kind, look, reachSeconds, retired }) => {
     const wanted = [...served.values()].filter(({ notify }) => isWanted(notify))
-    return handler<typeof kind, Database, JobFailure>({
+    return handler<typeof kind, Needs, JobFailure>({
       kind,
       periodic: true,
       subjects: wanted.map(({ name }) => ({ key: name, payload: { profile: name } })),

@@ -21,6 +21,7 @@ import * as signerRevocation from "../../operations/revocation/SignerRevocation.
 import * as passes from "../../operations/Sweeps.ts"
 import type { Entropy } from "../../pki/Entropy.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
+import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasReminders } from "../../services/notify/Routes.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
@@ -31,7 +32,7 @@ import { expiryHandlers } from "./ExpiryHandlers.ts"
  * The services the handlers get from the process. Services that depend on a configuration are provided when the
  * handlers are made.
  */
-type Needs = Database | Entropy | Queue
+type Needs = Database | Entropy | Notifier | Queue
 
 const daySeconds = 86_400
 const hourSeconds = 3600

@@ -99,8 +99,8 @@ export const make = <R>(
 
   const handle = (request: Request): Effect.Effect<Answer, never, R | Database> =>
     replied(request).pipe(
-      Effect.catchAllDefect((defect) =>
-        Effect.zipRight(
+      Effect.catchDefect((defect) =>
+        Effect.andThen(
           emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
           presenting.refusal(request, new Internal(), undefined)
         )

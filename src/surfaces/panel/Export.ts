@@ -33,7 +33,7 @@ export const exportOf = <E extends Failure, R>(
       answer: {
         status: 200,
         headers: { "content-type": mediaType, "content-disposition": `attachment; filename="${fileName}"` },
-        stream: Stream.provideContext(Stream.concat(counted, Stream.execute(told)), context)
+        stream: Stream.provideContext(Stream.concat(counted, Stream.fromEffectDrain(told)), context)
       }
     }
     return sent

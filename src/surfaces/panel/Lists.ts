@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import type { Failure } from "../admin/Failures.ts"
@@ -17,11 +17,11 @@ interface Found<A> {
 /** The rows of a list. If the operation refuses, there are no rows, and the list shows the refusal beside its filters. */
 export const orRefused = <A, E extends Failure, R>(self: Effect.Effect<Found<A>, E, R>) =>
   Effect.map(orRefusal(self), (found) => {
-    if (Either.isRight(found)) {
-      const { items, total, truncated = false } = found.right
+    if (Result.isSuccess(found)) {
+      const { items, total, truncated = false } = found.success
       return { items, total, isCut: truncated, problem: undefined }
     }
-    return { items: [] as ReadonlyArray<A>, total: 0, isCut: false, problem: operatorProblemOf(found.left) }
+    return { items: [] as ReadonlyArray<A>, total: 0, isCut: false, problem: operatorProblemOf(found.failure) }
   })
 
 /** The directory URLs of the profiles that are served. */

@@ -143,7 +143,7 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     }
     return rendering.render(template, values).pipe(
       Effect.map((text) => html(status, text, headers)),
-      Effect.catchAll((fault) =>
+      Effect.catch((fault) =>
         Effect.as(
           emit("request_handler_panicked", { error: fault.message }),
           plainly(500, "This page cannot be shown: its template failed. The log says where.")

@@ -16,4 +16,4 @@ export const afterPassword = <A, E, R>(
   { admin }: Pick<Config, "admin">,
   given: Given<SessionIdentity>,
   act: Effect.Effect<A, E, R>
-) => Effect.zipRight(stepUp(admin, given.sender, passwordIn(given), requesterOf(given)), act)
+) => Effect.andThen(stepUp(admin, given.sender, passwordIn(given), requesterOf(given)), act)

@@ -1,11 +1,12 @@
-import { Either, FastCheck as fc } from "effect"
+import { Result } from "effect"
+import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import type { Condition, Verdict } from "../../../src/domain/policy/Condition.ts"
 import { checksOf, evaluate, parseCondition, renderCondition } from "../../../src/domain/policy/Condition.ts"
 import { fuzz } from "../../support/Fuzz.ts"
 
 const parsed = (text: string): Condition =>
-  Either.getOrThrowWith(parseCondition(text), ({ column, detail }) => new Error(`${text}: ${column} ${detail}`))
+  Result.getOrThrowWith(parseCondition(text), ({ column, detail }) => new Error(`${text}: ${column} ${detail}`))
 
 const verdicts: ReadonlyArray<Verdict> = ["pass", "fail", "undecided"]
 
@@ -49,7 +50,7 @@ describe("the syntax", () => {
     [`${"(".repeat(200)}a${")".repeat(200)}`, 102, "nested"],
     [`${"not ".repeat(200)}a`, 405, "nested"]
   ])("%j is refused at column %i: %s", (text, column, words) => {
-    const fault = Either.getOrThrowWith(Either.flip(parseCondition(text)), () => new Error("was read"))
+    const fault = Result.getOrThrowWith(Result.flip(parseCondition(text)), () => new Error("was read"))
     assert.strictEqual(fault.column, column)
     assert.include(fault.detail, words)
   })
@@ -192,9 +193,9 @@ describe("any condition", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: "binary" }), words.map((parts) => parts.join(" "))), (text) => {
         const read = parseCondition(text)
-        if (Either.isRight(read)) return
-        assert.isAtLeast(read.left.column, 1)
-        assert.isAtMost(read.left.column, [...text].length + 1)
+        if (Result.isSuccess(read)) return
+        assert.isAtLeast(read.failure.column, 1)
+        assert.isAtMost(read.failure.column, [...text].length + 1)
       }),
       fuzz(1000)
     )

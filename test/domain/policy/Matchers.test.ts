@@ -1,4 +1,4 @@
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import type { Compiled } from "../../../src/domain/policy/Glob.ts"
 import { labelGlob, pathGlob, textGlob } from "../../../src/domain/policy/Glob.ts"

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import { Result } from "effect"
 import { assert, describe, it } from "vitest"
 import type { Verdict } from "../../../src/domain/policy/Condition.ts"
 import { parseCondition } from "../../../src/domain/policy/Condition.ts"
@@ -10,7 +10,7 @@ const rule = (text: string, index: number): Rule => {
   const [, warn, then, when = ""] = /^(warn )?(allow|deny) (.+)$/.exec(text) ?? []
   return {
     name: `r${index + 1}`,
-    when: Either.getOrThrow(parseCondition(when)),
+    when: Result.getOrThrow(parseCondition(when)),
     then: then === "allow" ? "allow" : "deny",
     mode: warn === undefined ? "enforce" : "warn",
     message: ""

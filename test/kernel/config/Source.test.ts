@@ -1,5 +1,6 @@
 import { describe, it } from "@effect/vitest"
-import { Either, FastCheck as fc, Redacted } from "effect"
+import { Redacted, Result } from "effect"
+import * as fc from "fast-check"
 import { assert } from "vitest"
 import { ConfigRefused } from "../../../src/kernel/config/ConfigRefused.ts"
 import { declaredKeys } from "../../../src/kernel/config/Key.ts"
@@ -238,7 +239,9 @@ describe("secrets", () => {
       const both = [{ fileText: fileWith(key, url) }, { fileText: fileWith(key, [url]) }, { env: envWith(key, url) }]
       for (const sources of both) {
         const resolved = resolveConfig({ fileText: minimal, env: {}, ...sources })
-        if (Either.isLeft(resolved)) assert.notInclude(resolved.left.message + JSON.stringify(resolved.left), word)
+        if (Result.isFailure(resolved)) {
+          assert.notInclude(resolved.failure.message + JSON.stringify(resolved.failure), word)
+        }
       }
     }))
   })

@@ -1,5 +1,6 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import {
   chmodSync,
   existsSync,
@@ -41,7 +42,7 @@ const file = (path: string, content: string | Uint8Array, mode = 0o600, suffix =
 })
 
 describe("writeNewFile", () => {
-  it.scoped("writes content and mode, whatever the umask, and leaves nothing else", () =>
+  it.effect("writes content and mode, whatever the umask, and leaves nothing else", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const before = process.umask(0o077)
@@ -59,7 +60,7 @@ describe("writeNewFile", () => {
       assert.strictEqual(statSync(join(at, "ca.key")).nlink, 1)
     }))
 
-  it.scoped("overwrites nothing: a file, a directory, a link, a dangling link", () =>
+  it.effect("overwrites nothing: a file, a directory, a link, a dangling link", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -78,7 +79,7 @@ describe("writeNewFile", () => {
       assert.deepStrictEqual(readdirSync(at), ["ca.key", "directory", "elsewhere", "link"])
     }))
 
-  it.scoped("neither follows nor removes what has the intermediate name", () =>
+  it.effect("neither follows nor removes what has the intermediate name", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const target = join(at, "target")
@@ -88,7 +89,7 @@ describe("writeNewFile", () => {
       assert.strictEqual(readlinkSync(join(at, ".ca.key.0a1b2c")), target)
     }))
 
-  it.scoped("names a directory that is not there", () =>
+  it.effect("names a directory that is not there", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const failed = yield* Effect.flip(writeNewFile(file(join(at, "none", "ca.key"), "x")))
@@ -97,16 +98,16 @@ describe("writeNewFile", () => {
       assert.notInclude(failed.message, "undefined")
     }))
 
-  it.scoped("lets one of many win, whole", () =>
+  it.effect("lets one of many win, whole", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
       const results = yield* Effect.forEach(
         Array.from({ length: 20 }, (_, i) => i),
-        (i) => Effect.either(writeNewFile(file(path, `${i}`.repeat(5000), 0o600, `s${i}`))),
+        (i) => Effect.result(writeNewFile(file(path, `${i}`.repeat(5000), 0o600, `s${i}`))),
         { concurrency: "unbounded" }
       )
-      const won = results.flatMap((result, i) => result._tag === "Right" ? [i] : [])
+      const won = results.flatMap((result, i) => result._tag === "Success" ? [i] : [])
       assert.strictEqual(won.length, 1)
       assert.strictEqual(readFileSync(path, "utf8"), `${won[0]}`.repeat(5000))
       assert.deepStrictEqual(readdirSync(at), ["ca.key"])
@@ -114,7 +115,7 @@ describe("writeNewFile", () => {
 })
 
 describe("writeNewFiles", () => {
-  it.scoped("writes all in order, or none", () =>
+  it.effect("writes all in order, or none", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const [key, certificate] = [join(at, "ca.key"), join(at, "ca.pem")]
@@ -128,14 +129,14 @@ describe("writeNewFiles", () => {
       assert.deepStrictEqual(readdirSync(at), ["ca.key", "ca.pem"])
     }))
 
-  it.scoped("never mixes the halves of two writers", () =>
+  it.effect("never mixes the halves of two writers", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const pair = (i: number) => [
         file(join(at, "ca.key"), `k${i}`, 0o600, `s${i}`),
         file(join(at, "ca.pem"), `c${i}`, 0o644, `s${i}`)
       ]
-      yield* Effect.forEach([0, 1, 2, 3, 4, 5, 6, 7], (i) => Effect.either(writeNewFiles(pair(i))), {
+      yield* Effect.forEach([0, 1, 2, 3, 4, 5, 6, 7], (i) => Effect.result(writeNewFiles(pair(i))), {
         concurrency: "unbounded"
       })
       assert.deepStrictEqual(readdirSync(at), ["ca.key", "ca.pem"])
@@ -145,7 +146,7 @@ describe("writeNewFiles", () => {
 })
 
 describe("what a killed process left beside a file", () => {
-  it.scoped("is taken away by the next write, and by a start; what may be at work or is somebody else's is not", () =>
+  it.effect("is taken away by the next write, and by a start; what may be at work or is somebody else's is not", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -185,7 +186,7 @@ describe("a failure", () => {
 })
 
 describe("replaceFile", () => {
-  it.scoped("replaces a file, and a link instead of what it points to", () =>
+  it.effect("replaces a file, and a link instead of what it points to", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.crl")
@@ -204,7 +205,7 @@ describe("replaceFile", () => {
 })
 
 describe("readTextFile", () => {
-  it.scoped("reads through links and says who else may read", () =>
+  it.effect("reads through links and says who else may read", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -222,7 +223,7 @@ describe("readTextFile", () => {
       }
     }))
 
-  it.scoped("says why not", () =>
+  it.effect("says why not", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = (name: string) => join(at, name)

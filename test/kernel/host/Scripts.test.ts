@@ -130,7 +130,7 @@ describe("a program", () => {
   it.live("interrupted: killed, with what it started", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
-      const fiber = yield* Effect.fork(run(shellScript(`sleep 1000 & echo $! > ${pidFile}; wait`)))
+      const fiber = yield* Effect.forkChild(run(shellScript(`sleep 1000 & echo $! > ${pidFile}; wait`)))
       const pid = Number(yield* appears(pidFile))
       yield* Fiber.interrupt(fiber)
       yield* gone(pid)
@@ -177,8 +177,8 @@ describe("a program", () => {
     Effect.gen(function*() {
       const one = makeTurns(1)
       const started = yield* Deferred.make<void>()
-      const holder = yield* Effect.fork(
-        one.take(Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
+      const holder = yield* Effect.forkChild(
+        one.take(Effect.andThen(Deferred.succeed(started, undefined), Effect.never))
       )
       yield* Deferred.await(started)
       const failure = yield* Effect.flip(run("/bin/true", { turns: one, timeoutMillis: 100 }))

@@ -1,5 +1,7 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Exit, FastCheck, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import * as Admission from "../../../src/kernel/http/Admission.ts"
 
@@ -8,10 +10,10 @@ const visitor = (admission: Admission.Admission) =>
   Effect.gen(function*() {
     const inside = yield* Deferred.make<void>()
     const leave = yield* Deferred.make<void>()
-    const fiber = yield* Effect.fork(
-      admission.admit(Effect.zipRight(Deferred.succeed(inside, undefined), Deferred.await(leave)))
+    const fiber = yield* Effect.forkChild(
+      admission.admit(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(leave)))
     )
-    yield* Effect.yieldNow()
+    yield* Effect.yieldNow
     return {
       fiber,
       entered: Deferred.await(inside),
@@ -42,7 +44,7 @@ describe("admission", () => {
       const first = yield* visitor(admission)
       const second = yield* visitor(admission)
       yield* TestClock.adjust("49 millis")
-      assert.strictEqual((yield* Fiber.poll(second.fiber))._tag, "None")
+      assert.isUndefined(second.fiber.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.strictEqual((yield* Effect.flip(Fiber.join(second.fiber)))._tag, "Shed")
       yield* first.leave
@@ -53,10 +55,10 @@ describe("admission", () => {
 
   it.effect("whatever becomes of visitors, at most so many are inside, and in the end every slot is free", () =>
     Effect.promise(() =>
-      FastCheck.assert(
-        FastCheck.asyncProperty(
-          FastCheck.integer({ min: 1, max: 3 }),
-          FastCheck.array(FastCheck.constantFrom("come", "leave", "fail", "hang up", "hang up while called", "wait")),
+      fc.assert(
+        fc.asyncProperty(
+          fc.integer({ min: 1, max: 3 }),
+          fc.array(fc.constantFrom("come", "leave", "fail", "hang up", "hang up while called", "wait")),
           (slots, acts) =>
             Effect.runPromise(
               Effect.gen(function*() {
@@ -76,7 +78,7 @@ describe("admission", () => {
                 for (const act of acts) {
                   if (act === "come") {
                     const until = yield* Deferred.make<void, string>()
-                    const fiber = yield* Effect.fork(admission.admit(enter(Deferred.await(until))))
+                    const fiber = yield* Effect.forkChild(admission.admit(enter(Deferred.await(until))))
                     visitors.push({ until, fiber })
                     everybody.push(fiber)
                   } else if (act === "leave") {
@@ -84,12 +86,15 @@ describe("admission", () => {
                   } else if (act === "fail") {
                     yield* Effect.forEach(visitors.splice(0, 1), ({ until }) => Deferred.fail(until, "fault"))
                   } else if (act === "hang up") {
-                    yield* Effect.forEach(visitors.splice(-1, 1), ({ fiber }) => Fiber.interruptFork(fiber))
+                    yield* Effect.forEach(visitors.splice(-1, 1), ({ fiber }) =>
+                      Effect.sync(() => fiber.interruptUnsafe()))
                   } else if (act === "hang up while called") {
                     // The first leaves and the next in line goes in the same moment.
                     const [leaving, called] = visitors.splice(0, 2)
-                    if (leaving !== undefined) yield* Deferred.succeed(leaving.until, undefined)
-                    if (called !== undefined) yield* Fiber.interruptFork(called.fiber)
+                    if (leaving !== undefined) {
+                      yield* Deferred.succeed(leaving.until, undefined)
+                    }
+                    called?.fiber.interruptUnsafe()
                   } else {
                     yield* Effect.sleep(2)
                   }
@@ -98,7 +103,8 @@ describe("admission", () => {
                 yield* Effect.forEach(everybody, Fiber.interrupt)
                 const again = yield* Effect.forEach(
                   Array.from({ length: slots }),
-                  () => Effect.exit(admission.admit(Effect.void)),
+                  () =>
+                    Effect.exit(admission.admit(Effect.void)),
                   { concurrency: "unbounded" }
                 )
                 assert.isTrue(again.every(Exit.isSuccess))

@@ -1,4 +1,4 @@
-import { Effect, Runtime, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import type { Server } from "node:http"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -14,13 +14,13 @@ const { test } = useTests({})
 describe("a streamed body", () => {
   test("goes on though its chunk was taken before anybody waited for that", () =>
     Effect.gen(function*() {
-      const fork = Runtime.runFork(yield* Effect.runtime<never>())
+      const fork = Effect.runForkWith(yield* Effect.context<never>())
       const chunk = Buffer.alloc(1024 * 1024, "x")
       const server = yield* Effect.acquireRelease(
-        Effect.async<Server>((resume) => {
+        Effect.callback<Server>((resume) => {
           const made = createServer((_, response) => {
             // As long as a fiber may rest in the worst case.
-            const rests = Effect.async<void>((go) =>
+            const rests = Effect.callback<void>((go) =>
               response.writableNeedDrain ? void response.once("drain", () => go(Effect.void)) : go(Effect.void)
             )
             fork(writeStream(response, "GET", Stream.make(chunk, chunk), rests))

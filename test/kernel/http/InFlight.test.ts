@@ -1,4 +1,4 @@
-import { Deferred, Effect, FiberId, Runtime } from "effect"
+import { Deferred, Effect } from "effect"
 import type { IncomingMessage } from "node:http"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -18,12 +18,12 @@ const timeout = 1000
 /** A server whose handlers are done as soon as they have handed over an answer, large or of one octet, at time 0. */
 const serving = Effect.gen(function*() {
   const requests = new RequestsInFlight()
-  const fork = Runtime.runFork(yield* Effect.runtime<never>())
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
   const begun: Array<InFlight> = []
   const waiting: Array<{ readonly count: number; readonly done: Deferred.Deferred<ReadonlyArray<InFlight>> }> = []
   const bodyOf = ({ url }: IncomingMessage) => Buffer.alloc(url === "/large" ? size : 1, "x")
   const server = yield* Effect.acquireRelease(
-    Effect.async<ReturnType<typeof createServer>>((resume) => {
+    Effect.callback<ReturnType<typeof createServer>>((resume) => {
       const made = createServer((message, response) => {
         requests.begin(message, response, made, (one) => {
           response.end(bodyOf(message))
@@ -32,7 +32,7 @@ const serving = Effect.gen(function*() {
           return fork(Effect.void)
         })
         for (const { count, done } of waiting) {
-          if (begun.length >= count) Deferred.unsafeDone(done, Effect.succeed(begun))
+          if (begun.length >= count) Deferred.doneUnsafe(done, Effect.succeed(begun))
         }
       })
       made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
@@ -46,7 +46,7 @@ const serving = Effect.gen(function*() {
   /** So many requests, as soon as their answers are handed over. */
   const first = (count: number) =>
     Effect.suspend(() => {
-      const done = Deferred.unsafeMake<ReadonlyArray<InFlight>>(FiberId.none)
+      const done = Deferred.makeUnsafe<ReadonlyArray<InFlight>>()
       if (begun.length >= count) return Effect.succeed(begun)
       waiting.push({ count, done })
       return Deferred.await(done)

@@ -1,4 +1,5 @@
-import { Deferred, Effect, Exit, Fiber, Layer, Queue, Scope, Stream, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Queue, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"
 import { connect } from "node:net"
@@ -69,7 +70,7 @@ const held = Effect.gen(function*() {
   const begun = yield* Deferred.make<void>()
   const answer = yield* Deferred.make<Answer>()
   const ended = yield* Deferred.make<"answered" | "interrupted">()
-  const handle = Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(answer)).pipe(
+  const handle = Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(answer)).pipe(
     Effect.onExit((exit) => Deferred.succeed(ended, Exit.isSuccess(exit) ? "answered" : "interrupted"))
   )
   return { app: appOf(() => handle), begun: Deferred.await(begun), answer, ended: Deferred.await(ended) }
@@ -102,7 +103,7 @@ const makeRecords = () => {
   })
   /** The records of an event, once there are so many. */
   const of = (event: Record["event"], count = 1): Effect.Effect<ReadonlyArray<Record>> =>
-    Effect.async((resume) => {
+    Effect.callback((resume) => {
       const look = () => {
         const found = records.filter((record) => record.event === event)
         if (found.length < count) return
@@ -138,7 +139,7 @@ const serving = (app: App<never>, { maxConnections = 10, ...more }: Partial<Sett
 
 /** What a peer hears that never closes its side, until the server does. */
 const heardUntilCutOff = (port: number, request: string) =>
-  Effect.async<string>((resume) => {
+  Effect.callback<string>((resume) => {
     // The server's own end of the connection: whoever has sent nothing hears nothing of being cut off.
     const accepted = (message: unknown) =>
       (message as { readonly socket: Socket }).socket.once("close", () => {
@@ -307,7 +308,7 @@ describe("the access record", () => {
   test("says 499 of a client that went away before its body was there", () =>
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
-      const app = appOf((request) => Effect.zipRight(Deferred.succeed(begun, undefined), reads.handle(request)))
+      const app = appOf((request) => Effect.andThen(Deferred.succeed(begun, undefined), reads.handle(request)))
       const { port } = yield* serving(app)
       const client = yield* talk(port)
       yield* client.send(post("Content-Length: 10\r\n", "12"))
@@ -324,9 +325,9 @@ describe("the access record", () => {
       const { port } = yield* serving(appOf(() =>
         Effect.uninterruptibleMask((restore) =>
           Deferred.succeed(begun, undefined).pipe(
-            Effect.zipRight(Effect.exit(restore(Effect.never))),
-            Effect.zipRight(Deferred.succeed(seen, undefined)),
-            Effect.zipRight(Deferred.await(answer))
+            Effect.andThen(Effect.exit(restore(Effect.never))),
+            Effect.andThen(Deferred.succeed(seen, undefined)),
+            Effect.andThen(Deferred.await(answer))
           )
         )
       ))
@@ -524,8 +525,8 @@ describe("the body", () => {
       assert.match(yield* announced.heard(/BodyTooLarge$/), /^HTTP\/1\.1 413 /, "and no 100 first")
       const endless = yield* talk(port)
       yield* endless.send(post("Transfer-Encoding: chunked\r\n"))
-      const sending = yield* Effect.fork(Effect.forever(
-        Effect.zipRight(endless.send(`64\r\n${"x".repeat(100)}\r\n`), Effect.yieldNow())
+      const sending = yield* Effect.forkChild(Effect.forever(
+        Effect.andThen(endless.send(`64\r\n${"x".repeat(100)}\r\n`), Effect.yieldNow)
       ))
       assert.strictEqual(headOf(yield* endless.heard(/BodyTooLarge$/)).status, 413, "heard although still sending")
       yield* Fiber.interrupt(sending)
@@ -535,7 +536,7 @@ describe("the body", () => {
     Effect.gen(function*() {
       const wanted = yield* Deferred.make<void>()
       const { port } = yield* serving(
-        appOf((request) => Effect.zipRight(Deferred.await(wanted), reads.handle(request)))
+        appOf((request) => Effect.andThen(Deferred.await(wanted), reads.handle(request)))
       )
       const client = yield* talk(port)
       yield* client.send(post(`Content-Length: 2\r\nExpect: 100-continue\r\n${once}`))
@@ -549,7 +550,7 @@ describe("the body", () => {
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const { port } = yield* serving(
-        appOf((request) => Effect.zipRight(Deferred.succeed(begun, undefined), reads.handle(request)))
+        appOf((request) => Effect.andThen(Deferred.succeed(begun, undefined), reads.handle(request)))
       )
       const client = yield* talk(port)
       yield* client.send(post("Content-Length: 10\r\n", "1"))
@@ -569,10 +570,10 @@ describe("the body", () => {
     Effect.gen(function*() {
       const begun = yield* Queue.unbounded<void>()
       const { port } = yield* serving(
-        appOf((request) => Effect.zipRight(Queue.offer(begun, undefined), reads.handle(request))),
+        appOf((request) => Effect.andThen(Queue.offer(begun, undefined), reads.handle(request))),
         { maxBodies: 1 }
       )
-      const quick = Effect.zipLeft(exchange(port, post(`Content-Length: 2\r\n${once}`, "12")), Queue.take(begun))
+      const quick = Effect.tap(exchange(port, post(`Content-Length: 2\r\n${once}`, "12")), Queue.take(begun))
       const slow = yield* talk(port)
       yield* slow.send(post(`Content-Length: 2\r\n${once}`, "1"))
       yield* Queue.take(begun)
@@ -597,7 +598,7 @@ describe("the bodies of many", () => {
         String(headers["x-forwarded-for"] ?? clientIp)
       const { port } = yield* serving(
         appOf(
-          (request) => Effect.zipRight(Queue.offer(begun, undefined), reads.handle(request)),
+          (request) => Effect.andThen(Queue.offer(begun, undefined), reads.handle(request)),
           (received) => ({ clientIp: forwarded(received) })
         ),
         { maxBodies: 4, maxConnections: 20, isProxy: ({ text }) => text === "127.0.0.9" }
@@ -635,7 +636,7 @@ describe("the bodies of many", () => {
       yield* newcomer.send(post(`Content-Length: 2\r\nX-Forwarded-For: 198.51.100.1\r\n${once}`, "12"))
       assert.match(yield* newcomer.ended, /^HTTP\/1\.1 200 /)
       assert.match(yield* stuck.at(-1)?.heard(/Shed$/) ?? Effect.succeed(""), /^HTTP\/1\.1 503 /)
-      for (const one of stuck.slice(0, 3)) yield* Effect.zipRight(one.send("2"), one.heard(/\r\n\r\n2$/))
+      for (const one of stuck.slice(0, 3)) yield* Effect.andThen(one.send("2"), one.heard(/\r\n\r\n2$/))
     }))
 })
 
@@ -903,7 +904,7 @@ describe("bind", () => {
   test("its socket ends with the scope, and the address is free again", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
-      const listener = yield* Scope.extend(serving(says("here")), scope)
+      const listener = yield* Scope.provide(serving(says("here")), scope)
       const open = yield* talk(listener.port)
       yield* open.send(get("/"))
       yield* open.heard(/here$/)
@@ -918,7 +919,7 @@ const slowTaker = (port: number, open?: () => Socket, requests = get("/large")) 
   Effect.gen(function*() {
     const client = yield* talk(port, open)
     if (open !== undefined) {
-      yield* Effect.async<void>((resume) => void client.socket.once("secureConnect", () => resume(Effect.void)))
+      yield* Effect.callback<void>((resume) => void client.socket.once("secureConnect", () => resume(Effect.void)))
     }
     client.socket.pause()
     yield* client.send(requests)
@@ -950,9 +951,9 @@ describe("an answer that is handed over and not yet taken", () => {
         const idle = yield* talk(listener.port, open)
         yield* idle.send(get("/"))
         yield* idle.heard(/small$/)
-        const draining = yield* Effect.fork(listener.drain)
-        yield* Effect.yieldNow()
-        assert.strictEqual((yield* Fiber.poll(draining))._tag, "None")
+        const draining = yield* Effect.forkChild(listener.drain)
+        yield* Effect.yieldNow
+        assert.isUndefined(draining.pollUnsafe())
         yield* client.take
         yield* client.heard(/x{1000}$/)
         assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, large.length)
@@ -965,8 +966,8 @@ describe("an answer that is handed over and not yet taken", () => {
     Effect.gen(function*() {
       const listener = yield* serving(gives, { requestTimeoutMillis: 1000 })
       const client = yield* slowTaker(listener.port)
-      const draining = yield* Effect.fork(listener.drain)
-      yield* Effect.yieldNow()
+      const draining = yield* Effect.forkChild(listener.drain)
+      yield* Effect.yieldNow
       yield* TestClock.adjust("1 seconds")
       assert.strictEqual(yield* Fiber.join(draining), 1)
       yield* client.take
@@ -989,10 +990,10 @@ describe("an answer that is handed over and not yet taken", () => {
       const idle = yield* talk(listener.port)
       yield* idle.send(get("/"))
       yield* idle.heard(/small$/)
-      const draining = yield* Effect.fork(listener.drain)
+      const draining = yield* Effect.forkChild(listener.drain)
       // By itself Node.js ends an idle connection after 65 s.
       yield* Effect.timeout(idle.ended, "40 seconds").pipe(onSystemClock)
-      assert.strictEqual((yield* Fiber.poll(draining))._tag, "None")
+      assert.isUndefined(draining.pollUnsafe())
       yield* client.take
       assert.strictEqual(yield* Fiber.join(draining), 0)
     }))
@@ -1003,8 +1004,8 @@ describe("an answer that is handed over and not yet taken", () => {
       const client = yield* slowTaker(listener.port, undefined, get("/large") + get("/large"))
       yield* log.of("request_completed", 2)
       client.socket.resetAndDestroy()
-      const draining = yield* Effect.fork(listener.drain)
-      yield* Effect.yieldNow()
+      const draining = yield* Effect.forkChild(listener.drain)
+      yield* Effect.yieldNow
       yield* TestClock.adjust(sweep)
       assert.strictEqual(yield* Fiber.join(draining), 0)
     }))
@@ -1087,7 +1088,7 @@ describe("drain", () => {
       const busy = yield* talk(listener.port)
       yield* busy.send(get("/held"))
       yield* begun
-      const draining = yield* Effect.fork(listener.drain)
+      const draining = yield* Effect.forkChild(listener.drain)
       yield* idle.ended
       assert.strictEqual(
         yield* Effect.flatMap(talk(listener.port), ({ ended }) =>
@@ -1116,8 +1117,8 @@ describe("drain", () => {
       const listener = yield* serving(
         appOf(() =>
           Effect.onInterrupt(
-            Effect.zipRight(Deferred.succeed(begun, undefined), Effect.never),
-            () => Effect.zipRight(Deferred.succeed(clearing, undefined), Deferred.await(cleared))
+            Effect.andThen(Deferred.succeed(begun, undefined), Effect.never),
+            () => Effect.andThen(Deferred.succeed(clearing, undefined), Deferred.await(cleared))
           )
         ),
         { requestTimeoutMillis: 1000 }
@@ -1126,13 +1127,13 @@ describe("drain", () => {
       yield* client.send(get("/", "X-Request-Id: cut\r\n"))
       yield* Deferred.await(begun)
       yield* TestClock.adjust("500 millis")
-      const draining = yield* Effect.fork(listener.drain)
-      yield* Effect.yieldNow()
+      const draining = yield* Effect.forkChild(listener.drain)
+      yield* Effect.yieldNow
       yield* TestClock.adjust("500 millis")
       yield* Deferred.await(clearing) // its own deadline
       yield* TestClock.adjust("500 millis")
       yield* client.ended
-      assert.strictEqual((yield* Fiber.poll(draining))._tag, "None", "the handler is still clearing up")
+      assert.isUndefined(draining.pollUnsafe(), "the handler is still clearing up")
       yield* Deferred.succeed(cleared, undefined)
       assert.strictEqual(yield* Fiber.join(draining), 1)
       const [record] = yield* log.of("request_completed")

@@ -1,4 +1,4 @@
-import { FastCheck } from "effect"
+import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { Shares } from "../../../src/kernel/http/Shares.ts"
 import { peerOf } from "../../../src/kernel/net/Peer.ts"
@@ -46,11 +46,11 @@ describe("shares", () => {
 
   it("whoever comes and goes, a host without any always gets one, and in the end none is left", () => {
     const hosts = ["192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::1", "2001:db8:0:1::1"]
-    const act = FastCheck.record({ host: FastCheck.constantFrom(...hosts), comes: FastCheck.boolean() })
-    FastCheck.assert(
-      FastCheck.property(
-        FastCheck.integer({ min: 1, max: 4 }),
-        FastCheck.array(act, { maxLength: 60 }),
+    const act = fc.record({ host: fc.constantFrom(...hosts), comes: fc.boolean() })
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 4 }),
+        fc.array(act, { maxLength: 60 }),
         (most, acts) => {
           interface Held {
             readonly host: string

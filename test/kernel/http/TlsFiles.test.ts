@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { X509Certificate } from "node:crypto"
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -80,7 +81,7 @@ describe("the TLS files of a listener", () => {
   test("warn once a day from fourteen days before the end", () =>
     Effect.gen(function*() {
       yield* TlsFiles.watchExpiry("acme", new Date(start + 16 * daySeconds * 1000))
-      const warnings = Effect.as(Effect.yieldNow(), records).pipe(
+      const warnings = Effect.as(Effect.yieldNow, records).pipe(
         Effect.map((all) => all.filter(({ event }) => event === "tls_certificate_expiring").length)
       )
       yield* TestClock.adjust("2 days")

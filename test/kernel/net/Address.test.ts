@@ -1,5 +1,6 @@
 import { describe, it } from "@effect/vitest"
-import { Array, FastCheck, Option } from "effect"
+import { Array, Option } from "effect"
+import * as fc from "fast-check"
 import { isIP } from "node:net"
 import { assert } from "vitest"
 import type { IpAddress } from "../../../src/kernel/net/Address.ts"
@@ -14,6 +15,7 @@ import {
   parseNameserver
 } from "../../../src/kernel/net/Address.ts"
 import { deniedByDefault } from "../../settings/Samples.ts"
+import { prop } from "../../support/Property.ts"
 
 const ip = (text: string): IpAddress => Option.getOrElse(parseAddress(text), () => assert.fail(`${text} is an address`))
 const ips = (...texts: ReadonlyArray<string>) => texts.map(ip)
@@ -64,9 +66,9 @@ describe("parseAddress", () => {
   ) it(`${JSON.stringify(text)} is none`, () => assert.isTrue(Option.isNone(parseAddress(text))))
 })
 
-it.prop(
+prop(
   "reading agrees with the runtime and gives one spelling",
-  [FastCheck.oneof(FastCheck.ipV4(), FastCheck.ipV6(), FastCheck.stringMatching(/^[0-9a-f:.]{0,20}$/))],
+  [fc.oneof(fc.ipV4(), fc.ipV6(), fc.stringMatching(/^[0-9a-f:.]{0,20}$/))],
   ([text]) => {
     const parsed = Option.getOrUndefined(parseAddress(text))
     if (parsed === undefined || isIP(text) === 0) return parsed === undefined && isIP(text) === 0

@@ -1,5 +1,6 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Fiber, Option, TestClock } from "effect"
+import { Effect, Fiber, Option } from "effect"
+import { TestClock } from "effect/testing"
 import { once } from "node:events"
 import type { AddressInfo } from "node:net"
 import { createServer } from "node:net"
@@ -33,7 +34,7 @@ const meet = (port: number, request: Partial<AlpnPeerRequest> = {}) =>
     })).pipe(Effect.provide(AlpnPeer.layer()))
 
 describe("the handshake", () => {
-  it.scopedLive("is not made in a group of the server's making, which may take a second to compute in", () =>
+  it.live("is not made in a group of the server's making, which may take a second to compute in", () =>
     Effect.gen(function*() {
       const der = validationCertificate({ name: "a.example", keyAuthorization, key: rsaKey })
       const responder = yield* alpnResponder({ "a.example": { key: rsaKey, der } }, {
@@ -45,7 +46,7 @@ describe("the handshake", () => {
     }))
 
   for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
-    it.scopedLive(`${version}: server name and one protocol are sent, the certificate is handed over`, () =>
+    it.live(`${version}: server name and one protocol are sent, the certificate is handed over`, () =>
       Effect.gen(function*() {
         const shown = shownFor("a.example")
         const responder = yield* alpnResponder({ "a.example": shown }, { minVersion: version, maxVersion: version })
@@ -54,7 +55,7 @@ describe("the handshake", () => {
         assert.deepStrictEqual(Buffer.from(answer.certificate ?? []), Buffer.from(shown.der))
       }))
 
-    it.scopedLive(`${version}: the server sees its end too, and no data`, () =>
+    it.live(`${version}: the server sees its end too, and no data`, () =>
       Effect.gen(function*() {
         const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, {
           minVersion: version,
@@ -69,7 +70,7 @@ describe("the handshake", () => {
         assert.deepStrictEqual(responder.received, [0])
       }))
 
-    it.scopedLive(`${version}, resumption offered: never resumed`, () =>
+    it.live(`${version}, resumption offered: never resumed`, () =>
       Effect.gen(function*() {
         const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, {
           minVersion: version,
@@ -82,11 +83,11 @@ describe("the handshake", () => {
       }))
   }
 
-  it.scopedLive("the responder would resume a session it gave", () =>
+  it.live("the responder would resume a session it gave", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, { maxVersion: "TLSv1.2" })
       const shake = (session?: Buffer) =>
-        Effect.async<Tls.TLSSocket>((resume) => {
+        Effect.callback<Tls.TLSSocket>((resume) => {
           const socket: Tls.TLSSocket = Tls.connect({
             host: "127.0.0.1",
             port: responder.port,
@@ -103,7 +104,7 @@ describe("the handshake", () => {
       second.destroy()
     }))
 
-  it.scopedLive("the certificate is that of the name asked for", () =>
+  it.live("the certificate is that of the name asked for", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({
         "a.example": shownFor("a.example"),
@@ -115,13 +116,13 @@ describe("the handshake", () => {
       }
     }))
 
-  it.scopedLive("a server without ALPN chose no protocol", () =>
+  it.live("a server without ALPN chose no protocol", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, { protocols: [] })
       assert.isUndefined((yield* meet(responder.port)).protocol)
     }))
 
-  it.scopedLive("http/1.1 alone: failure", () =>
+  it.live("http/1.1 alone: failure", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, { protocols: ["http/1.1"] })
       const failure = yield* Effect.flip(meet(responder.port))
@@ -129,7 +130,7 @@ describe("the handshake", () => {
       assert.match(failure.detail, /no application protocol/)
     }))
 
-  it.scopedLive("TLS 1.1 alone: failure", () =>
+  it.live("TLS 1.1 alone: failure", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, old)
@@ -137,7 +138,7 @@ describe("the handshake", () => {
       assert.strictEqual(failure._tag, "TlsFailed")
       assert.match(failure.detail, /alert protocol version/)
       // it does speak TLS 1.1 with those who want it
-      const spoken = yield* Effect.async<string | null>((resume) => {
+      const spoken = yield* Effect.callback<string | null>((resume) => {
         const socket = Tls.connect({
           ...old,
           host: "127.0.0.1",
@@ -153,7 +154,7 @@ describe("the handshake", () => {
       assert.strictEqual(spoken, "TLSv1.1")
     }))
 
-  it.scopedLive("a server with no certificate for the name: failure", () =>
+  it.live("a server with no certificate for the name: failure", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({})
       assert.strictEqual((yield* Effect.flip(meet(responder.port)))._tag, "TlsFailed")
@@ -165,7 +166,7 @@ describe("the handshake", () => {
     return { key: ecKey, der: validationCertificate({ name: "a.example", keyAuthorization, extensions }) }
   }
 
-  it.scopedLive("a certificate of 12 KB: met, of 17 KB or 1 MB: failure before it is read", () =>
+  it.live("a certificate of 12 KB: met, of 17 KB or 1 MB: failure before it is read", () =>
     Effect.gen(function*() {
       const small = yield* alpnResponder({ "a.example": large(12_000) })
       assert.isAbove((yield* meet(small.port)).certificate?.length ?? 0, 12_000)
@@ -178,24 +179,24 @@ describe("the handshake", () => {
       }
     }))
 
-  it.scopedLive("no TLS at all: failure", () =>
+  it.live("no TLS at all: failure", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {}, { greeting: "220 mail.example ESMTP\r\n" })
       assert.strictEqual((yield* Effect.flip(meet(server.port)))._tag, "TlsFailed")
     }))
 
   for (const way of ["end", "resetAndDestroy"] as const) {
-    it.scopedLive(`ended by ${way} before any answer: failure`, () =>
+    it.live(`ended by ${way} before any answer: failure`, () =>
       Effect.gen(function*() {
         const port = yield* droppingPort(way)
         assert.strictEqual((yield* Effect.flip(meet(port)))._tag, "TlsFailed")
       }))
   }
 
-  it.scopedLive("a stalled one: interruption destroys the socket", () =>
+  it.live("a stalled one: interruption destroys the socket", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
-      const fiber = yield* Effect.fork(meet(responder.port))
+      const fiber = yield* Effect.forkChild(meet(responder.port))
       yield* Effect.promise(() => responder.asked)
       yield* Fiber.interrupt(fiber)
       yield* Effect.promise(() => responder.closed)
@@ -203,20 +204,20 @@ describe("the handshake", () => {
 })
 
 describe("the connection", () => {
-  it.scopedLive("a closed port is ConnectFailed", () =>
+  it.live("a closed port is ConnectFailed", () =>
     Effect.gen(function*() {
       const { port } = yield* Effect.scoped(alpnResponder({}))
       assert.strictEqual((yield* Effect.flip(meet(port)))._tag, "ConnectFailed")
     }))
 
-  it.scoped("its bound is not that of the handshake", () =>
+  it.effect("its bound is not that of the handshake", () =>
     Effect.gen(function*() {
       let release = () => {}
       const hold = new Promise<void>((resolve) => {
         release = resolve
       })
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, { hold })
-      const fiber = yield* Effect.fork(meet(responder.port, { connectMillis: 20 }))
+      const fiber = yield* Effect.forkChild(meet(responder.port, { connectMillis: 20 }))
       yield* Effect.promise(() => responder.asked)
       yield* TestClock.adjust(1000)
       release()

@@ -36,7 +36,7 @@ const failureOf = (text: string) =>
 const ok = (body: string, headers = "") => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`
 
 describe("the request", () => {
-  it.scopedLive("is one plain GET, and nothing besides", () =>
+  it.live("is one plain GET, and nothing besides", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok("hello", "Set-Cookie: a=b\r\n"))
       const answer = yield* get(server.port)
@@ -60,14 +60,14 @@ describe("the request", () => {
       assert.deepStrictEqual(server.received, [head, head])
     }))
 
-  it.scopedLive("the Host of an IPv6 literal keeps its brackets", () =>
+  it.live("the Host of an IPv6 literal keeps its brackets", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok(""))
       yield* get(server.port, { host: "[::1]:5002" })
       assert.include(server.received[0], "\r\nHost: [::1]:5002\r\n")
     }))
 
-  it.scopedLive("HTTP_PROXY, http_proxy in the environment: not used by validators", () =>
+  it.live("HTTP_PROXY, http_proxy in the environment: not used by validators", () =>
     Effect.gen(function*() {
       const proxy = yield* answering(ok("from the proxy"))
       const server = yield* answering(ok("direct"))
@@ -90,7 +90,7 @@ describe("the request", () => {
 })
 
 describe("the answer", () => {
-  it.scopedLive("a body of the limit is whole, one byte more is not", () =>
+  it.live("a body of the limit is whole, one byte more is not", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok("a".repeat(64)))
       const whole = yield* get(server.port)
@@ -99,7 +99,7 @@ describe("the answer", () => {
       assert.deepStrictEqual([cut.body.length, cut.truncated], [63, true])
     }))
 
-  it.scopedLive("endless chunks are read up to the limit", () =>
+  it.live("endless chunks are read up to the limit", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => {
         socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -114,7 +114,7 @@ describe("the answer", () => {
       yield* Effect.promise(() => server.closed)
     }))
 
-  it.scopedLive("a compressed body is handed over as sent", () =>
+  it.live("a compressed body is handed over as sent", () =>
     Effect.gen(function*() {
       const server = yield* answering(Buffer.concat([
         Buffer.from("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"),
@@ -123,7 +123,7 @@ describe("the answer", () => {
       assert.deepStrictEqual(Array.from((yield* get(server.port)).body), [0x1f, 0x8b, 0x08])
     }))
 
-  it.scopedLive("a redirect is answered without waiting for its body", () =>
+  it.live("a redirect is answered without waiting for its body", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) =>
         socket.write("HTTP/1.1 302 Found\r\nLocation: /next\r\nContent-Length: 10\r\n\r\n")
@@ -133,7 +133,7 @@ describe("the answer", () => {
       assert.lengthOf(server.received, 1)
     }))
 
-  it.scopedLive("HTTP/1.0 without a length ends with the connection", () =>
+  it.live("HTTP/1.0 without a length ends with the connection", () =>
     Effect.gen(function*() {
       const server = yield* answering("HTTP/1.0 200 OK\r\n\r\nhello")
       assert.strictEqual((yield* get(server.port)).body.toString(), "hello")
@@ -153,17 +153,16 @@ describe("the answer", () => {
     "a preface of HTTP/2": "\0\0\u0012\u0004\0\0\0\0\0"
   }
   for (const [row, text] of Object.entries(broken)) {
-    it.scopedLive(`${row}: failure`, () =>
-      Effect.map(failureOf(text), (tag) => assert.strictEqual(tag, "ExchangeFailed")))
+    it.live(`${row}: failure`, () => Effect.map(failureOf(text), (tag) => assert.strictEqual(tag, "ExchangeFailed")))
   }
 
-  it.scopedLive("reset: failure", () =>
+  it.live("reset: failure", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.resetAndDestroy())
       assert.strictEqual((yield* Effect.flip(get(server.port)))._tag, "ExchangeFailed")
     }))
 
-  it.scopedLive("a few interim answers are passed over", () =>
+  it.live("a few interim answers are passed over", () =>
     Effect.gen(function*() {
       const server = yield* answering(`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n${ok("hello")}`)
       assert.strictEqual((yield* get(server.port)).body.toString(), "hello")
@@ -171,13 +170,13 @@ describe("the answer", () => {
 })
 
 describe("the connection", () => {
-  it.scopedLive("a closed port is ConnectFailed", () =>
+  it.live("a closed port is ConnectFailed", () =>
     Effect.gen(function*() {
       const { port } = yield* Effect.scoped(answering(""))
       assert.strictEqual((yield* Effect.flip(get(port)))._tag, "ConnectFailed")
     }))
 
-  it.scopedLive("a host that takes no connection fails after connectMillis", () =>
+  it.live("a host that takes no connection fails after connectMillis", () =>
     Effect.gen(function*() {
       const port = yield* deafPort
       const before = sockets()
@@ -188,10 +187,10 @@ describe("the connection", () => {
       assert.isAtMost(sockets(), before)
     }))
 
-  it.scopedLive("one byte a second: interruption destroys the socket", () =>
+  it.live("one byte a second: interruption destroys the socket", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\na"))
-      const fiber = yield* Effect.fork(get(server.port))
+      const fiber = yield* Effect.forkChild(get(server.port))
       yield* Effect.promise(() => server.asked)
       yield* Fiber.interrupt(fiber)
       yield* Effect.promise(() => server.closed)
@@ -199,7 +198,7 @@ describe("the connection", () => {
 })
 
 describe("TLS", () => {
-  it.scopedLive("https with expired certificate of another name", () =>
+  it.live("https with expired certificate of another name", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok("hello")), { tls: expired })
       const bodyFor = (host: string) =>
@@ -210,7 +209,7 @@ describe("TLS", () => {
       assert.deepStrictEqual(server.serverNames, ["a.example", "b.example", false, false])
     }))
 
-  it.scopedLive("another handshake on the same connection: failure", () =>
+  it.live("another handshake on the same connection: failure", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => {
         if (!(socket instanceof TLSSocket)) return
@@ -219,14 +218,14 @@ describe("TLS", () => {
       assert.match((yield* Effect.flip(get(server.port, { secure: true }))).detail, /SSL/)
     }))
 
-  it.scopedLive("TLS 1.0: failure", () =>
+  it.live("TLS 1.0: failure", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const server = yield* rawServer(() => {}, { tls: { ...expired, ...old } })
       assert.strictEqual((yield* Effect.flip(get(server.port, { secure: true })))._tag, "TlsFailed")
     }))
 
-  it.scopedLive("no TLS at all: failure", () =>
+  it.live("no TLS at all: failure", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {}, { greeting: ok("hello") })
       assert.strictEqual((yield* Effect.flip(get(server.port, { secure: true })))._tag, "TlsFailed")
@@ -258,7 +257,7 @@ const deafPort = Effect.gen(function*() {
         return worker.terminate()
       })
   )
-  const port = yield* Effect.async<number>((resume) => {
+  const port = yield* Effect.callback<number>((resume) => {
     worker.once("message", (port: number) => resume(Effect.succeed(port)))
   })
   const fillers = yield* Effect.acquireRelease(
@@ -266,7 +265,7 @@ const deafPort = Effect.gen(function*() {
     (sockets) => Effect.sync(() => sockets.forEach((socket) => socket.destroy()))
   )
   const connected = (socket: Socket | undefined) =>
-    Effect.async<void>((resume) => {
+    Effect.callback<void>((resume) => {
       socket?.once("connect", () => resume(Effect.void))
     })
   yield* Effect.all([connected(fillers[0]), connected(fillers[1])])

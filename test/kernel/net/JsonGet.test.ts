@@ -35,7 +35,7 @@ const detailOf = (...parameters: Parameters<typeof get>) =>
   Effect.map(Effect.flip(get(...parameters)), ({ detail }) => detail)
 
 describe("a question for JSON", () => {
-  it.scopedLive("goes to the address of a name, with the headers given, and comes back read", () =>
+  it.live("goes to the address of a name, with the headers given, and comes back read", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ headers, url }, response) => response.end(JSON.stringify({ headers, url })))
       const { json, status } = yield* get(`http://ipam.example:${port}/api/x/?a=b`, {
@@ -53,7 +53,7 @@ describe("a question for JSON", () => {
       })
     }))
 
-  it.scopedLive("follows no redirect and reads no body of a refusal", () =>
+  it.live("follows no redirect and reads no body of a refusal", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => {
         response.writeHead(url === "/" ? 302 : 200, { location: "/elsewhere" }).end("{}")
@@ -61,14 +61,14 @@ describe("a question for JSON", () => {
       assert.deepStrictEqual(yield* get(`http://127.0.0.1:${port}/`), { status: 302, json: undefined })
     }))
 
-  it.scopedLive("takes an answer up to its bound, and no longer one", () =>
+  it.live("takes an answer up to its bound, and no longer one", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => response.end(JSON.stringify("x".repeat(Number(url?.slice(1))))))
       assert.strictEqual((yield* get(`http://127.0.0.1:${port}/998`)).status, 200)
       assert.include(yield* detailOf(`http://127.0.0.1:${port}/999`), "more than 1000 bytes")
     }))
 
-  it.scopedLive("quotes neither answer nor headers nor URL when it fails", () =>
+  it.live("quotes neither answer nor headers nor URL when it fails", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => {
         if (url === "/cut") {
@@ -92,7 +92,7 @@ describe("a question for JSON", () => {
       }
     }))
 
-  it.scopedLive("trusts the roots given beside the public ones, the name included, or anything when told to", () =>
+  it.live("trusts the roots given beside the public ones, the name included, or anything when told to", () =>
     Effect.gen(function*() {
       const directory = freshDirectory()
       const files = { cert_path: join(directory, "cert.pem"), key_path: join(directory, "key.pem") }
@@ -107,12 +107,12 @@ describe("a question for JSON", () => {
       assert.isString(yield* detailOf(`https://127.0.0.1:${port}/`, { roots: [cert] }))
     }))
 
-  it.scopedLive("ends with whoever waits for it", () =>
+  it.live("ends with whoever waits for it", () =>
     Effect.gen(function*() {
       const [asked, closed] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const port = yield* plain((request) => {
-        Deferred.unsafeDone(asked, Effect.void)
-        request.socket.once("close", () => Deferred.unsafeDone(closed, Effect.void))
+        Deferred.doneUnsafe(asked, Effect.void)
+        request.socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
       })
       yield* Effect.raceFirst(Deferred.await(asked), Effect.asVoid(get(`http://127.0.0.1:${port}/`)))
       yield* Deferred.await(closed)

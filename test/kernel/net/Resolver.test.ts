@@ -17,7 +17,7 @@ const dns = (zone: Record<string, Entry>, fallback?: Entry) =>
   })
 
 describe("addresses", () => {
-  it.scopedLive("A and AAAA together", () =>
+  it.live("A and AAAA together", () =>
     Effect.gen(function*() {
       const { addresses, queries } = yield* dns({
         "a.example": { A: ["192.0.2.1", "192.0.2.2"], AAAA: ["2001:db8::1"] }
@@ -28,7 +28,7 @@ describe("addresses", () => {
       assert.sameMembers(queries.map(({ type }) => type), ["A", "AAAA"])
     }))
 
-  it.scopedLive("one family alone", () =>
+  it.live("one family alone", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({
         "four.example": { A: ["192.0.2.1"] },
@@ -38,7 +38,7 @@ describe("addresses", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("six.example"), ["2001:db8::1"])
     }))
 
-  it.scopedLive("NXDOMAIN and no data are no addresses", () =>
+  it.live("NXDOMAIN and no data are no addresses", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({ "text.example": { TXT: ["hello"] } })
       assert.deepStrictEqual(yield* addresses("absent.example"), [])
@@ -46,7 +46,7 @@ describe("addresses", () => {
     }))
 
   for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
-    it.scopedLive(`${rcode} is a failure`, () =>
+    it.live(`${rcode} is a failure`, () =>
       Effect.gen(function*() {
         const { addresses } = yield* dns({}, { rcode })
         const failure = yield* Effect.flip(addresses("a.example"))
@@ -54,19 +54,19 @@ describe("addresses", () => {
       }))
   }
 
-  it.scopedLive("a server that is not there is a failure", () =>
+  it.live("a server that is not there is a failure", () =>
     Effect.gen(function*() {
       const { addresses } = yield* Effect.scoped(dns({}))
       assert.instanceOf(yield* Effect.flip(addresses("a.example")), ResolveFailed)
     }))
 
-  it.scopedLive("a family that is never answered does not keep the other", () =>
+  it.live("a family that is never answered does not keep the other", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({ "a.example": { A: ["192.0.2.1"], drop: ["AAAA"] } })
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.1"])
     }))
 
-  it.scopedLive("a truncated reply is asked for again over TCP", () =>
+  it.live("a truncated reply is asked for again over TCP", () =>
     Effect.gen(function*() {
       const many = Array.makeBy(60, (n) => `192.0.2.${n}`)
       const { addresses, queries } = yield* dns({
@@ -78,13 +78,13 @@ describe("addresses", () => {
       assert.isTrue(queries.some(({ name, transport }) => name === "long.example" && transport === "tcp"))
     }))
 
-  it.scopedLive("an alias in the reply is followed", () =>
+  it.live("an alias in the reply is followed", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({ "alias.example": { CNAME: "a.example" }, "a.example": { A: ["192.0.2.1"] } })
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("alias.example"), ["192.0.2.1"])
     }))
 
-  it.scopedLive("names are queried exactly as given", () =>
+  it.live("names are queried exactly as given", () =>
     Effect.gen(function*() {
       const { addresses, queries } = yield* dns({})
       for (const name of ["intranet", "a_b.example", "xn--bcher-kva.example", "ip6-localhost"]) yield* addresses(name)
@@ -96,7 +96,7 @@ describe("addresses", () => {
       ])
     }))
 
-  it.scopedLive("nothing is cached", () =>
+  it.live("nothing is cached", () =>
     Effect.gen(function*() {
       const { addresses, zone } = yield* dns({})
       assert.deepStrictEqual(yield* addresses("a.example"), [])
@@ -106,7 +106,7 @@ describe("addresses", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.2"])
     }))
 
-  it.scopedLive("localhost is the loopback interface, without a query", () =>
+  it.live("localhost is the loopback interface, without a query", () =>
     Effect.gen(function*() {
       const { addresses, queries } = yield* dns({}, { A: ["192.0.2.1"] })
       for (const name of ["localhost", "LOCALHOST.", "a.b.localhost"]) {
@@ -116,24 +116,25 @@ describe("addresses", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("notlocalhost"), ["192.0.2.1"])
     }))
 
-  it.scopedLive("interruption ends a look-up no server answers", () =>
+  it.live("interruption ends a look-up no server answers", () =>
     Effect.gen(function*() {
       const { addresses, queried, queries } = yield* dns({}, { drop: true })
-      const fiber = yield* Effect.fork(addresses("a.example"))
+      const fiber = yield* Effect.forkChild(addresses("a.example"))
       yield* Effect.promise(() => queried("a.example", 2))
-      assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(fiber)))
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
       // by the time a later look-up is sent again, this one would have been
-      const other = yield* Effect.fork(addresses("b.example"))
+      const other = yield* Effect.forkChild(addresses("b.example"))
       yield* Effect.promise(() => queried("b.example", 3))
       yield* Fiber.interrupt(other)
       assert.lengthOf(queries.filter(({ name }) => name === "a.example"), 2)
     }))
 })
 
-it.scoped("a resolver that is no address is refused", () =>
+it.effect("a resolver that is no address is refused", () =>
   Effect.gen(function*() {
     const exit = yield* Effect.exit(Effect.provide(Resolver, Resolver.layer("dns.example")))
-    assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+    assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
   }))
 
 it.effect("the double answers from its table", () =>
@@ -157,7 +158,7 @@ describe("texts", () => {
         )
     }))
 
-  it.scopedLive("the strings of a record are joined, records are not", () =>
+  it.live("the strings of a record are joined, records are not", () =>
     Effect.gen(function*() {
       const { queries, texts } = yield* asking({
         "a.example": { TXT: [["v=spf1 ", "", "-all"], "one", [""], "a".repeat(255), ["b".repeat(255), "c"]] }
@@ -167,13 +168,13 @@ describe("texts", () => {
       assert.deepStrictEqual([...new Set(queries.map(({ type }) => type))], ["TXT"])
     }))
 
-  it.scopedLive("the octets of a record are kept", () =>
+  it.live("the octets of a record are kept", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "a.example": { TXT: ["\"quoted\" ", "Case", "line\n", "nul\0"] } })
       assert.sameMembers([...yield* texts("a.example")], ["\"quoted\" ", "Case", "line\n", "nul\0"])
     }))
 
-  it.scopedLive("an alias is followed", () =>
+  it.live("an alias is followed", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({
         "alias.example": { CNAME: "second.example" },
@@ -183,7 +184,7 @@ describe("texts", () => {
       assert.sameMembers([...yield* texts("alias.example")], ["one", "two"])
     }))
 
-  it.scopedLive("a truncated reply is asked for again over TCP", () =>
+  it.live("a truncated reply is asked for again over TCP", () =>
     Effect.gen(function*() {
       const many = Array.makeBy(200, (n) => `value ${n}`)
       const { queries, texts } = yield* asking({
@@ -198,14 +199,14 @@ describe("texts", () => {
       ])
     }))
 
-  it.scopedLive("no data is no texts, also at the end of an alias", () =>
+  it.live("no data is no texts, also at the end of an alias", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "a.example": { A: ["192.0.2.1"] }, "alias.example": { CNAME: "a.example" } })
       assert.deepStrictEqual(yield* texts("a.example"), [])
       assert.deepStrictEqual(yield* texts("alias.example"), [])
     }))
 
-  it.scopedLive("NXDOMAIN is a failure, also at the end of an alias", () =>
+  it.live("NXDOMAIN is a failure, also at the end of an alias", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "alias.example": { CNAME: "absent.example" } })
       for (const name of ["absent.example", "alias.example"]) {
@@ -215,7 +216,7 @@ describe("texts", () => {
     }))
 
   for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
-    it.scopedLive(`${rcode} is a failure`, () =>
+    it.live(`${rcode} is a failure`, () =>
       Effect.gen(function*() {
         const { texts } = yield* asking({}, { rcode })
         const failure = yield* Effect.flip(texts("a.example"))
@@ -223,7 +224,7 @@ describe("texts", () => {
       }))
   }
 
-  it.scopedLive("an alias loop is a failure", () =>
+  it.live("an alias loop is a failure", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({
         "self.example": { CNAME: "self.example" },
@@ -237,13 +238,13 @@ describe("texts", () => {
       }
     }))
 
-  it.scopedLive("a server that is not there is a failure", () =>
+  it.live("a server that is not there is a failure", () =>
     Effect.gen(function*() {
       const { texts } = yield* Effect.scoped(asking({}))
       assert.instanceOf(yield* Effect.flip(texts("a.example")), ResolveFailed)
     }))
 
-  it.scopedLive("names are queried exactly as given, and nothing is cached", () =>
+  it.live("names are queried exactly as given, and nothing is cached", () =>
     Effect.gen(function*() {
       const { queries, texts, zone } = yield* asking({ "_acme-challenge.a.example": { TXT: ["one"] } })
       assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["one"])
@@ -253,24 +254,25 @@ describe("texts", () => {
     }))
 
   for (const forged of ["id", "port"] as const) {
-    it.scopedLive(`a reply with another ${forged} is none`, () =>
+    it.live(`a reply with another ${forged} is none`, () =>
       Effect.gen(function*() {
         const { queried, texts, zone } = yield* asking({ "a.example": { TXT: ["false"], forged } })
-        const fiber = yield* Effect.fork(texts("a.example"))
+        const fiber = yield* Effect.forkChild(texts("a.example"))
         yield* Effect.promise(() => queried("a.example"))
         zone.set("a.example", { TXT: ["true"] })
         assert.deepStrictEqual(yield* Fiber.join(fiber), ["true"])
       }))
   }
 
-  it.scopedLive("interruption ends a look-up no server answers", () =>
+  it.live("interruption ends a look-up no server answers", () =>
     Effect.gen(function*() {
       const { queried, queries, texts } = yield* asking({}, { drop: true })
-      const fiber = yield* Effect.fork(texts("a.example"))
+      const fiber = yield* Effect.forkChild(texts("a.example"))
       yield* Effect.promise(() => queried("a.example"))
-      assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(fiber)))
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
       // by the time a later look-up is sent again, this one would have been
-      const other = yield* Effect.fork(texts("b.example"))
+      const other = yield* Effect.forkChild(texts("b.example"))
       yield* Effect.promise(() => queried("b.example", 2))
       yield* Fiber.interrupt(other)
       assert.lengthOf(queries.filter(({ name }) => name === "a.example"), 1)

@@ -1,9 +1,10 @@
 import { it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Option, TestClock } from "effect"
+import { Context, Effect, Fiber, Layer, Option } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
 import { ReverseNames } from "../../../src/kernel/net/ReverseNames.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { eventsOf } from "../../support/Graph.ts"
 
@@ -13,12 +14,12 @@ const failed = new ResolveFailed({ name: "9.2.0.192.in-addr.arpa", code: "ESERVF
 const namesOf = (resolver: Layer.Layer<Resolver>, records: Array<Record>, more: Partial<typeof settings> = {}) =>
   Layer.provideMerge(
     Layer.provide(ReverseNames.layer({ ...settings, ...more }), resolver),
-    EventLog.layerMemory(records)
+    layerMemory(records)
   )
 
 const of = (ip: string | undefined) => Effect.flatMap(ReverseNames, (names) => names.of(ip))
 const look = (ip: string) => Effect.flatMap(ReverseNames, (names) => names.look(ip))
-const found = (ip: string) => Effect.zipRight(look(ip), of(ip))
+const found = (ip: string) => Effect.andThen(look(ip), of(ip))
 
 /** A resolver whose server never answers, and how often it was asked. */
 const silent = () => {
@@ -73,19 +74,19 @@ describe("the reverse name of a client", () => {
     const { asked, layer } = silent()
     const records: Array<Record> = []
     return Effect.gen(function*() {
-      const first = yield* Effect.fork(found("192.0.2.7"))
+      const first = yield* Effect.forkChild(found("192.0.2.7"))
       yield* TestClock.adjust("1999 millis")
-      assert.isTrue(Option.isNone(yield* Fiber.poll(first)))
+      assert.isTrue(Option.isNone(yield* Effect.sync(() => Option.fromUndefinedOr(first.pollUnsafe()))))
       yield* TestClock.adjust("1 millis")
       assert.isUndefined(yield* Fiber.join(first))
       assert.deepStrictEqual(eventsOf(records), ["audit_reverse_dns_timeout"])
       assert.isUndefined(yield* found("192.0.2.7"))
       assert.strictEqual(asked.times, 1)
-      yield* Effect.fork(look("192.0.2.8"))
+      yield* Effect.forkChild(look("192.0.2.8"))
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(asked.times, 2, "another address is asked for")
       yield* TestClock.adjust("60 seconds")
-      yield* Effect.fork(look("192.0.2.7"))
+      yield* Effect.forkChild(look("192.0.2.7"))
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(asked.times, 3)
     }).pipe(Effect.provide(namesOf(layer, records)))
@@ -95,21 +96,21 @@ describe("the reverse name of a client", () => {
     let asked = 0
     const pointers = () => Effect.as(Effect.delay(Effect.sync(() => asked++), "1 second"), ["web.example"])
     const { layer } = silent()
-    const slow = Layer.map(
-      layer,
-      (context) => Context.add(context, Resolver, { ...Context.get(context, Resolver), pointers })
+    const slow = Layer.effect(
+      Resolver,
+      Effect.map(Layer.build(layer), (context) => ({ ...Context.get(context, Resolver), pointers }))
     )
     return Effect.gen(function*() {
-      const [leaving, ...staying] = yield* Effect.all([1, 2, 3].map(() => Effect.fork(found("192.0.2.7"))))
+      const [leaving, ...staying] = yield* Effect.all([1, 2, 3].map(() => Effect.forkChild(found("192.0.2.7"))))
       yield* TestClock.adjust("500 millis")
       if (leaving !== undefined) yield* Fiber.interrupt(leaving)
       yield* TestClock.adjust("500 millis")
-      assert.deepStrictEqual(yield* Fiber.join(Fiber.all(staying)), ["web.example", "web.example"])
+      assert.deepStrictEqual(yield* Fiber.joinAll(staying), ["web.example", "web.example"])
       yield* TestClock.adjust("4 minutes")
       assert.strictEqual(yield* found("192.0.2.7"), "web.example")
       assert.strictEqual(asked, 1)
       yield* TestClock.adjust("61 seconds")
-      const again = yield* Effect.fork(found("192.0.2.7"))
+      const again = yield* Effect.forkChild(found("192.0.2.7"))
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* Fiber.join(again), "web.example")
       assert.strictEqual(asked, 2)
@@ -119,7 +120,7 @@ describe("the reverse name of a client", () => {
   it.effect("is not waited for while as many are being looked for as may be", () => {
     const { asked, layer } = silent()
     return Effect.gen(function*() {
-      yield* Effect.forEach(Array.from({ length: 64 }), (_, at) => Effect.fork(look(`192.0.2.${at}`)))
+      yield* Effect.forEach(Array.from({ length: 64 }), (_, at) => Effect.forkChild(look(`192.0.2.${at}`)))
       yield* TestClock.adjust("1 millis")
       yield* look("198.51.100.1")
       assert.strictEqual(asked.times, 64)

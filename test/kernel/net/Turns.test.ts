@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, FiberRef } from "effect"
+import { Deferred, Effect } from "effect"
 import { assert, describe } from "vitest"
 import { peerOf } from "../../../src/kernel/net/Peer.ts"
 import type { Turns } from "../../../src/kernel/net/Turns.ts"
@@ -10,10 +10,10 @@ const visitor = (turns: Turns, address: string | undefined) =>
   Effect.gen(function*() {
     const inside = yield* Deferred.make<void>()
     const leave = yield* Deferred.make<void>()
-    const work = turns.take(Effect.zipRight(Deferred.succeed(inside, undefined), Deferred.await(leave)))
+    const work = turns.take(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(leave)))
     const peer = address === undefined ? undefined : peerOf(address)
-    yield* Effect.fork(Effect.zipRight(FiberRef.set(currentPeer, peer), work))
-    yield* Effect.yieldNow()
+    yield* Effect.forkChild(Effect.provideService(work, currentPeer, peer))
+    yield* Effect.yieldNow
     return {
       address,
       entered: Deferred.await(inside),
@@ -68,7 +68,7 @@ describe("turns", () => {
       const holder = yield* visitor(turns, undefined)
       assert.strictEqual(yield* asked, "none")
       yield* holder.leave
-      yield* Effect.yieldNow()
+      yield* Effect.yieldNow
       assert.strictEqual(yield* asked, "turn")
     }))
 })

@@ -18,7 +18,7 @@ const failureOf = (url: string) =>
   )
 
 describe("a request that fails", () => {
-  it.scopedLive("is known to be unsent where nobody was reached, or nobody could be told it over TLS", () =>
+  it.live("is known to be unsent where nobody was reached, or nobody could be told it over TLS", () =>
     Effect.gen(function*() {
       const port = yield* Effect.promise(freePort)
       assert.isTrue((yield* failureOf(`http://127.0.0.1:${port}/`)).unsent)
@@ -28,7 +28,7 @@ describe("a request that fails", () => {
       assert.isTrue((yield* failureOf(`https://127.0.0.1:${raw}/`)).unsent)
     }))
 
-  it.scopedLive("may have arrived where the answer is cut off or never comes", () =>
+  it.live("may have arrived where the answer is cut off or never comes", () =>
     Effect.gen(function*() {
       const port = yield* listening(createServer(({ url }, response) => {
         if (url === "/cut") response.writeHead(201, { "content-length": "50" }).write("{")

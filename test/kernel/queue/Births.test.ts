@@ -68,7 +68,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
   })
 
   const begins = (begun: ReadonlyArray<string>, count: number) =>
-    Effect.repeat(Effect.yieldNow(), { until: () => begun.length >= count })
+    Effect.repeat(Effect.yieldNow, { until: () => begun.length >= count })
 
   test("is written claimed, and begins at the commit without a look", () =>
     Effect.gen(function*() {
@@ -118,7 +118,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       // Slots are free again, but one waits.
       yield* transaction(enqueue("next", { share }))
       assert.deepStrictEqual(yield* statesBy("next"), waiting)
-      yield* Effect.repeat(Effect.zipRight(pass, idle), { until: () => begun.includes("next") })
+      yield* Effect.repeat(Effect.andThen(pass, idle), { until: () => begun.includes("next") })
       assert.isBelow(begun.indexOf(`${firstCome}`), begun.indexOf("next"))
       yield* pass
       yield* transaction(enqueue("last", { share }))
@@ -132,7 +132,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       const { begun, idle, open } = yield* runner
       for (let i = 0; i < firstCome; i++) {
         assert.isTrue(
-          Exit.isFailure(yield* Effect.exit(transaction(Effect.zipRight(enqueue("undone"), Effect.fail("no")))))
+          Exit.isFailure(yield* Effect.exit(transaction(Effect.andThen(enqueue("undone"), Effect.fail("no")))))
         )
       }
       // On SQLite, the neighbour's failure has the first body run again.
@@ -172,8 +172,8 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
     Effect.gen(function*() {
       const { begun, drain } = yield* runner
       const [enqueued, drained] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const held = Effect.zipRight(Deferred.succeed(enqueued, undefined), Deferred.await(drained))
-      const enqueuing = yield* Effect.fork(transaction(Effect.zipLeft(enqueue("a"), held)))
+      const held = Effect.andThen(Deferred.succeed(enqueued, undefined), Deferred.await(drained))
+      const enqueuing = yield* Effect.forkChild(transaction(Effect.tap(enqueue("a"), held)))
       yield* Deferred.await(enqueued)
       yield* drain
       yield* Deferred.succeed(drained, undefined)

@@ -5,7 +5,7 @@ import * as Ends from "../../../src/kernel/queue/Ends.ts"
 
 const subject = { kind: "signer_issue", dedupKey: "one" } as const
 const other = { kind: "signer_issue", dedupKey: "two" } as const
-const isWaiting = <A>(fiber: Fiber.RuntimeFiber<A>) => Effect.map(Fiber.poll(fiber), ({ _tag }) => _tag === "None")
+const isWaiting = <A>(fiber: Fiber.Fiber<A>) => fiber.pollUnsafe() === undefined
 
 describe("the ends a process hears of", () => {
   it.effect("an end between a read and the wait is not missed", () =>
@@ -20,11 +20,11 @@ describe("the ends a process hears of", () => {
     Effect.gen(function*() {
       const ends = Ends.make()
       ends.tell(Ends.subjectText(subject))
-      const waiting = yield* Effect.fork(ends.after(ends.moment(), subject))
-      yield* Effect.yieldNow()
+      const waiting = yield* Effect.forkChild(ends.after(ends.moment(), subject))
+      yield* Effect.yieldNow
       ends.tell(Ends.subjectText(other))
-      yield* Effect.yieldNow()
-      assert.isTrue(yield* isWaiting(waiting))
+      yield* Effect.yieldNow
+      assert.isTrue(isWaiting(waiting))
       ends.tell(Ends.subjectText(subject))
       yield* Fiber.join(waiting)
     }))
@@ -33,9 +33,9 @@ describe("the ends a process hears of", () => {
     Effect.gen(function*() {
       const ends = Ends.make()
       const [first, second, third] = yield* Effect.all(
-        [1, 2, 3].map(() => Effect.fork(ends.after(0, subject)))
+        [1, 2, 3].map(() => Effect.forkChild(ends.after(0, subject)))
       )
-      yield* Effect.yieldNow()
+      yield* Effect.yieldNow
       if (first === undefined || second === undefined || third === undefined) return assert.fail()
       yield* Fiber.interrupt(first)
       ends.tell(Ends.subjectText(subject))

@@ -1,4 +1,5 @@
-import { Clock, Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
@@ -15,6 +16,7 @@ import { statement } from "../../../src/kernel/sql/Statement.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
+import { sleeps, watched } from "../../support/Watched.ts"
 
 const done: Outcome<Database> = Done()
 const failing = (text: string) => ({ text, row: text })
@@ -70,11 +72,10 @@ const wrong = (seconds: () => number) => <A, E, R>(self: Effect.Effect<A, E, R>)
   Effect.clockWith((clock) => {
     const lead = () => seconds() * 1000
     const other: Clock.Clock = Object.assign(Object.create(clock) as Clock.Clock, {
-      unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + lead(),
-      unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
+      currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + lead(),
       currentTimeMillis: Effect.map(clock.currentTimeMillis, (millis) => millis + lead())
     })
-    return Effect.withClock(self, other)
+    return Effect.provideService(self, Clock.Clock, other)
   })
 
 interface Steps {
@@ -96,7 +97,7 @@ describe.each(databases)("leases on $name", (backend) => {
   const holding = Effect.fnUntraced(function*(owner: string, driver?: Driver) {
     const begun = yield* Deferred.make<void>()
     const seen = { interrupted: 0 }
-    const run = Effect.zipRight(Deferred.succeed(begun, undefined), Effect.never).pipe(
+    const run = Effect.andThen(Deferred.succeed(begun, undefined), Effect.never).pipe(
       Effect.onInterrupt(() => Effect.sync(() => seen.interrupted++))
     )
     const made = Runner.make({ ...tuning, owner }, [validation(run)])
@@ -240,23 +241,28 @@ describe.each(databases)("leases on $name", (backend) => {
           Effect.suspend(() => {
             if (!isAway) return real.single(statement, params)
             asked.push(statement.text.slice(0, 11))
-            return Effect.zipRight(Deferred.await(back), real.single(statement, params))
+            return Effect.andThen(Deferred.await(back), real.single(statement, params))
           })
       }
       const begun = yield* Deferred.make<void>()
       const ended = yield* Deferred.make<void>()
-      const run = Effect.zipRight(Deferred.succeed(begun, undefined), Effect.never).pipe(
+      const run = Effect.andThen(Deferred.succeed(begun, undefined), Effect.never).pipe(
         Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
       )
       yield* Effect.provideService(Running.start({ ...tuning, owner: here }, [validation(run)]), Database, silent)
       yield* Deferred.await(begun)
+      // Those who renew, tend and poll have their answers.
+      const next = (yield* Clock.currentTimeMillis) + 1000
+      yield* Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), {
+        until: (ends) => ends.filter((at) => at === next).length === 3
+      })
       isAway = true
       for (let passed = 0; passed < 14; passed++) yield* TestClock.adjust("1 second")
       yield* Deferred.await(ended)
       assert.include(asked, "SELECT id A", "the rows of others were asked for before")
       isAway = false
       yield* Deferred.succeed(back, undefined)
-    }))
+    }).pipe(watched))
 
   if (backend.dialect === "postgres") {
     test("a row that somebody has locked keeps none of the others from being renewed, and is not lost", () =>
@@ -273,24 +279,24 @@ describe.each(databases)("leases on $name", (backend) => {
         const stopped = Effect.provideService(
           transaction(
             all(lockStatement, { key: "locked" }).pipe(
-              Effect.zipRight(Deferred.succeed(isLocked, undefined)),
-              Effect.zipRight(Deferred.await(mayEnd))
+              Effect.andThen(Deferred.succeed(isLocked, undefined)),
+              Effect.andThen(Deferred.await(mayEnd))
             )
           ),
           Database,
           yield* database.another
         )
-        const stopping = yield* Effect.fork(stopped)
+        const stopping = yield* Effect.forkChild(stopped)
         yield* Deferred.await(isLocked)
         const [, before] = yield* leases
         const other = yield* finishing(there)
-        const watched = Effect.zipRight(second(runner), other.tend)
-        for (let passed = 0; passed < 12; passed++) yield* watched
+        const both = Effect.andThen(second(runner), other.tend)
+        for (let passed = 0; passed < 12; passed++) yield* both
         const meanwhile = yield* leases
         yield* Deferred.succeed(mayEnd, undefined)
         yield* Fiber.join(stopping)
         assert.deepStrictEqual(meanwhile, [100 * day + 22, before])
-        for (let passed = 0; passed < 3; passed++) yield* watched
+        for (let passed = 0; passed < 3; passed++) yield* both
         assert.deepStrictEqual(yield* leases, [100 * day + 23, 100 * day + 23])
         assert.deepStrictEqual(yield* statuses, ["running", "running"], "others that watch wait too")
         assert.strictEqual(seen.interrupted, 0)
@@ -363,9 +369,9 @@ describe.each(databases)("leases on $name", (backend) => {
   describe("clocks", () => {
     /** Runs what is due for so many seconds. */
     const seconds = (many: number, runner: Steps & { readonly idle: Effect.Effect<void, unknown> }) =>
-      Effect.repeatN(
+      Effect.repeat(
         Effect.all([TestClock.adjust("1 second"), runner.pass, Effect.orDie(runner.idle)], { discard: true }),
-        many - 1
+        { times: many - 1 }
       )
 
     test("what was written while the clock was ahead is done within seconds of its being right", () =>
@@ -445,7 +451,7 @@ describe.each(databases)("leases on $name", (backend) => {
         const set = wrong(() => lead)
         const started = yield* Deferred.make<void>()
         const runner = yield* set(Runner.make({ ...tuning, owner: here }, [
-          validation(Effect.zipRight(Deferred.succeed(started, undefined), Effect.never), 5000)
+          validation(Effect.andThen(Deferred.succeed(started, undefined), Effect.never), 5000)
         ]))
         yield* set(runner.pass)
         yield* Deferred.await(started)

@@ -1,4 +1,5 @@
-import { Deferred, Effect, TestClock } from "effect"
+import { Deferred, Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Failure } from "../../../src/kernel/queue/Failure.ts"
 import type { AnyHandler } from "../../../src/kernel/queue/Handler.ts"

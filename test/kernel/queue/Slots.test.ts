@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
+import * as Semaphore from "effect/Semaphore"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done } from "../../../src/kernel/queue/Handler.ts"
@@ -237,10 +238,10 @@ describe.each(databases)("slots on $name", (backend) => {
         yield* validate("attacked", "honest", 0)
         yield* validate("other", "honest", 0)
         const settled = column("SELECT dedup_key FROM jobs WHERE status = 'done' ORDER BY dedup_key")
-        yield* Effect.repeat(Effect.zipRight(runner.pass, settled), { until: ({ length }) => length === 4, times: 200 })
+        yield* Effect.repeat(Effect.andThen(runner.pass, settled), { until: ({ length }) => length === 4, times: 200 })
         assert.deepStrictEqual(yield* settled, ["attacked honest 0", "i", "o", "other honest 0"])
         yield* Deferred.succeed(silent, undefined)
-        yield* Effect.repeat(Effect.zipRight(runner.pass, runner.idle), {
+        yield* Effect.repeat(Effect.andThen(runner.pass, runner.idle), {
           until: () =>
             Effect.map(Effect.orDie(count("SELECT count(*) FROM jobs WHERE status = 'ready'")), (left) => left === 0)
         })
@@ -261,7 +262,7 @@ describe.each(databases)("slots on $name", (backend) => {
           })
         for (let index = 0; index < 40; index++) yield* order("many", index)
         const begun: Array<string> = []
-        const turns = yield* Effect.makeSemaphore(4)
+        const turns = yield* Semaphore.make(4)
         const gate = yield* Deferred.make<void>()
         const runner = yield* Runner.make(options, [
           handler<"signer_issue", Database>({
@@ -278,10 +279,10 @@ describe.each(databases)("slots on $name", (backend) => {
         ])
         yield* runner.pass
         yield* order("one", 0)
-        const waiting = yield* Effect.fork(runner.idle)
+        const waiting = yield* Effect.forkChild(runner.idle)
         yield* Deferred.succeed(gate, undefined)
         yield* Fiber.join(waiting)
-        yield* Effect.repeat(Effect.zipRight(runner.pass, runner.idle), { until: () => begun.includes("one 0") })
+        yield* Effect.repeat(Effect.andThen(runner.pass, runner.idle), { until: () => begun.includes("one 0") })
         assert.isBelow(begun.indexOf("one 0"), 8)
       })
   )

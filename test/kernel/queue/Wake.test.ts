@@ -1,6 +1,5 @@
 import { it } from "@effect/vitest"
-import type { Clock } from "effect"
-import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
 import type { Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done } from "../../../src/kernel/queue/Handler.ts"
@@ -13,7 +12,7 @@ import { Waits } from "../../../src/kernel/queue/Waits.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
 import { postgres, useDatabase } from "../../support/Databases.ts"
 import { eventsOf, sql } from "../../support/Graph.ts"
@@ -48,7 +47,7 @@ const validation = (run: Effect.Effect<unknown>) =>
     abandon: () => Effect.void
   })
 
-const enqueueAt = (queue: Queue["Type"], key: string) =>
+const enqueueAt = (queue: Queue["Service"], key: string) =>
   queue.enqueue({
     kind: "challenge_validate",
     dedupKey: key,
@@ -58,7 +57,7 @@ const enqueueAt = (queue: Queue["Type"], key: string) =>
 describe("work another process enqueues on PostgreSQL", () => {
   const database = useDatabase(postgres)
 
-  it.scopedLive("wakes the runner once it has committed, and again after the connection was lost", () =>
+  it.live("wakes the runner once it has committed, and again after the connection was lost", () =>
     database.use(Effect.gen(function*() {
       const [mine, other] = [database.driver(), yield* database.another]
       const queue = yield* queueOf(mine)
@@ -92,11 +91,11 @@ describe("work another process enqueues on PostgreSQL", () => {
       }).pipe(Effect.provide(Layer.mergeAll(
         Layer.succeed(Queue, queue),
         Entropy.layer,
-        EventLog.layerMemory(records)
+        layerMemory(records)
       )))
     })))
 
-  it.scopedLive("tells whoever waits for it that it has ended, settled or cancelled", () =>
+  it.live("tells whoever waits for it that it has ended, settled or cancelled", () =>
     database.use(Effect.gen(function*() {
       const other = yield* database.another
       const queue = yield* queueOf(other)
@@ -113,9 +112,10 @@ describe("work another process enqueues on PostgreSQL", () => {
       for (const end of ["done", "cancelled"] as const) {
         const id = yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: end, payload: { issuer: "i" } })
         // Nothing is found by looking again.
-        const waiting = yield* Effect.fork(Effect.clockWith((clock) =>
-          Effect.withClock(
+        const waiting = yield* Effect.forkChild(Effect.clockWith((clock) =>
+          Effect.provideService(
             waits.settled(id),
+            Clock.Clock,
             Object.assign(Object.create(clock) as Clock.Clock, { sleep: () => Effect.never })
           )
         ))

@@ -1,10 +1,10 @@
-import { SqlError } from "@effect/sql/SqlError"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { afterCommit, all, arrived, Database, ifUndone, run, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Driver, Executor } from "../../../src/kernel/sql/Driver.ts"
+import { SqlError } from "../../../src/kernel/sql/SqlError.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { bump, insert, read } from "../../store/NonceStatements.ts"
 import { postgres, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf } from "../../support/Graph.ts"
@@ -58,14 +58,14 @@ describe("statements that are sent ahead", () => {
       yield* run(insert, { value: "twice" })
       const records: Array<Record> = []
       let committed = 0
-      const twice = Effect.zipRight(
+      const twice = Effect.andThen(
         afterCommit(Effect.sync(() => void committed++)),
-        Effect.zipRight(run(insert, { value: "once" }), run(insert, { value: "twice" }))
+        Effect.andThen(run(insert, { value: "once" }), run(insert, { value: "twice" }))
       )
       const followed = [all(read, { value: "once" }), run(bump, { value: "once" }), Effect.void]
       for (const next of followed) {
         const error = yield* Effect.flip(
-          Effect.provide(transaction(Effect.zipRight(twice, next)), EventLog.layerMemory(records))
+          Effect.provide(transaction(Effect.andThen(twice, next)), layerMemory(records))
         )
         assert.deepInclude(error, { _tag: "StorageFailed", statement: "test_insert", transient: false })
         assert.match(error.detail, /duplicate key/)
@@ -83,7 +83,7 @@ describe("statements that are sent ahead", () => {
         else ahead(text, params, ended)
       })
       const error = yield* Effect.flip(Effect.provideService(
-        transaction(Effect.zipRight(run(insert, { value: "kept" }), run(insert, { value: "lost" }))),
+        transaction(Effect.andThen(run(insert, { value: "kept" }), run(insert, { value: "lost" }))),
         Database,
         driver
       ))
@@ -135,11 +135,11 @@ describe("statements that are sent ahead", () => {
 
   it.live("can be waited for together, by whoever has to know of their failure", () =>
     database.use(Effect.gen(function*() {
-      const known = yield* transaction(Effect.zipRight(run(insert, { value: "a" }), Effect.exit(arrived)))
+      const known = yield* transaction(Effect.andThen(run(insert, { value: "a" }), Effect.exit(arrived)))
       assert.isTrue(Exit.isSuccess(known))
-      yield* Effect.zipRight(arrived, transaction(arrived)) // there is nothing to wait for
+      yield* Effect.andThen(arrived, transaction(arrived)) // there is nothing to wait for
       let told: unknown
-      const failed = yield* Effect.flip(transaction(Effect.zipRight(
+      const failed = yield* Effect.flip(transaction(Effect.andThen(
         run(insert, { value: "a" }),
         Effect.tapError(arrived, (error) => Effect.sync(() => (told = error)))
       )))
@@ -165,7 +165,7 @@ describe("statements that are sent ahead", () => {
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const failed = yield* Effect.flip(
-        transaction(Effect.zipRight(run(insert, { value: "twice" }), Effect.fail("refused")))
+        transaction(Effect.andThen(run(insert, { value: "twice" }), Effect.fail("refused")))
       )
       assert.strictEqual(failed, "refused")
       yield* transaction(run(insert, { value: "afterwards" }))
@@ -184,13 +184,13 @@ describe("statements that are sent ahead", () => {
             ended(failure)
           })
       )
-      const body = Effect.zipRight(
-        Effect.zipRight(run(insert, { value: "slow" }), run(bump, { value: "slow" })),
+      const body = Effect.andThen(
+        Effect.andThen(run(insert, { value: "slow" }), run(bump, { value: "slow" })),
         all(read, { value: "slow" })
       )
       yield* Effect.provideService(transaction(body), Database, driver).pipe(
         Effect.ensuring(Effect.sync(() => (performance.now = now))),
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
       assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields["statement"]]), [
         ["db_statement_slow", "test_insert"]

@@ -7,7 +7,7 @@ import { bytes, int, text } from "../../../src/kernel/sql/Column.ts"
 import { all, aside, Database, run } from "../../../src/kernel/sql/Database.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
 import { endless } from "../../support/Endless.ts"
 import { eventsOf, openDriver } from "../../support/Graph.ts"
@@ -75,10 +75,10 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
     beside(Effect.gen(function*() {
       yield* longEnough(500, (millis) =>
         Effect.gen(function*() {
-          const failing = yield* Effect.fork(Effect.flip(aside(all(endless, {}), millis)))
-          yield* Effect.yieldNow()
+          const failing = yield* Effect.forkChild(Effect.flip(aside(all(endless, {}), millis)))
+          yield* Effect.yieldNow
           yield* run(insert, { value: `meanwhile, of ${millis} ms` })
-          const isUnderWay = failing.unsafePoll() === null
+          const isUnderWay = failing.pollUnsafe() === undefined
           const failed = yield* Fiber.join(failing)
           assert.deepStrictEqual([failed.statement, failed.detail], ["test_endless", `not done within ${millis} ms`])
           return isUnderWay ? true : undefined
@@ -94,10 +94,10 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       yield* longEnough(500, (millis) =>
         Effect.gen(function*() {
           const read = Effect.flip(aside(all(endless, {}), millis))
-          const reads = yield* Effect.fork(Effect.all(Array.from({ length: 6 }, () => read), together))
-          yield* Effect.yieldNow()
+          const reads = yield* Effect.forkChild(Effect.all(Array.from({ length: 6 }, () => read), together))
+          yield* Effect.yieldNow
           yield* run(insert, { value: `beside six, of ${millis} ms` })
-          const areUnderWay = reads.unsafePoll() === null
+          const areUnderWay = reads.pollUnsafe() === undefined
           yield* Fiber.join(reads)
           return areUnderWay ? true : undefined
         })).pipe(Effect.provideService(Database, driver))
@@ -155,11 +155,11 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
     return Effect.scoped(Effect.gen(function*() {
       // A connection has to be made in that time as well, which a busy machine may not manage at once.
       const opened = Effect.retry(Effect.sandbox(openDriver(database.url(), 1, 50)), { times: 100 })
-      const driver = yield* Effect.unsandbox(opened)
+      const driver = yield* Effect.catch(opened, Effect.failCause)
       const over = yield* Deferred.make<void>()
       const begun = yield* Deferred.make<void>()
-      const holding = yield* Effect.fork(
-        driver.exclusive(() => Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(over)))
+      const holding = yield* Effect.forkChild(
+        driver.exclusive(() => Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(over)))
       )
       yield* Deferred.await(begun)
       const failed = yield* Effect.flip(Effect.provideService(run(insert, { value: "late" }), Database, driver))
@@ -168,6 +168,6 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       yield* Deferred.succeed(over, undefined)
       yield* Fiber.join(holding)
       yield* Effect.provideService(run(insert, { value: "in time" }), Database, driver)
-    })).pipe(Effect.provide(EventLog.layerMemory(records)))
+    })).pipe(Effect.provide(layerMemory(records)))
   })
 })

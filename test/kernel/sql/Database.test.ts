@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
@@ -17,7 +18,7 @@ import {
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { enterSpan, EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory, withinSpan } from "../../../src/kernel/telemetry/EventLog.ts"
 import { bump, insert, read } from "../../store/NonceStatements.ts"
 import { databases, freshDirectory, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf, openDriver, sql } from "../../support/Graph.ts"
@@ -49,6 +50,10 @@ const deferredRefusal = (dialect: "sqlite" | "postgres") =>
 
 const total = count("SELECT count(*) FROM nonces")
 
+/** Whether this alone is why an effect failed. */
+const isA = (tag: "Fail" | "Die") => (exit: Exit.Exit<unknown, unknown>): boolean =>
+  Exit.isFailure(exit) && exit.cause.reasons.map(({ _tag }) => _tag).join() === tag
+
 describe.each(databases)("transactions on $name", (backend) => {
   const database = useDatabase(backend)
   const { dialect } = backend
@@ -63,15 +68,15 @@ describe.each(databases)("transactions on $name", (backend) => {
   const endings: ReadonlyArray<
     readonly [string, Effect.Effect<never, string>, (exit: Exit.Exit<unknown, unknown>) => boolean]
   > = [
-    ["failure", Effect.fail("no"), (exit) => Exit.isFailure(exit) && Cause.isFailType(exit.cause)],
-    ["defect", Effect.die("no"), (exit) => Exit.isFailure(exit) && Cause.isDieType(exit.cause)],
-    ["interrupt", Effect.interrupt, (exit) => Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)]
+    ["failure", Effect.fail("no"), isA("Fail")],
+    ["defect", Effect.die("no"), isA("Die")],
+    ["interrupt", Effect.interrupt, (exit) => Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)]
   ]
   for (const [name, ending, isSame] of endings) {
     it.live(`undo everything on ${name}, pass it on, and leave the connection usable`, () =>
       database.use(Effect.gen(function*() {
         for (let round = 0; round < 12; round++) {
-          const exit = yield* Effect.exit(transaction(Effect.zipRight(run(insert, { value: "a" }), ending)))
+          const exit = yield* Effect.exit(transaction(Effect.andThen(run(insert, { value: "a" }), ending)))
           assert.isTrue(isSame(exit), String(exit))
         }
         assert.strictEqual(yield* total, 0)
@@ -85,7 +90,7 @@ describe.each(databases)("transactions on $name", (backend) => {
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const error = yield* Effect.flip(transaction(
-        Effect.zipRight(run(insert, { value: "once" }), run(insert, { value: "twice" }))
+        Effect.andThen(run(insert, { value: "once" }), run(insert, { value: "twice" }))
       ))
       assert.instanceOf(error, StorageFailed)
       assert.strictEqual(error.statement, "test_insert")
@@ -96,7 +101,7 @@ describe.each(databases)("transactions on $name", (backend) => {
 
   it.live("a statement whose failure was swallowed does not pass for a commit", () =>
     database.use(Effect.gen(function*() {
-      const exit = yield* Effect.exit(transaction(Effect.zipRight(
+      const exit = yield* Effect.exit(transaction(Effect.andThen(
         run(insert, { value: "a" }),
         Effect.ignore(run(broken, {}))
       )))
@@ -121,7 +126,7 @@ describe.each(databases)("transactions on $name", (backend) => {
   it.live("hide their writes from others until they have committed", () =>
     database.use(Effect.gen(function*() {
       const [written, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const fiber = yield* Effect.fork(transaction(Effect.gen(function*() {
+      const fiber = yield* Effect.forkChild(transaction(Effect.gen(function*() {
         yield* run(insert, { value: "a" })
         yield* arrived
         yield* Deferred.succeed(written, undefined)
@@ -138,15 +143,15 @@ describe.each(databases)("transactions on $name", (backend) => {
   it.live("are not interrupted half way: they commit whole, and the fiber ends afterwards", () =>
     database.use(Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const fiber = yield* Effect.fork(transaction(Effect.gen(function*() {
+      const fiber = yield* Effect.forkChild(transaction(Effect.gen(function*() {
         yield* run(insert, { value: "first" })
         yield* Deferred.succeed(begun, undefined)
         yield* Deferred.await(go)
         yield* run(insert, { value: "second" })
       })))
       yield* Deferred.await(begun)
-      const interrupted = yield* Effect.fork(Fiber.interrupt(fiber))
-      yield* Effect.yieldNow()
+      const interrupted = yield* Effect.forkChild(Fiber.interrupt(fiber))
+      yield* Effect.yieldNow
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(interrupted)
       assert.strictEqual(yield* total, 2)
@@ -159,13 +164,13 @@ describe.each(databases)("transactions on $name", (backend) => {
         Effect.gen(function*() {
           for (let round = 0; round < 5; round++) {
             const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-            const holder = yield* Effect.fork(
-              transaction(Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(go)))
+            const holder = yield* Effect.forkChild(
+              transaction(Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(go)))
             )
             yield* Deferred.await(held)
-            const waiter = yield* Effect.fork(transaction(Effect.fail("never stored")))
-            yield* Effect.yieldNow()
-            const interrupted = yield* Effect.fork(Fiber.interrupt(waiter))
+            const waiter = yield* Effect.forkChild(transaction(Effect.fail("never stored")))
+            yield* Effect.yieldNow
+            const interrupted = yield* Effect.forkChild(Fiber.interrupt(waiter))
             yield* Deferred.succeed(go, undefined)
             yield* Fiber.join(holder)
             yield* Fiber.join(interrupted)
@@ -208,10 +213,10 @@ describe.each(databases)("transactions on $name", (backend) => {
       let runs = 0
       const once = Effect.sync(() => void runs++)
       for (const [, ending] of endings) {
-        yield* Effect.exit(transaction(Effect.zipRight(afterCommit(once), ending)))
+        yield* Effect.exit(transaction(Effect.andThen(afterCommit(once), ending)))
         assert.strictEqual(runs, 0)
       }
-      yield* Effect.exit(transaction(Effect.zipRight(afterCommit(once), run(broken, {}))))
+      yield* Effect.exit(transaction(Effect.andThen(afterCommit(once), run(broken, {}))))
       assert.strictEqual(runs, 0)
       yield* afterCommit(once)
       assert.strictEqual(runs, 1)
@@ -237,8 +242,8 @@ describe.each(databases)("transactions on $name", (backend) => {
           const ending = endings[index % 4] ?? Effect.void
           const one: Effect.Effect<void, unknown, Database> = index % 8 === 0
             ? Effect.asVoid(write)
-            : transaction(Effect.asVoid(Effect.zipRight(write, ending)))
-          return Effect.exit(database.use(Effect.zipRight(one, seen)))
+            : transaction(Effect.asVoid(Effect.andThen(write, ending)))
+          return Effect.exit(database.use(Effect.andThen(one, seen)))
         }),
         { concurrency: "unbounded" }
       )
@@ -276,15 +281,15 @@ describe.each(databases)("transactions on $name", (backend) => {
   it.live("a fiber that was interrupted before harms no neighbour", () =>
     database.use(Effect.gen(function*() {
       const [ready, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const stubborn = yield* Effect.fork(Effect.uninterruptible(Effect.gen(function*() {
+      const stubborn = yield* Effect.forkChild(Effect.uninterruptible(Effect.gen(function*() {
         yield* Deferred.succeed(ready, undefined)
         yield* Deferred.await(go)
         yield* run(insert, { value: "stubborn" })
         yield* transaction(run(insert, { value: "again" }))
       })))
       yield* Deferred.await(ready)
-      const interrupting = yield* Effect.fork(Fiber.interrupt(stubborn))
-      yield* Effect.yieldNow()
+      const interrupting = yield* Effect.forkChild(Fiber.interrupt(stubborn))
+      yield* Effect.yieldNow
       yield* Deferred.succeed(go, undefined)
       yield* Effect.all([
         run(insert, { value: "one" }),
@@ -300,9 +305,9 @@ describe.each(databases)("transactions on $name", (backend) => {
     database.use(Effect.gen(function*() {
       yield* TestClock.setTime(123_456)
       const records: Array<Record> = []
-      const inside = Effect.zipRight(Clock.currentTimeMillis, Effect.ignore(run(broken, {})))
-      yield* Effect.zipRight(enterSpan({ request_id: "r1" }), Effect.exit(transaction(inside))).pipe(
-        Effect.provide(EventLog.layerMemory(records))
+      const inside = Effect.andThen(Clock.currentTimeMillis, Effect.ignore(run(broken, {})))
+      yield* withinSpan({ request_id: "r1" }, 0, Effect.exit(transaction(inside))).pipe(
+        Effect.provide(layerMemory(records))
       )
       const time = yield* transaction(Clock.currentTimeMillis)
       assert.strictEqual(time, 123_456)
@@ -343,13 +348,14 @@ describe.each(databases)("transactions on $name", (backend) => {
         ...driver,
         atOnce: undefined,
         single: (statement, params) =>
-          Effect.tap(driver.single(statement, params), () => {
-            performance.now = () => now.call(performance) + 1000
-          })
+          Effect.tap(
+            driver.single(statement, params),
+            Effect.sync(() => (performance.now = () => now.call(performance) + 1000))
+          )
       }
       yield* Effect.provideService(run(insert, { value: "planted-value" }), Database, slow).pipe(
         Effect.ensuring(Effect.sync(() => (performance.now = now))),
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
       assert.strictEqual(yield* total, 1)
       const [told, ...more] = records
@@ -361,11 +367,11 @@ describe.each(databases)("transactions on $name", (backend) => {
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
       yield* run(insert, { value: "planted-value" })
-      const fail = Effect.zipRight(
+      const fail = Effect.andThen(
         Effect.ignore(run(broken, {})),
         Effect.ignore(run(insert, { value: "planted-value" }))
       )
-      yield* Effect.provide(fail, EventLog.layerMemory(records))
+      yield* Effect.provide(fail, layerMemory(records))
       assert.deepStrictEqual(records.map(({ fields }) => fields.statement), ["test_broken", "test_insert"])
       assert.deepStrictEqual(eventsOf(records), ["db_statement_failed", "db_statement_failed"])
       assert.notInclude(JSON.stringify(records), "planted-value")
@@ -430,7 +436,7 @@ describe("PostgreSQL alone", () => {
         `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, lease_until, created_at, updated_at)
            SELECT gen_random_uuid(), 'nonce_sweep', k, '{}', 'running', 0, 1, 3, 9, 0, 0 FROM unnest(ARRAY['locked', 'free']) k`
       ))
-      const holder = yield* Effect.fork(Effect.provideService(
+      const holder = yield* Effect.forkChild(Effect.provideService(
         transaction(Effect.gen(function*() {
           yield* run(touch, { dedupKey: "locked" })
           yield* arrived
@@ -462,8 +468,8 @@ describe("PostgreSQL alone", () => {
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1, 3000)
       const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const holder = yield* Effect.fork(Effect.provideService(
-        transaction(Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(go))),
+      const holder = yield* Effect.forkChild(Effect.provideService(
+        transaction(Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(go))),
         Database,
         driver
       ))
@@ -471,7 +477,7 @@ describe("PostgreSQL alone", () => {
       const records: Array<Record> = []
       const error = yield* Effect.flip(run(insert, { value: "late" })).pipe(
         Effect.provideService(Database, driver),
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
       assert.strictEqual(error._tag, "StorageFailed")
       assert.include(eventsOf(records), "db_pool_timeout")
@@ -507,7 +513,7 @@ describe("SQLite alone", () => {
       const other = yield* database.another
       yield* database.use(run(insert, { value: "shared" }))
       const [locked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const writer = yield* Effect.fork(Effect.provideService(
+      const writer = yield* Effect.forkChild(Effect.provideService(
         transaction(Effect.gen(function*() {
           yield* all(bump, { value: "shared" })
           yield* Deferred.succeed(locked, undefined)
@@ -517,12 +523,12 @@ describe("SQLite alone", () => {
         other
       ))
       yield* Deferred.await(locked)
-      const waiting = yield* Effect.fork(database.use(transaction(Effect.gen(function*() {
+      const waiting = yield* Effect.forkChild(database.use(transaction(Effect.gen(function*() {
         const [row] = yield* all(read, { value: "shared" })
         yield* all(bump, { value: "shared" })
         return row?.createdAt
       }))))
-      yield* Effect.yieldNow()
+      yield* Effect.yieldNow
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(writer)
       assert.strictEqual(yield* Fiber.join(waiting), 1, "it read what the other had committed")
@@ -532,14 +538,14 @@ describe("SQLite alone", () => {
     Effect.gen(function*() {
       const other = yield* database.another
       const [locked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const writer = yield* Effect.fork(Effect.provideService(
-        transaction(Effect.zipRight(Deferred.succeed(locked, undefined), Deferred.await(go))),
+      const writer = yield* Effect.forkChild(Effect.provideService(
+        transaction(Effect.andThen(Deferred.succeed(locked, undefined), Deferred.await(go))),
         Database,
         other
       ))
       yield* Deferred.await(locked)
-      const waiting = yield* Effect.fork(database.use(run(insert, { value: "single" })))
-      yield* Effect.yieldNow()
+      const waiting = yield* Effect.forkChild(database.use(run(insert, { value: "single" })))
+      yield* Effect.yieldNow
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(writer)
       yield* Fiber.join(waiting)
@@ -549,21 +555,21 @@ describe("SQLite alone", () => {
   it.live("a statement outside waits for the open transaction of this process and is no part of it", () =>
     database.use(Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const doomed = yield* Effect.fork(Effect.exit(transaction(Effect.gen(function*() {
+      const doomed = yield* Effect.forkChild(Effect.exit(transaction(Effect.gen(function*() {
         yield* Deferred.succeed(begun, undefined)
         yield* Deferred.await(go)
         return yield* Effect.fail("rolled back")
       }))))
       yield* Deferred.await(begun)
-      const outside = yield* Effect.fork(run(insert, { value: "outside" }))
-      yield* Effect.yieldNow()
+      const outside = yield* Effect.forkChild(run(insert, { value: "outside" }))
+      yield* Effect.yieldNow
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(doomed)
       yield* Fiber.join(outside)
       assert.strictEqual(yield* total, 1)
     })))
 
-  it.scopedLive("the file is made with mode 0600, whatever the umask", () =>
+  it.live("the file is made with mode 0600, whatever the umask", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "new.db")
       const before = process.umask(0)

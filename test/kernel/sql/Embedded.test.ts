@@ -1,11 +1,13 @@
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { assert, describe, it } from "@effect/vitest"
+import Engine from "better-sqlite3"
 import { Context, Effect, Exit, Layer } from "effect"
+import type { Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Database } from "../../../src/kernel/sql/Database.ts"
+import type { Executor, Row } from "../../../src/kernel/sql/Driver.ts"
+import { SqlError } from "../../../src/kernel/sql/SqlError.ts"
 import * as Sqlite from "../../../src/kernel/sql/Sqlite.ts"
 import type { Sent } from "../../support/EngineAnswers.ts"
 import { answersTo } from "../../support/EngineAnswers.ts"
@@ -44,19 +46,39 @@ const statements: ReadonlyArray<Sent> = [
 
 const answers = answersTo(statements)
 
+/** The engine with nothing between it and a statement, which is prepared anew each time. */
+const judgeAt = (path: string): Effect.Effect<Executor, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(Effect.sync(() => new Engine(path)), (engine) => Effect.sync(() => engine.close())),
+    (engine) => {
+      engine.pragma("journal_mode = WAL")
+      engine.pragma("foreign_keys = ON")
+      return {
+        execute: (text, params) =>
+          Effect.try({
+            try: () => {
+              const statement = engine.prepare(text)
+              if (statement.reader) return statement.all(...params) as ReadonlyArray<Row>
+              statement.run(...params)
+              return []
+            },
+            catch: (cause) => new SqlError({ cause })
+          })
+      }
+    }
+  )
+
 describe("the connection to the embedded engine", () => {
-  it.scoped("answers every statement as the client of @effect/sql-sqlite-node does", () =>
+  it.effect("answers every statement as the engine alone does", () =>
     Effect.gen(function*() {
       const path = yield* folder
-      const judge = yield* Layer.build(SqliteClient.layer({ filename: join(path, "judge.db") }))
-      const reserved = yield* Context.get(judge, SqlClient.SqlClient).reserve
-      yield* reserved.execute("PRAGMA foreign_keys = ON", [], undefined)
+      const judge = yield* judgeAt(join(path, "judge.db"))
       const opened = yield* Layer.build(Sqlite.layer({ path: join(path, "own.db"), synchronous: "full" }))
       const own = Context.get(opened, Database)
-      const wanted = yield* answers(reserved)
+      const wanted = yield* answers(judge)
       assert.deepStrictEqual(yield* own.exclusive((connection) => answers(connection)), wanted)
       // The rows that are at hand at once are the same rows.
-      yield* own.exclusive((connection) => connection.execute("DROP TABLE things", [], undefined))
+      yield* own.exclusive((connection) => connection.execute("DROP TABLE things", []))
       const atOnce = yield* own.exclusive(({ atOnce }) =>
         answers({
           execute: (text, params) => Effect.suspend(() => atOnce?.(text, params) ?? Effect.die("none")) as never
@@ -65,7 +87,7 @@ describe("the connection to the embedded engine", () => {
       assert.deepStrictEqual(atOnce, wanted)
     }))
 
-  it.scoped("has no rows at hand for what writes, nor while somebody holds it", () =>
+  it.effect("has no rows at hand for what writes, nor while somebody holds it", () =>
     Effect.gen(function*() {
       const path = yield* folder
       const opened = yield* Layer.build(Sqlite.layer({ path: join(path, "own.db"), synchronous: "full" }))

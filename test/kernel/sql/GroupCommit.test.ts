@@ -1,11 +1,12 @@
 import { it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { int, text } from "../../../src/kernel/sql/Column.ts"
 import { afterCommit, all, Database, run, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { enterSpan, EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory, withinSpan } from "../../../src/kernel/telemetry/EventLog.ts"
 import { bump, insert, read } from "../../store/NonceStatements.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { column, openDriver, sql } from "../../support/Graph.ts"
@@ -97,7 +98,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
         (to) =>
           to % 3 === 0
             ? Effect.as(run(setTo, { value: "last", to }), [{ createdAt: to + 1 }])
-            : transaction(Effect.zipRight(run(setTo, { value: "last", to }), all(bump, { value: "last" }))),
+            : transaction(Effect.andThen(run(setTo, { value: "last", to }), all(bump, { value: "last" }))),
         together
       )
       assert.deepStrictEqual(read.map(([row]) => row?.createdAt), Array.from({ length: 300 }, (_, index) => index + 2))
@@ -155,7 +156,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
     Effect.gen(function*() {
       const failures = yield* Effect.forEach(
         Array.from({ length: 20 }, (_, index) => `${index}`),
-        (value) => Effect.flip(transaction(Effect.zipRight(run(insert, { value }), Effect.fail(value)))),
+        (value) => Effect.flip(transaction(Effect.andThen(run(insert, { value }), Effect.fail(value)))),
         together
       )
       assert.deepStrictEqual(failures, Array.from({ length: 20 }, (_, index) => `${index}`))
@@ -194,7 +195,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       const look = Effect.map(Effect.provideService(values, Database, other), (rows) => void seen.push(rows))
       yield* Effect.forEach(
         ["a", "b"],
-        (value) => transaction(Effect.zipRight(afterCommit(look), run(insert, { value }))),
+        (value) => transaction(Effect.andThen(afterCommit(look), run(insert, { value }))),
         together
       )
       assert.deepStrictEqual(seen, [["a", "b"], ["a", "b"]])
@@ -204,24 +205,25 @@ describe("writes of one turn of the event loop on SQLite", () => {
     Effect.gen(function*() {
       const told: Array<string> = []
       const fibers = yield* Effect.forEach(["a", "b", "c"], (value) =>
-        Effect.fork(transaction(Effect.zipRight(
+        Effect.forkChild(transaction(Effect.andThen(
           afterCommit(Effect.sync(() => void told.push(value))),
           run(insert, { value })
         ))))
-      yield* Effect.yieldNow()
-      const interrupting = yield* Effect.fork(Fiber.interrupt(fibers[1] ?? Fiber.void))
+      yield* Effect.yieldNow
+      const leaving = fibers[1] ?? assert.fail()
+      leaving.interruptUnsafe()
       const exits = yield* Effect.forEach(fibers, Fiber.await)
       assert.deepStrictEqual(exits.map((exit) => exit._tag), ["Success", "Failure", "Success"])
-      assert.isTrue(Exit.isInterrupted(yield* Fiber.join(interrupting)))
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(leaving)))
       assert.deepStrictEqual(yield* values, ["a", "b", "c"])
       assert.sameMembers(told, ["a", "b", "c"])
     }))
 
   test("harm nobody when the caller of a single one goes away before it was sent", () =>
     Effect.gen(function*() {
-      const leaving = yield* Effect.fork(run(insert, { value: "leaving" }))
-      const staying = yield* Effect.forEach(["a", "b"], (value) => Effect.fork(run(insert, { value })))
-      yield* Effect.yieldNow()
+      const leaving = yield* Effect.forkChild(run(insert, { value: "leaving" }))
+      const staying = yield* Effect.forEach(["a", "b"], (value) => Effect.forkChild(run(insert, { value })))
+      yield* Effect.yieldNow
       yield* Fiber.interrupt(leaving)
       yield* Effect.forEach(staying, Fiber.join)
       assert.includeMembers([...yield* values], ["a", "b"])
@@ -230,36 +232,39 @@ describe("writes of one turn of the event loop on SQLite", () => {
   test("wait for a body that takes long, and are then stored", () =>
     Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const long = yield* Effect.fork(transaction(Effect.gen(function*() {
+      const long = yield* Effect.forkChild(transaction(Effect.gen(function*() {
         yield* run(insert, { value: "long" })
         yield* Deferred.succeed(begun, undefined)
         yield* Deferred.await(go)
         return yield* Effect.fail("after all")
       })))
       yield* Deferred.await(begun)
-      const next = yield* Effect.forEach(["a", "b"], (value) => Effect.fork(run(insert, { value })))
+      const next = yield* Effect.forEach(["a", "b"], (value) => Effect.forkChild(run(insert, { value })))
       yield* Deferred.succeed(go, undefined)
       assert.strictEqual(yield* Effect.flip(Fiber.join(long)), "after all")
       yield* Effect.forEach(next, Fiber.join)
       assert.deepStrictEqual(yield* values, ["a", "b"])
     }))
 
-  it.scoped("all fail when another process does not let go of the database, and the next are stored", () =>
+  it.effect("all fail when another process does not let go of the database, and the next are stored", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url())
       const other = yield* database.another
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const holder = yield* Effect.fork(Effect.provideService(
-        transaction(Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(go))),
+      const holder = yield* Effect.forkChild(Effect.provideService(
+        transaction(Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(go))),
         Database,
         other
       ))
       yield* Deferred.await(begun)
       const insertAll = Effect.forEach(["a", "b", "c"], (value) => Effect.exit(run(insert, { value })), together)
-      const refused = yield* Effect.fork(Effect.provideService(insertAll, Database, driver))
+      const refused = yield* Effect.forkChild(Effect.provideService(insertAll, Database, driver))
       yield* TestClock.adjust("1 minute")
       for (const exit of yield* Fiber.join(refused)) {
-        assert.instanceOf(Exit.isFailure(exit) ? [...Cause.failures(exit.cause)][0] : undefined, StorageFailed)
+        assert.instanceOf(
+          Exit.isFailure(exit) ? exit.cause.reasons.find(Cause.isFailReason)?.error : undefined,
+          StorageFailed
+        )
       }
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(holder)
@@ -271,10 +276,9 @@ describe("writes of one turn of the event loop on SQLite", () => {
       const records: Array<Record> = []
       yield* Effect.forEach(
         ["one", "two", "three"],
-        (request_id) =>
-          Effect.zipRight(enterSpan({ request_id }), Effect.exit(transaction(run(insert, { value: "same" })))),
+        (request_id) => withinSpan({ request_id }, 0, Effect.exit(transaction(run(insert, { value: "same" })))),
         together
-      ).pipe(Effect.provide(EventLog.layerMemory(records)))
+      ).pipe(Effect.provide(layerMemory(records)))
       assert.sameMembers(records.map(({ span }) => span["request_id"]), ["two", "three"], "each once")
     }))
 
@@ -282,9 +286,9 @@ describe("writes of one turn of the event loop on SQLite", () => {
     Effect.gen(function*() {
       const records: Array<Record> = []
       yield* Effect.all([
-        Effect.zipRight(enterSpan({ request_id: "neighbour" }), run(insert, { value: "a" })),
+        withinSpan({ request_id: "neighbour" }, 0, run(insert, { value: "a" })),
         Effect.exit(run(broken, {}))
-      ], together).pipe(Effect.provide(EventLog.layerMemory(records)))
+      ], together).pipe(Effect.provide(layerMemory(records)))
       assert.deepStrictEqual(records.map(({ event, span }) => ({ event, span })), [
         { event: "db_statement_failed", span: {} }
       ])

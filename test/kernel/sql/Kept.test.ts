@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, Ref, TestClock } from "effect"
+import { Effect, Ref } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Database, StorageFailed } from "../../../src/kernel/sql/Database.ts"
 import { kept, keptTotal } from "../../../src/kernel/sql/Kept.ts"

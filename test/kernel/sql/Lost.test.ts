@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { copyFileSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
@@ -14,13 +15,13 @@ describe("a SQLite file in use", () => {
       renameSync(`${path}.copy`, path)
     }]
   ] as const
-  it.scoped.each(cases)("that is %s is noticed within seconds", ([word, change]) =>
+  it.effect.each(cases)("that is %s is noticed within seconds", ([word, change]) =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "acme.db")
       const driver = yield* openDriver(`sqlite://${path}`)
-      const lost = yield* Effect.fork(driver.lost ?? assert.fail("nobody looks"))
+      const lost = yield* Effect.forkChild(driver.lost ?? assert.fail("nobody looks"))
       yield* TestClock.adjust("10 seconds")
-      assert.isNull(lost.unsafePoll())
+      assert.isUndefined(lost.pollUnsafe())
       change(path)
       yield* TestClock.adjust("2 seconds")
       assert.include(yield* Fiber.join(lost), `The database file ${path} was ${word} while it was in use`)

@@ -37,12 +37,12 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
   test("is written once, in the commit of the first write", () =>
     Effect.gen(function*() {
       const one = opening("first")
-      yield* Effect.locally(
+      yield* Effect.provideService(
         Effect.gen(function*() {
           assert.isUndefined(yield* first(read, { value: "a" }))
           assert.strictEqual(one.state, "pending", "a read is no write")
           const failed = yield* Effect.exit(
-            transaction(Effect.zipRight(run(insert, { value: "a" }), Effect.fail("no")))
+            transaction(Effect.andThen(run(insert, { value: "a" }), Effect.fail("no")))
           )
           assert.deepStrictEqual(failed, Exit.fail("no"))
           assert.deepStrictEqual([one.state, yield* values], ["pending", []], "it ends with the transaction")
@@ -64,8 +64,8 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
   test("goes with a single statement that writes, and alone where it has to come before another act", () =>
     Effect.gen(function*() {
       const [one, other] = [opening("first"), opening("alone")]
-      yield* Effect.locally(run(insert, { value: "a" }), currentOpening, one)
-      yield* Effect.locally(Effect.zipRight(open, open), currentOpening, other)
+      yield* Effect.provideService(run(insert, { value: "a" }), currentOpening, one)
+      yield* Effect.provideService(Effect.andThen(open, open), currentOpening, other)
       yield* open
       assert.deepStrictEqual([one.state, other.state, other.runs], ["written", "written", 1])
       assert.deepStrictEqual(yield* values, ["a", "alone", "first"])
@@ -74,11 +74,11 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
   test("refuses whatever is written with it or later, and stays", () =>
     Effect.gen(function*() {
       const one = opening("first", false)
-      const defect = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) && Cause.isDie(exit.cause)
-      yield* Effect.locally(
+      const defect = (exit: Exit.Exit<unknown, unknown>) => Exit.isFailure(exit) && Cause.hasDies(exit.cause)
+      yield* Effect.provideService(
         Effect.gen(function*() {
           // Nobody who minds failures of statements takes it for one.
-          const swallowing = Effect.catchAll(
+          const swallowing = Effect.catch(
             run(insert, { value: "a" }),
             (error: StorageFailed) => Effect.succeed(error)
           )
@@ -100,8 +100,12 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
         runs++
         return run(insert, { value: `neighbour ${runs}` })
       }))
-      const refused = Effect.locally(Effect.exit(run(insert, { value: "a" })), currentOpening, opening("first", false))
-      yield* Effect.all([neighbour, refused, Effect.zipRight(Effect.void, run(insert, { value: "kept" }))], {
+      const refused = Effect.provideService(
+        Effect.exit(run(insert, { value: "a" })),
+        currentOpening,
+        opening("first", false)
+      )
+      yield* Effect.all([neighbour, refused, Effect.andThen(Effect.void, run(insert, { value: "kept" }))], {
         concurrency: "unbounded"
       })
       assert.deepStrictEqual([runs, yield* values], [1, ["first", "kept", "neighbour 1"]])
@@ -111,10 +115,14 @@ describe.each(databases)("what has to be written first on $name", (backend) => {
     Effect.gen(function*() {
       yield* run(insert, { value: "first" })
       const one = opening("first") // a row that is there already
-      const exit = yield* Effect.locally(Effect.exit(transaction(run(bump, { value: "first" }))), currentOpening, one)
-      assert.isTrue(
-        Exit.isFailure(exit) && Cause.isFailType(exit.cause) && exit.cause.error instanceof StorageFailed
+      const exit = yield* Effect.provideService(
+        Effect.exit(transaction(run(bump, { value: "first" }))),
+        currentOpening,
+        one
       )
+      const [reason, ...others] = Exit.isFailure(exit) ? exit.cause.reasons : []
+      assert.isTrue(reason !== undefined && Cause.isFailReason(reason) && reason.error instanceof StorageFailed)
+      assert.isEmpty(others)
       assert.strictEqual(one.state, "pending")
     }))
 })

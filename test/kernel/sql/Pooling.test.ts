@@ -9,7 +9,7 @@ import { Database, transaction } from "../../../src/kernel/sql/Database.ts"
 import * as Migrations from "../../../src/kernel/sql/Migrations.ts"
 import * as Postgres from "../../../src/kernel/sql/Postgres.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
 import * as nonces from "../../../src/store/Nonces.ts"
 import { freshPostgresUrl } from "../../support/Databases.ts"
@@ -34,11 +34,11 @@ const advisoryLocks = `SELECT locktype FROM pg_locks
 const settings = "SELECT setting FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout') ORDER BY name"
 const transactionSettings = Effect.flatMap(
   Database,
-  (driver) => driver.transact((connection) => Effect.exit(connection.execute(settings, [], undefined)))
+  (driver) => driver.transact((connection) => Effect.exit(connection.execute(settings, [])))
 )
 
 describe("transaction pooling on PostgreSQL", () => {
-  it.scopedLive("leaves no prepared statement, no setting and no lock in a session, and bounds transactions all the same", () =>
+  it.live("leaves no prepared statement, no setting and no lock in a session, and bounds transactions all the same", () =>
     Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
       const driver = yield* pooled(url)
@@ -70,7 +70,7 @@ describe("transaction pooling on PostgreSQL", () => {
       )
     }))
 
-  it.scopedLive("migrates once, whoever begins at the same time", () =>
+  it.live("migrates once, whoever begins at the same time", () =>
     Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
       const migrations = yield* migrationsOf("postgres")
@@ -85,7 +85,7 @@ describe("transaction pooling on PostgreSQL", () => {
       )
     }))
 
-  it.scopedLive("says that it polls, and finds by it what another process enqueued", () =>
+  it.live("says that it polls, and finds by it what another process enqueued", () =>
     Effect.gen(function*() {
       const records: Array<Record> = []
       const url = yield* Effect.promise(freshPostgresUrl)
@@ -119,7 +119,7 @@ describe("transaction pooling on PostgreSQL", () => {
       yield* start(options, [regenerate]).pipe(
         Effect.provideService(Queue, yield* queueOn(driver)),
         Effect.provideService(Database, driver),
-        Effect.provide(Layer.merge(Entropy.layer, EventLog.layerMemory(records)))
+        Effect.provide(Layer.merge(Entropy.layer, layerMemory(records)))
       )
       const elsewhere = yield* queueOn(own)
       yield* elsewhere.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } })

@@ -14,7 +14,7 @@ import { migrationsOf, openDriver, sql } from "../../support/Graph.ts"
 
 describe("what can be done about a failure of the database", () => {
   describe.each(databases)("on $name", ({ dialect, freshUrl }) => {
-    it.scoped("is said of a schema that is not there, and of tables nobody told of", () =>
+    it.effect("is said of a schema that is not there, and of tables nobody told of", () =>
       Effect.gen(function*() {
         const driver = yield* openDriver(yield* Effect.promise(freshUrl))
         yield* Effect.gen(function*() {

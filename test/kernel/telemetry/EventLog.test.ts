@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -9,7 +10,7 @@ import type { EventName } from "../../../src/kernel/telemetry/Event.ts"
 import { events } from "../../../src/kernel/telemetry/Event.ts"
 import { fields } from "../../../src/kernel/telemetry/EventField.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { emit, enterSpan, EventLog, leaveSpan } from "../../../src/kernel/telemetry/EventLog.ts"
+import { emit, EventLog, withinSpan } from "../../../src/kernel/telemetry/EventLog.ts"
 import { accessWeight } from "../../../src/kernel/telemetry/Weight.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { useTests } from "../../support/UseTests.ts"
@@ -79,11 +80,11 @@ describe("the facts of a request", () => {
   test("are on every record of its fiber and of those it starts", () =>
     Effect.gen(function*() {
       yield* emit("request_shed", {})
-      yield* Effect.fork(Effect.gen(function*() {
-        yield* enterSpan({ request_id: "one" })
+      const served = Effect.gen(function*() {
         yield* emit("request_deadline_exceeded", {})
-        yield* Effect.fork(emit("request_id_header_invalid", {})).pipe(Effect.flatMap(Fiber.await))
-      })).pipe(Effect.flatMap(Fiber.await))
+        yield* Effect.forkChild(emit("request_id_header_invalid", {})).pipe(Effect.flatMap(Fiber.await))
+      })
+      yield* Effect.forkChild(withinSpan({ request_id: "one" }, 0, served)).pipe(Effect.flatMap(Fiber.await))
       yield* emit("request_shed", {})
       assert.deepStrictEqual(records.map(({ span }) => span["request_id"]), [undefined, "one", "one", undefined])
     }))
@@ -92,15 +93,18 @@ describe("the facts of a request", () => {
     Effect.gen(function*() {
       const go = yield* Deferred.make<void>()
       const serve = (request_id: string) =>
-        Effect.gen(function*() {
-          yield* enterSpan({ request_id })
-          yield* Effect.yieldNow()
-          yield* emit("account_deactivated", { account_id: request_id })
-          yield* Deferred.await(go)
-          yield* emit("account_deactivated", { account_id: request_id })
-        })
-      const served = yield* Effect.forEach(["a", "b", "c"], (id) => Effect.fork(serve(id)))
-      yield* Effect.yieldNow()
+        withinSpan(
+          { request_id },
+          0,
+          Effect.gen(function*() {
+            yield* Effect.yieldNow
+            yield* emit("account_deactivated", { account_id: request_id })
+            yield* Deferred.await(go)
+            yield* emit("account_deactivated", { account_id: request_id })
+          })
+        )
+      const served = yield* Effect.forEach(["a", "b", "c"], (id) => Effect.forkChild(serve(id)))
+      yield* Effect.yieldNow
       yield* Deferred.succeed(go, undefined)
       yield* Effect.forEach(served, Fiber.await)
       assert.strictEqual(records.length, 6)
@@ -109,10 +113,8 @@ describe("the facts of a request", () => {
 
   test("are replaced as a whole by the next", () =>
     Effect.gen(function*() {
-      yield* enterSpan({ request_id: "one", profile: "p" })
-      yield* emit("request_shed", {})
-      yield* enterSpan({ request_id: "two" })
-      yield* emit("request_shed", {})
+      const next = withinSpan({ request_id: "two" }, 0, emit("request_shed", {}))
+      yield* withinSpan({ request_id: "one", profile: "p" }, 0, Effect.andThen(emit("request_shed", {}), next))
       assert.deepStrictEqual(records.map(({ span }) => span), [{ request_id: "one", profile: "p" }, {
         request_id: "two"
       }])
@@ -126,9 +128,7 @@ describe("a span", () => {
       const records: Array<Record> = []
       yield* Effect.gen(function*() {
         yield* TestClock.setTime(1000)
-        yield* enterSpan({ request_id: "one" })
-        yield* TestClock.adjust("7 millis")
-        yield* leaveSpan(1000)
+        yield* withinSpan({ request_id: "one" }, 1000, TestClock.adjust("7 millis"))
       }).pipe(Effect.provideService(EventLog, { enabled: () => true, write: (record) => records.push(record) }))
       assert.deepStrictEqual(
         records.map(({ event, fields, level, span }) => ({ event, fields, level, span })),

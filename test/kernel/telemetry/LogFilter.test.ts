@@ -1,9 +1,10 @@
 import { it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { Level } from "../../../src/kernel/telemetry/Declaration.ts"
 import { events } from "../../../src/kernel/telemetry/Event.ts"
 import { parseFilter, targetOf } from "../../../src/kernel/telemetry/LogFilter.ts"
+import { prop } from "../../support/Property.ts"
 
 const levels: ReadonlyArray<Level> = ["error", "warn", "info", "debug"]
 
@@ -64,12 +65,12 @@ describe("logging.filter", () => {
     }
   })
 
-  it.prop("the order of directives does not matter", [directives, target], ([pairs, asked]) => {
+  prop("the order of directives does not matter", [directives, target], ([pairs, asked]) => {
     const texts = pairs.map(([name, level]) => `${name}=${level}`)
     assert.deepStrictEqual(passing(texts.join(","), asked), passing(texts.toReversed().join(", "), asked))
   })
 
-  it.prop("what passes at a level passes at every graver one", [directives, target], ([pairs, asked]) => {
+  prop("what passes at a level passes at every graver one", [directives, target], ([pairs, asked]) => {
     const passed = passing(pairs.map(([name, level]) => `${name}=${level}`).join(","), asked)
     assert.deepStrictEqual(passed, levels.slice(0, passed.length))
   })

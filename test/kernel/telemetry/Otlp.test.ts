@@ -1,4 +1,5 @@
-import { Data, Deferred, Effect, TestClock } from "effect"
+import { Data, Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import * as Otlp from "../../../src/kernel/telemetry/Otlp.ts"
 import type { Attributes } from "../../../src/kernel/telemetry/Tracing.ts"
@@ -17,7 +18,7 @@ interface Exported {
 }
 
 const within = (name: string, attributes: Attributes): Effect.Effect<void> =>
-  Effect.withFiberRuntime((fiber) => tracedWithin(fiber, name, () => attributes, Effect.void))
+  Effect.withFiber((fiber) => tracedWithin(fiber, name, () => attributes, Effect.void))
 
 const spansOf = (bodies: ReadonlyArray<string>): ReadonlyArray<Exported> =>
   bodies.flatMap((body) => {
@@ -45,14 +46,14 @@ describe("spans", () => {
       const body = traced(
         "POST /newOrder",
         () => ({ request_id: "r", "acme.profile": undefined, size: 3, share: 0.5, isLate: false }),
-        Effect.zipRight(
+        Effect.andThen(
           within("order_insert", { "db.system": "sqlite" }),
           Effect.exit(traced("script", () => ({}), new Planted({ secret: "hunter2" })))
         ),
         () => ({ "http.response.status_code": 201 })
       )
       const bodies = yield* exportedBy(
-        Effect.zipRight(body, traced("alone", () => ({}), Effect.die("hunter2"))).pipe(Effect.exit)
+        Effect.andThen(body, traced("alone", () => ({}), Effect.die("hunter2"))).pipe(Effect.exit)
       )
       assert.notInclude(bodies.join(), "hunter2")
       const spans = spansOf(bodies)
@@ -107,18 +108,18 @@ describe("spans", () => {
   test("of a collector that does not answer keep nothing from ending", () =>
     Effect.gen(function*() {
       const asked = yield* Deferred.make<void>()
-      const send = () => Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never)
+      const send = () => Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
       const layer = Otlp.layer({ send, version: "1", samplePercent: 100 })
-      const ended = yield* Effect.fork(Effect.provide(traced("GET /directory", () => ({}), Effect.void), layer))
+      const ended = yield* Effect.forkChild(Effect.provide(traced("GET /directory", () => ({}), Effect.void), layer))
       yield* Deferred.await(asked)
       yield* TestClock.adjust("3 seconds")
-      yield* ended
+      yield* Fiber.join(ended)
     }))
 
   test("beyond what may wait are dropped, and told of", () =>
     Effect.gen(function*() {
       const one = traced("GET /directory", () => ({}), Effect.void)
-      const sent = spansOf(yield* exportedBy(Effect.repeatN(one, 8192 + 9)))
+      const sent = spansOf(yield* exportedBy(Effect.repeat(one, { times: 8192 + 9 })))
       assert.strictEqual(sent.length, 8192)
       assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [["trace_spans_dropped", {
         count: 10

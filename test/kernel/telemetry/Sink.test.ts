@@ -1,15 +1,18 @@
 import { it } from "@effect/vitest"
-import { Effect, FastCheck as fc, Redacted, TestClock } from "effect"
+import { Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { PassThrough } from "node:stream"
 import { text as readAll } from "node:stream/consumers"
 import { assert, describe } from "vitest"
-import { emit, enterSpan, leaveSpan } from "../../../src/kernel/telemetry/EventLog.ts"
+import { emit, withinSpan } from "../../../src/kernel/telemetry/EventLog.ts"
 import type { Span } from "../../../src/kernel/telemetry/EventLog.ts"
 import { parseFilter } from "../../../src/kernel/telemetry/LogFilter.ts"
 import type { SinkOptions } from "../../../src/kernel/telemetry/Sink.ts"
 import * as Sink from "../../../src/kernel/telemetry/Sink.ts"
+import { effectProp } from "../../support/Property.ts"
 
 const human = {
   filter: parseFilter("trace"),
@@ -87,8 +90,9 @@ describe("JSON records", () => {
       yield* TestClock.setTime(Date.UTC(2026, 1, 3, 4, 5, 6, 7))
       const line = yield* lineOf(
         json,
-        Effect.zipRight(
-          enterSpan({ request_id: "r1", profile: undefined, uri: "/a?b" }),
+        withinSpan(
+          { request_id: "r1", profile: undefined, uri: "/a?b" },
+          0,
           emit("order_created", { order_id: "o1", identifiers: ["a.example"] })
         )
       )
@@ -111,7 +115,7 @@ describe("JSON records", () => {
     Effect.gen(function*() {
       const line = yield* lineOf(
         { ...json, flatten: true },
-        Effect.zipRight(enterSpan({ request_id: "r1" }), emit("tls_disabled", { base_url: "http://h" }))
+        withinSpan({ request_id: "r1" }, 0, emit("tls_disabled", { base_url: "http://h" }))
       )
       assert.deepStrictEqual(JSON.parse(line), {
         timestamp: "1970-01-01T00:00:00.000Z",
@@ -136,14 +140,14 @@ describe("JSON records", () => {
     }))
 
   for (const flatten of [false, true]) {
-    it.effect.prop(
+    effectProp(
       `are one line without control characters, and keep every text as it was, ${flatten ? "flattened" : "nested"}`,
       [remote, remote],
       ([error, request_id]) =>
         Effect.gen(function*() {
           const line = yield* lineOf(
             { ...json, flatten },
-            Effect.zipRight(enterSpan({ request_id }), failed(error))
+            withinSpan({ request_id }, 0, failed(error))
           )
           assert.notMatch(line, control)
           const read = parse(line)
@@ -159,8 +163,9 @@ describe("records for people", () => {
     Effect.gen(function*() {
       const line = yield* lineOf(
         human,
-        Effect.zipRight(
-          enterSpan({ request_id: "r1", profile: undefined }),
+        withinSpan(
+          { request_id: "r1", profile: undefined },
+          0,
           emit("request_completed", { status: 200, latency_ms: 3 })
         )
       )
@@ -189,14 +194,14 @@ describe("records for people", () => {
       }
     }))
 
-  it.effect.prop("are one line without control characters, in which no text makes up a field", [remote, remote], ([
+  effectProp("are one line without control characters, in which no text makes up a field", [remote, remote], ([
     error,
     user_agent
   ]) =>
     Effect.gen(function*() {
       const line = yield* lineOf(
         human,
-        Effect.zipRight(enterSpan({ user_agent, request_id: "r1" }), failed(error))
+        withinSpan({ user_agent, request_id: "r1" }, 0, failed(error))
       )
       assert.notMatch(line, control)
       const words = line.replaceAll(/"(?:[^"\\]|\\.)*"/g, "text").split(/\s+/)
@@ -243,7 +248,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
       Effect.gen(function*() {
         // A type error in the service; here for what such an error would give away.
         const secret = Redacted.make("hunter2") as unknown as string
-        const body = Effect.all([enterSpan({ request_id: secret }), failed(secret), rejected([secret])])
+        const body = withinSpan({ request_id: secret }, 0, Effect.all([failed(secret), rejected([secret])]))
         const text = (yield* linesOf(options, body)).join("\n")
         assert.notInclude(text, "hunter2")
         assert.include(text, "redacted")
@@ -253,7 +258,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
       Effect.gen(function*() {
         const told = { none: [], close: ["span_closed"], full: ["span_opened", "span_closed"] } as const
         for (const spanEvents of ["none", "close", "full"] as const) {
-          const body = Effect.zipRight(enterSpan({ request_id: "r" }), leaveSpan(0))
+          const body = withinSpan({ request_id: "r" }, 0, Effect.void)
           const lines = yield* linesOf({ ...options, spanEvents }, body)
           assert.deepStrictEqual(lines.map((line) => /span_\w+/.exec(line)?.[0]), [...told[spanEvents]])
           const quiet = yield* linesOf({ ...options, spanEvents, filter: parseFilter("info") }, body)
@@ -284,14 +289,14 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
 }
 
 describe("lines", () => {
-  const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+  const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
   it.effect("of one turn of the event loop are one write, and come in order", () =>
     Effect.gen(function*() {
       const writes = yield* writesOf(
         human,
         Effect.forEach([1, 2, 3], (round) =>
-          Effect.zipRight(
+          Effect.andThen(
             Effect.forEach(["a", "b", "c"], (name) => emit("tls_disabled", { base_url: `${name}${round}` })),
             turn
           ))
@@ -319,7 +324,7 @@ describe("lines", () => {
   const many = Effect.forEach(
     Array.from({ length: 5000 }, (_, index) => index),
     (count) =>
-      Effect.zipRight(
+      Effect.andThen(
         emit("job_kind_unknown", { kind: "k", job_id: "j", count }),
         count % 100 === 0 ? turn : Effect.void
       ),
@@ -338,7 +343,7 @@ describe("lines", () => {
       )
     }))
 
-  it.scoped("written to a reader that has gone are lost, and whoever logs goes on", () =>
+  it.effect("written to a reader that has gone are lost, and whoever logs goes on", () =>
     Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
         Effect.sync(() =>

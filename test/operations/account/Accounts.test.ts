@@ -176,7 +176,7 @@ describe.each(databases)("accounts on $name", (backend) => {
   test("contacts are replaced, cleared by an empty list, and audited by number, never by text", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
-      const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullable)
+      const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
       const updated = yield* accounts.updateContact(caller, account, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual(updated.contact, ["mailto:b@example.com", "mailto:c@example.com"])
       assert.deepStrictEqual((yield* accounts.updateContact(caller, updated, [])).contact, [])
@@ -205,7 +205,7 @@ describe.each(databases)("accounts on $name", (backend) => {
   test("deactivation is for good: once, audited, and nothing changes the account after it", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
-      const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullable)
+      const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
       const exits = yield* Effect.all(
         Array.from({ length: 5 }, () => Effect.exit(accounts.deactivate(caller, account))),
         { concurrency: "unbounded" }
@@ -222,7 +222,7 @@ describe.each(databases)("accounts on $name", (backend) => {
   test("a client that hangs up after the change has been stored takes no audit row with it", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
-      const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullable)
+      const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
       for (
         const operation of [
           accounts.updateContact(caller, account, ["mailto:new@example.org"]),
@@ -238,14 +238,14 @@ describe.each(databases)("accounts on $name", (backend) => {
             driver.transact((connection) =>
               Effect.tap(
                 body(connection),
-                () => Effect.zipRight(Deferred.succeed(written, undefined), Deferred.await(go))
+                () => Effect.andThen(Deferred.succeed(written, undefined), Deferred.await(go))
               )
             )
         }
-        const running = yield* Effect.fork(Effect.provideService(Effect.asVoid(operation), Database, slow))
+        const running = yield* Effect.forkChild(Effect.provideService(Effect.asVoid(operation), Database, slow))
         yield* Deferred.await(written)
-        const interrupting = yield* Effect.fork(Fiber.interrupt(running))
-        yield* Effect.yieldNow()
+        const interrupting = yield* Effect.forkChild(Fiber.interrupt(running))
+        yield* Effect.yieldNow
         yield* Deferred.succeed(go, undefined)
         yield* Fiber.join(interrupting)
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1)

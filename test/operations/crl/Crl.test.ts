@@ -1,5 +1,6 @@
-import { Clock, Deferred, Effect, Either, Fiber, TestClock } from "effect"
+import { Clock, Deferred, Effect, Fiber, Result } from "effect"
 import type { Duration } from "effect"
+import { TestClock } from "effect/testing"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
@@ -30,6 +31,7 @@ import { filesIn, issueTo, profilesIn, work } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 import { onSystemClock, useStore } from "../../support/UseTests.ts"
 import type { Making } from "../../support/UseTests.ts"
+import { sleeps, watched as onWatchedClock } from "../../support/Watched.ts"
 
 /* The life of revocation lists (docs/decisions/revocation-lists.md). */
 
@@ -58,7 +60,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       return world({ records, seed: name, profiles: profilesIn(directory, script?.settings?.(directory)) })
     },
     first: (script) => script?.unmet === true ? Effect.void : crl.initialize,
-    around: (whole, script) => script?.live === true ? onSystemClock(whole) : whole
+    around: (whole, script) => script?.live === true ? onSystemClock(whole) : onWatchedClock(whole)
   })
 
   const seconds = Effect.map(Clock.currentTimeMillis, (millis) => Math.floor(millis / 1000))
@@ -71,13 +73,13 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     (list) => list === undefined ? Effect.die("there is no list") : Effect.succeed(list)
   )
   const number = Effect.map(stored, ({ crlNumber }) => crlNumber)
-  const listed = Effect.map(stored, ({ der }) => [...Either.getOrThrow(listedSerials(der))])
+  const listed = Effect.map(stored, ({ der }) => [...Result.getOrThrow(listedSerials(der))])
   const regenerate = Effect.flatMap(issuerId, (issuer) => crl.regenerate({ issuer }))
   const jobs = Effect.map(
     sql(`SELECT status FROM jobs WHERE kind = '${kind}' ORDER BY created_at, id`),
     (rows) => rows.map(({ status }) => status)
   )
-  const forget = Effect.zipRight(sql(`DELETE FROM jobs WHERE kind = '${kind}'`), Effect.sync(() => records.splice(0)))
+  const forget = Effect.andThen(sql(`DELETE FROM jobs WHERE kind = '${kind}'`), Effect.sync(() => records.splice(0)))
 
   const issue = (...names: ReadonlyArray<string>) =>
     Effect.flatMap(
@@ -130,7 +132,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       atOnce: undefined,
       single: (statement, params) =>
         pattern.test(statement.text)
-          ? Effect.zipLeft(Effect.zipRight(own(around.before), driver.single(statement, params)), own(around.after))
+          ? Effect.tap(Effect.andThen(own(around.before), driver.single(statement, params)), own(around.after))
           : driver.single(statement, params)
     }
   }
@@ -421,7 +423,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           const look = Effect.flatMap(Effect.provide(listed, context), (now) => Effect.sync(() => seen.push(now)))
           const driver = watched(storing, {
             before: moment === "before" ? meanwhile : Effect.void,
-            after: Effect.zipRight(look, moment === "after" ? meanwhile : Effect.void)
+            after: Effect.andThen(look, moment === "after" ? meanwhile : Effect.void)
           })
           yield* Effect.provideService(work(kind), Database, driver)
           assert.deepStrictEqual(seen[0], [one.serial], "the first pass did not see it")
@@ -437,7 +439,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* revoke(one)
         const context = yield* Effect.context<World>()
         const back = TestClock.adjust("-1 days")
-        const meanwhile = once(Effect.zipRight(back, Effect.provide(revoke(two), context)))
+        const meanwhile = once(Effect.andThen(back, Effect.provide(revoke(two), context)))
         const forth = TestClock.adjust("1 day")
         yield* Effect.provideService(work(kind), Database, watched(storing, { before: meanwhile, after: once(forth) }))
         assert.strictEqual((yield* jobs).length, 2)
@@ -447,17 +449,16 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     if (backend.dialect === "postgres") {
       /** Until a statement of another connection waits for a lock, or `over` says that none ever will. */
       const waits = (over: Effect.Effect<boolean, never, Database>) =>
-        Effect.iterate(false, {
-          while: (found) => !found,
-          body: () =>
-            Effect.zipWith(
-              count(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-              ),
-              over,
-              (waiting, ended) => waiting > 0 || ended
-            )
-        })
+        Effect.repeat(
+          Effect.zipWith(
+            count(
+              "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            ),
+            over,
+            (waiting, ended) => waiting > 0 || ended
+          ),
+          { until: Boolean }
+        )
       const isDone = Effect.map(jobs, (statuses) => statuses.includes("done"))
 
       test("open while the job settles is waited for, and listed by a successor", () =>
@@ -466,19 +467,19 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           yield* revoke(one)
           const other = yield* database.another
           const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-          const hold = Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(go))
+          const hold = Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(go))
           const context = yield* Effect.context<World>()
           const open = Effect.provideService(
-            Effect.provide(transaction(Effect.zipRight(revoke(two), hold)), context),
+            Effect.provide(transaction(Effect.andThen(revoke(two), hold)), context),
             Database,
             other
           )
           let revoking: Fiber.Fiber<void, unknown> | undefined
           const begin = Effect.gen(function*() {
-            revoking = yield* Effect.forkDaemon(open)
+            revoking = yield* Effect.forkDetach(open)
             yield* Deferred.await(held)
           })
-          const working = yield* Effect.fork(
+          const working = yield* Effect.forkChild(
             Effect.provideService(work(kind), Database, watched(storing, { after: once(begin) }))
           )
           yield* Deferred.await(held)
@@ -497,14 +498,14 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           const other = yield* database.another
           const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
           const driver = database.driver()
-          const hold = once(Effect.zipRight(Deferred.succeed(held, undefined), Deferred.await(go)))
+          const hold = once(Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(go)))
           const slow: Driver = {
             ...driver,
-            transact: (body) => driver.transact((connection) => Effect.zipLeft(body(connection), hold))
+            transact: (body) => driver.transact((connection) => Effect.tap(body(connection), hold))
           }
-          const working = yield* Effect.fork(Effect.provideService(work(kind), Database, slow))
+          const working = yield* Effect.forkChild(Effect.provideService(work(kind), Database, slow))
           yield* Deferred.await(held)
-          const revoking = yield* Effect.fork(Effect.provideService(revoke(two), Database, other))
+          const revoking = yield* Effect.forkChild(Effect.provideService(revoke(two), Database, other))
           yield* waits(Effect.succeed(false))
           yield* Deferred.succeed(go, undefined)
           yield* Fiber.join(revoking)
@@ -546,13 +547,13 @@ describe.each(databases)("revocation lists on $name", (backend) => {
             yield* work(kind)
             const lists = yield* Effect.forEach([former, yield* issuerId], crls.find)
             assert.deepStrictEqual(
-              lists.map((list) => [...Either.getOrThrow(listedSerials(list?.der ?? new Uint8Array()))].length),
+              lists.map((list) => [...Result.getOrThrow(listedSerials(list?.der ?? new Uint8Array()))].length),
               [2, 0]
             )
             const here = yield* get("/crl")
             const there = yield* get("/crl", "GET", "other")
             assert.isFalse(Buffer.from(here.body ?? "").equals(Buffer.from(there.body ?? "")))
-            assert.strictEqual(Either.getOrThrow(listedSerials(Buffer.from(there.body ?? ""))).size, 2)
+            assert.strictEqual(Result.getOrThrow(listedSerials(Buffer.from(there.body ?? ""))).size, 2)
           }),
           kept
         )
@@ -587,7 +588,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const other = yield* database.another
         const outcomes = yield* Effect.all(
           Array.from({ length: 12 }, (_, index) =>
-            Effect.zipRight(
+            Effect.andThen(
               row(`4${index.toString(16)}`),
               Effect.provideService(regenerate, Database, index % 2 === 0 ? other : database.driver())
             )),
@@ -673,7 +674,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     }))
 
   describe("the daily sweep", () => {
-    const sweepJobs = Effect.zipRight(crl.sweep, jobs)
+    const sweepJobs = Effect.andThen(crl.sweep, jobs)
 
     test("signs nothing when nothing applies", () =>
       Effect.gen(function*() {
@@ -898,7 +899,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         for (const at of [madeAt, madeAt + daySeconds]) {
           writeFileSync(lock, "")
           utimesSync(lock, at, at)
-          const fiber = yield* Effect.fork(regenerate)
+          const fiber = yield* Effect.forkChild(regenerate)
           yield* until(fiber)
           assert.strictEqual((yield* Fiber.join(fiber))._tag, "Done")
           yield* agrees
@@ -919,7 +920,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           utimesSync(lock, turn, turn)
         })
         yield* inTurn
-        const fiber = yield* Effect.fork(regenerate)
+        const fiber = yield* Effect.forkChild(regenerate)
         yield* until(fiber, inTurn)
         assert.strictEqual((yield* Fiber.join(fiber))._tag, "Done")
         assert.strictEqual(yield* number, 2)
@@ -937,7 +938,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       Effect.gen(function*() {
         const [list, issuer] = [yield* stored, yield* issuerId]
         const newer = { ...list, issuer, number: 2, thisUpdate: list.thisUpdate + 1, der: Buffer.from("newer") }
-        const meanwhile = once(Effect.zipRight(
+        const meanwhile = once(Effect.andThen(
           crls.replace(newer, 1),
           Effect.sync(() => writeFileSync(filesIn(directory).crl, "newer"))
         ))
@@ -953,11 +954,10 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     )
     const half = "30 seconds"
     /** Moves on by half a minute, and by what locks are waited for, until something is so. */
-    const soon = (isSo: () => boolean) =>
-      Effect.iterate(0, {
-        while: (turns) => turns < 400 && !isSo(),
-        body: (turns) => Effect.as(turn(turns === 0 ? half : "100 millis"), turns + 1)
-      }).pipe(Effect.tap(() => Effect.sync(() => assert.isTrue(isSo()))))
+    const soon = Effect.fnUntraced(function*(isSo: () => boolean) {
+      for (let turns = 0; turns < 400 && !isSo(); turns++) yield* turn(turns === 0 ? half : "100 millis", isSo)
+      assert.isTrue(isSo())
+    })
 
     describe("that is behind", () => {
       const isStored = Effect.map(
@@ -1053,22 +1053,18 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual([...new Set(sizes)], [0])
       }))
 
-    /** Moves the clock on; the file system answers outside of it. */
-    const turn = (by: Duration.DurationInput) =>
-      Effect.zipRight(
-        TestClock.adjust(by),
-        Effect.promise(() => new Promise<void>((done) => setImmediate(done)))
+    /** Moves the clock on once somebody sleeps, unless it is over by then: the file system answers outside of the clock. */
+    const turn = (by: Duration.Input, isOver = () => false) =>
+      Effect.andThen(
+        Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), { until: ({ length }) => length > 0 || isOver() }),
+        Effect.suspend(() => isOver() ? Effect.void : TestClock.adjust(by))
       )
 
     /** Moves the clock on until a fiber has ended: the lock is asked for every tenth of a second. */
-    const until = <A, E>(fiber: Fiber.RuntimeFiber<A, E>, each: Effect.Effect<void> = Effect.void) =>
-      Effect.iterate(false, {
-        while: (ended) => !ended,
-        body: () =>
-          Effect.zipRight(
-            Effect.zipRight(each, turn("100 millis")),
-            Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some")
-          )
+    const until = <A, E>(fiber: Fiber.Fiber<A, E>, each: Effect.Effect<void> = Effect.void) =>
+      Effect.suspend(() => {
+        const isOver = () => fiber.pollUnsafe() !== undefined
+        return Effect.repeat(Effect.andThen(each, turn("100 millis", isOver)), { until: isOver })
       })
   })
 
@@ -1112,7 +1108,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* Effect.provideService(regenerate, Database, other)
         const second = yield* get("/crl")
         assert.isFalse(Buffer.from(first.body ?? "").equals(Buffer.from(second.body ?? "")))
-        assert.deepStrictEqual([...Either.getOrThrow(listedSerials(Buffer.from(second.body ?? "")))], ["41"])
+        assert.deepStrictEqual([...Result.getOrThrow(listedSerials(Buffer.from(second.body ?? "")))], ["41"])
       }))
 
     test("asks nothing of the key: a request signed by nobody reads, and no other method", () =>

@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import { writeFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import * as crl from "../../../src/operations/crl/Crl.ts"
@@ -13,7 +13,7 @@ import { profilesIn, useOwnCa } from "../../support/Issued.ts"
 describe.each(databases)("the list that was exported, beside a database on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
-  const emptied = Effect.zipRight(sql("DELETE FROM jobs"), sql("DELETE FROM crls"))
+  const emptied = Effect.andThen(sql("DELETE FROM jobs"), sql("DELETE FROM crls"))
   const here = Effect.map(Signers, ({ crlIssuers: [only] }) => only ?? assert.fail("no CA"))
   const number = Effect.map(column("SELECT crl_number FROM crls"), ([one]) => Number(one))
 
@@ -49,6 +49,6 @@ describe.each(databases)("the list that was exported, beside a database on $name
       assert.deepStrictEqual(yield* column("SELECT kind FROM jobs"), ["local_ca_crl_regenerate"])
       yield* crl.regenerate({ issuer: id })
       assert.strictEqual(yield* number, 9, "an older database")
-      assert.isTrue(Either.isRight(yield* Effect.either(crl.refuseEmptied)))
+      assert.isTrue(Result.isSuccess(yield* Effect.result(crl.refuseEmptied)))
     }))
 })

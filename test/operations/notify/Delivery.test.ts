@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Payload } from "../../../src/domain/Notification.ts"
 import type { Deliveries } from "../../../src/services/notify/Deliveries.ts"
@@ -24,7 +25,7 @@ type Answer = Effect.Effect<Receipt, DeliveryRefused | TargetMissing>
 describe.each(databases)("a delivery on $name", (backend) => {
   const seen: Array<Payload> = []
   let answers: Array<Answer> = []
-  const deliver: Deliveries["Type"]["deliver"] = ({ fields }) =>
+  const deliver: Deliveries["Service"]["deliver"] = ({ fields }) =>
     Effect.suspend(() => {
       seen.push(fields)
       return answers.shift() ?? Effect.succeed({ answer: "taken" })

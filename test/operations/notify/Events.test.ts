@@ -108,7 +108,7 @@ describe.each(databases)("what is told on $name", (backend) => {
   test("an account that is deactivated: by its client, by operators, and with its credential; not a second time", () =>
     telling(Effect.gen(function*() {
       type Made = { readonly caller: Caller; readonly account: Account }
-      const ways: { readonly [way: string]: (made: Made) => Effect.Effect<void, unknown, Database> } = {
+      const ways: { readonly [way: string]: (made: Made) => Effect.Effect<void, unknown, Database | Notifier> } = {
         client: ({ account, caller }: Made) => Effect.asVoid(accounts.deactivate(caller, account)),
         api: ({ account: { id } }: Made) => Effect.asVoid(accountRecords.deactivate(admin, id)),
         cli: ({ account: { id } }: Made) => Effect.asVoid(accountRecords.deactivate(cli, id))
@@ -165,7 +165,7 @@ describe.each(databases)("what is told on $name", (backend) => {
   test("nothing of a change that is rolled back, and nothing at all where nobody wants it", () =>
     Effect.gen(function*() {
       const occurrence = { event: "account_deactivated", scope: "default", fields: { account_id: "a" } } as const
-      yield* Effect.ignore(telling(transaction(Effect.zipRight(notify(occurrence), Effect.fail("undone")))))
+      yield* Effect.ignore(telling(transaction(Effect.andThen(notify(occurrence), Effect.fail("undone")))))
       assert.deepStrictEqual(yield* queued, [])
       yield* Effect.provide(registerKey(profileOf(silent), accountKeyOf()), Notifier.layer(() => silent))
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'notify_deliver'"), 0)
@@ -190,7 +190,7 @@ describe.each(databases)("a challenge that failed on $name", (backend) => {
         const found = yield* authorizations.findForValidation(id, "default")
         const { fields, to } = yield* told(
           "challenge_failed",
-          Effect.zipRight(trigger(caller, id), work("challenge_validate"))
+          Effect.andThen(trigger(caller, id), work("challenge_validate"))
         )
         assert.deepStrictEqual(to, everybody)
         assert.deepStrictEqual(fields, {

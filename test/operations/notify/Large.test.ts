@@ -96,7 +96,7 @@ describe.runIf(isFull).each(databases)("the digest of ten thousand certificates 
       const beside = yield* openDriver(database.url(), 2, undefined, 1)
       const driver = yield* Database
       const withReader = Effect.provideService(Database, { ...driver, aside: beside.aside })
-      const figures: Array<Effect.Effect.Success<ReturnType<typeof measured>>> = []
+      const figures: Array<Effect.Success<ReturnType<typeof measured>>> = []
       for (const [from, to] of [[0, 2000], [2000, 10_000]] as const) {
         yield* stored(accountId, from, to)
         const runs = yield* Effect.replicateEffect(measured(config), 3).pipe(withReader)

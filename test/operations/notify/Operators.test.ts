@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Payload } from "../../../src/domain/Notification.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"

@@ -1,4 +1,5 @@
-import { Clock, Context, Effect, Layer, TestClock } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
@@ -97,7 +98,7 @@ script_path = "${program}"
 })
 
 describe.each(databases)("receivers that are away on $name", (backend) => {
-  let deliver: Deliveries["Type"]["deliver"]
+  let deliver: Deliveries["Service"]["deliver"]
   const attempts: Array<Attempt> = []
   const { records, test } = useWorld(backend, {
     startsAt: madeAt,
@@ -129,7 +130,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
   })
 
   /** An hour in which this and that happens, and some of it is undone. */
-  const play = Effect.fnUntraced(function*({ config }: Effect.Effect.Success<typeof outage>) {
+  const play = Effect.fnUntraced(function*({ config }: Effect.Success<typeof outage>) {
     attempts.length = 0
     deliver = Context.get(yield* Layer.build(deliveriesOf(config)), Deliveries).deliver
     const profile = profileOf(config)
@@ -139,12 +140,12 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
       const { orderId } = yield* issueTo(caller, ["a.example"])
       yield* until(1200)
       yield* Effect.ignore(
-        transaction(Effect.zipRight(registerKey(profile, accountKeyOf()), Effect.fail("undone")))
+        transaction(Effect.andThen(registerKey(profile, accountKeyOf()), Effect.fail("undone")))
       )
       yield* orderRecords.revoke(config, operator, orderId, 4)
       yield* until(2400)
       yield* Effect.ignore(
-        transaction(Effect.zipRight(accountRecords.deactivate(operator, caller.accountId), Effect.fail("undone")))
+        transaction(Effect.andThen(accountRecords.deactivate(operator, caller.accountId), Effect.fail("undone")))
       )
       yield* accountRecords.deactivate(operator, caller.accountId)
     })

@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { contactEvent } from "../../../src/domain/Notification.ts"
 import type { ExpiringCertificate, Payload } from "../../../src/domain/Notification.ts"

@@ -30,9 +30,9 @@ describe.each(databases)("a test of receivers on $name", (backend) => {
       const deliveries = Deliveries.layerScripted(({ entry }) =>
         entry === "answers"
           ? Effect.succeed({ answer: "taken" })
-          : Effect.zipRight(Deferred.succeed(hanging, undefined), Effect.never)
+          : Effect.andThen(Deferred.succeed(hanging, undefined), Effect.never)
       )
-      const running = yield* Effect.fork(
+      const running = yield* Effect.forkChild(
         Effect.provide(trial.test(config, { kind: "cli", id: "tester" }, everything), deliveries)
       )
       yield* Deferred.await(hanging)

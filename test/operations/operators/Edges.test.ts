@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { longestTokenName, mostTokenAddresses, tokenLife } from "../../../src/domain/ApiToken.ts"
 import { authenticateToken } from "../../../src/operations/operators/Bearer.ts"
@@ -275,7 +276,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
         assert.strictEqual(yield* tagOf(tokens.find(id)), "NoSuch", id)
       }
       const failing = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
-        Effect.zipRight(
+        Effect.andThen(
           sql("ALTER TABLE audit_log RENAME TO gone"),
           Effect.ensuring(tagOf(self), sql("ALTER TABLE gone RENAME TO audit_log"))
         )

@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
 import { assert, describe } from "vitest"
-import { turn } from "../../../src/kernel/sql/Database.ts"
+
 import { operatorOf } from "../../../src/operations/operators/Identity.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
@@ -42,7 +42,7 @@ const { admin } = config
 describe.each(databases)("while an operator is served on $name", (backend) => {
   const { records, test } = useOperators(backend)
 
-  const olga = Effect.zipRight(Effect.zipRight(made("root", "admin"), made("olga")), enter("olga"))
+  const olga = Effect.andThen(Effect.andThen(made("root", "admin"), made("olga")), enter("olga"))
   const disabled = "UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'"
   const unpended = "UPDATE admin_users SET totp_pending_secret = NULL"
   const reset = "UPDATE admin_users SET totp_secret = NULL"
@@ -196,7 +196,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       )
       const hash = Effect.flatMap(Passwords, (service) => service.hash("whatever"))
       for (let present = 0; present < 34; present++) yield* Effect.forkScoped(Effect.provide(hash, passwords))
-      yield* turn
+      yield* Effect.yieldNow
       return passwords
     })
 

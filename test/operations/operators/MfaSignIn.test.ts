@@ -1,4 +1,5 @@
-import { Clock, Effect, TestClock } from "effect"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
@@ -80,8 +81,8 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         // The enrolment has claimed a step; what is about the window is not about that.
         yield* sql("UPDATE admin_users SET totp_last_step = NULL")
         const { identity } = yield* half("olga")
-        const passed = yield* Effect.either(mfa.verify(admin, identity, yield* codeOf(secret, later), here))
-        assert.strictEqual(passed._tag === "Right", passes, String(later))
+        const passed = yield* Effect.result(mfa.verify(admin, identity, yield* codeOf(secret, later), here))
+        assert.strictEqual(passed._tag === "Success", passes, String(later))
       }
     }))
 
@@ -91,10 +92,10 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       const code = yield* codeOf(secret)
       const [one, other, third] = [yield* half("olga"), yield* half("olga"), yield* half("olga")]
       const both = Effect.all(
-        [one, other].map(({ identity }) => Effect.either(mfa.verify(admin, identity, code, here))),
+        [one, other].map(({ identity }) => Effect.result(mfa.verify(admin, identity, code, here))),
         { concurrency: "unbounded" }
       )
-      assert.sameMembers((yield* both).map(({ _tag }) => _tag), ["Left", "Right"])
+      assert.sameMembers((yield* both).map(({ _tag }) => _tag), ["Failure", "Success"])
       const again = yield* Effect.flip(mfa.verify(admin, third.identity, code, here))
       const earlier = yield* Effect.flip(mfa.verify(admin, third.identity, yield* codeOf(secret, -30), here))
       assert.deepStrictEqual([again._tag, earlier._tag], ["InvalidCode", "InvalidCode"])
@@ -125,10 +126,10 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       const generous = { ...admin, login_max_attempts: 100 }
       const halves = yield* Effect.replicateEffect(half("olga"), 20)
       const results = yield* Effect.all(
-        halves.map(({ identity }) => Effect.either(mfa.verify(generous, identity, code, here))),
+        halves.map(({ identity }) => Effect.result(mfa.verify(generous, identity, code, here))),
         { concurrency: "unbounded" }
       )
-      assert.strictEqual(results.filter(({ _tag }) => _tag === "Right").length, 1)
+      assert.strictEqual(results.filter(({ _tag }) => _tag === "Success").length, 1)
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
 
@@ -137,10 +138,10 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       const { codes: [one = "", other = ""] } = yield* withFactor
       const { identity } = yield* half("olga")
       const results = yield* Effect.all(
-        [one, other].map((code) => Effect.either(mfa.verify(admin, identity, code, here))),
+        [one, other].map((code) => Effect.result(mfa.verify(admin, identity, code, here))),
         { concurrency: "unbounded" }
       )
-      assert.sameMembers(results.map(({ _tag }) => _tag), ["Left", "Right"])
+      assert.sameMembers(results.map(({ _tag }) => _tag), ["Failure", "Success"])
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes WHERE used_at IS NOT NULL"), 1)
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))

@@ -229,8 +229,8 @@ describe.each(databases)("operators on $name", (backend) => {
           yield* sql("DELETE FROM admin_users")
           yield* made("root", "admin")
           yield* made("olga", "admin")
-          const both = yield* Effect.all(pair.map((act) => Effect.either(act)), { concurrency: "unbounded" })
-          assert.sameMembers(both.map(({ _tag }) => _tag), ["Left", "Right"])
+          const both = yield* Effect.all(pair.map((act) => Effect.result(act)), { concurrency: "unbounded" })
+          assert.sameMembers(both.map(({ _tag }) => _tag), ["Failure", "Success"])
           assert.strictEqual(
             yield* count("SELECT count(*) FROM admin_users WHERE status = 'active' AND role = 'admin'"),
             1
@@ -244,7 +244,7 @@ describe.each(databases)("operators on $name", (backend) => {
         yield* Effect.forEach(names, (name) => made(name, "admin"))
         yield* Effect.all(
           names.map((name, at) =>
-            Effect.either(operators.setRole(as(name), names[(at + 1) % names.length] ?? "", "viewer"))
+            Effect.result(operators.setRole(as(name), names[(at + 1) % names.length] ?? "", "viewer"))
           ),
           { concurrency: "unbounded" }
         )

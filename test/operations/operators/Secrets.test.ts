@@ -1,4 +1,5 @@
-import { Effect, Inspectable, Redacted, TestClock } from "effect"
+import { Effect, Inspectable, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { authenticateToken } from "../../../src/operations/operators/Bearer.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"

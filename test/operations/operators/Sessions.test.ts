@@ -1,4 +1,5 @@
-import { Effect, Redacted, TestClock } from "effect"
+import { Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import { hasCsrfToken } from "../../../src/operations/operators/Identity.ts"
@@ -32,8 +33,8 @@ describe.each(databases)("sessions on $name", (backend) => {
 
   const use = (token: sessions.SessionToken, touch = true) =>
     Effect.map(
-      Effect.either(sessions.authenticate(admin, token, { touch })),
-      (result) => result._tag === "Left" ? result.left._tag : "live"
+      Effect.result(sessions.authenticate(admin, token, { touch })),
+      (result) => result._tag === "Failure" ? result.failure._tag : "live"
     )
 
   test("end when they were not used for an hour; a use keeps them, and a panel that renews itself is none", () =>
@@ -110,7 +111,7 @@ describe.each(databases)("sessions on $name", (backend) => {
   test("of tokens nobody was given are refused, and odd ones are not looked for", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* use(Redacted.make("A".repeat(43))), "SessionInvalid")
-      const blind = { ...yield* Database, atOnce: undefined, single: () => Effect.dieMessage("looked for") }
+      const blind = { ...yield* Database, atOnce: undefined, single: () => Effect.die(new Error("looked for")) }
       for (const odd of ["", "A".repeat(42), "A".repeat(44), `${"A".repeat(42)}=`, "\u0000".repeat(43)]) {
         const tag = yield* Effect.provideService(use(Redacted.make(odd)), Database, blind)
         assert.strictEqual(tag, "SessionInvalid")

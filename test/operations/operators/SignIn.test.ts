@@ -1,7 +1,8 @@
-import { Clock, Deferred, Effect, Fiber, Layer, Redacted, TestClock } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { RateLimited } from "../../../src/domain/OperatorError.ts"
-import { turn } from "../../../src/kernel/sql/Database.ts"
+
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
@@ -113,18 +114,18 @@ describe.each(databases)("signing in on $name", (backend) => {
         const goOn = yield* Deferred.make<void>()
         let isHeld = false
         const held: Derive = (...asked) =>
-          Effect.zipRight(
+          Effect.andThen(
             Effect.suspend(() =>
-              isHeld ? Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(goOn)) : Effect.void
+              isHeld ? Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(goOn)) : Effect.void
             ),
             derive(...asked)
           )
         const passwords = yield* Layer.build(Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: held }))
         isHeld = true
-        const running = yield* Effect.fork(Effect.provide(guess, passwords))
+        const running = yield* Effect.forkChild(Effect.provide(guess, passwords))
         yield* Deferred.await(begun)
-        const leaving = yield* Effect.fork(Fiber.interrupt(running))
-        yield* turn
+        const leaving = yield* Effect.forkChild(Fiber.interrupt(running))
+        yield* Effect.yieldNow
         yield* Deferred.succeed(goOn, undefined)
         yield* Fiber.join(leaving)
         assert.lengthOf(fieldsOf(event), 1, event)

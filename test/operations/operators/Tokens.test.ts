@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { printApiToken } from "../../../src/domain/ApiToken.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
@@ -239,8 +240,8 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       const blind = {
         ...yield* Database,
         atOnce: undefined,
-        single: () => Effect.dieMessage("asked"),
-        transact: () => Effect.dieMessage("asked")
+        single: () => Effect.die(new Error("asked")),
+        transact: () => Effect.die(new Error("asked"))
       }
       const whole = printApiToken("A".repeat(43))
       const odd = ["", "acme_svc_", whole.slice(0, -1), `${whole}a`, `${whole.slice(0, -1)}!`, whole.toUpperCase()]

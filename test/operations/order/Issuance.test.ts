@@ -1,4 +1,5 @@
-import { Deferred, Effect, Fiber, FiberId, TestClock } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { AuthorizationId, ChallengeId } from "../../../src/domain/Id.ts"
 import type { OrderId } from "../../../src/domain/Id.ts"
@@ -136,10 +137,10 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         const caller = yield* callerAt(profile)
         const names = Array.from({ length: 33 }, (_, index) => `n${index}.example`)
         const ids = yield* challengesOf(caller, yield* orderOf(caller, ...names))
-        const exits = yield* Effect.all(ids.map((id) => Effect.either(challenges.trigger(caller, id))), {
+        const exits = yield* Effect.all(ids.map((id) => Effect.result(challenges.trigger(caller, id))), {
           concurrency: "unbounded"
         })
-        const refused = exits.flatMap((exit) => exit._tag === "Left" ? [exit.left] : [])
+        const refused = exits.flatMap((exit) => exit._tag === "Failure" ? [exit.failure] : [])
         assert.deepStrictEqual(refused.map(({ _tag }) => _tag), ["RateLimited"])
         assert.deepInclude(refused[0] ?? {}, { retryAfter: 5 })
         assert.strictEqual(yield* count("SELECT count(*) FROM challenges WHERE status = 'processing'"), 32)
@@ -171,13 +172,13 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           ...driver,
           transact: (body) =>
             driver.transact((connection) =>
-              Effect.zipRight(Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(go)), body(connection))
+              Effect.andThen(Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(go)), body(connection))
             )
         }
-        const fiber = yield* Effect.fork(Effect.provideService(challenges.trigger(caller, id), Database, slow))
+        const fiber = yield* Effect.forkChild(Effect.provideService(challenges.trigger(caller, id), Database, slow))
         yield* Deferred.await(begun)
-        const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
-        yield* Effect.yieldNow()
+        const interrupting = yield* Effect.forkChild(Fiber.interrupt(fiber))
+        yield* Effect.yieldNow
         yield* Deferred.succeed(go, undefined)
         yield* Fiber.join(interrupting)
         assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
@@ -461,7 +462,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         {
           // http-01 passes, dns-01 fails; the later one looks on until the first has committed.
           validate: ({ type }) =>
-            Effect.zipRight(
+            Effect.andThen(
               type === first ? Effect.void : Effect.repeat(processing, { until: (left) => left === 1 }),
               type === "http-01" ? Effect.void : refused
             )
@@ -636,10 +637,10 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const csr = csrText("a.example")
-        const exits = yield* Effect.all(Array.from({ length: 50 }, () => Effect.either(finalize(caller, id, csr))), {
+        const exits = yield* Effect.all(Array.from({ length: 50 }, () => Effect.result(finalize(caller, id, csr))), {
           concurrency: "unbounded"
         })
-        const refused = exits.flatMap((exit) => exit._tag === "Left" ? [exit.left._tag] : [])
+        const refused = exits.flatMap((exit) => exit._tag === "Failure" ? [exit.failure._tag] : [])
         assert.strictEqual(refused.length, 49)
         assert.deepStrictEqual([...new Set(refused)], ["OrderNotReady"])
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
@@ -806,7 +807,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         const racing: Driver = {
           ...driver,
           transact: (body) =>
-            Effect.zipRight(
+            Effect.andThen(
               Effect.provideService(sql("UPDATE authorizations SET status = 'deactivated'"), Database, driver),
               driver.transact(body)
             )
@@ -852,7 +853,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
-          const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullable)
+          const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
           yield* accounts.deactivate(caller, account)
           yield* work
           yield* withdrawn(caller, id)
@@ -876,7 +877,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           yield* work
           yield* withdrawn(caller, id)
           assert.include(eventsOf(records), "local_ca_leaf_discarded")
-        }), { issue: (request) => Effect.zipRight(deactivating.run, signsOpenly(request)) })
+        }), { issue: (request) => Effect.andThen(deactivating.run, signsOpenly(request)) })
 
       for (
         const [cause, told] of [
@@ -942,9 +943,9 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             const { caller, id } = yield* readyOrder("a.example")
             yield* finalize(caller, id, csrText("a.example"))
             yield* breakWrites(backend.dialect, { table, operation })
-            const signing = yield* Effect.fork(work)
+            const signing = yield* Effect.forkChild(work)
             const told = () => records.find(({ event }) => event === "order_finalize_persistence_failed")
-            const passing = Effect.zipRight(Effect.yieldNow(), TestClock.adjust("10 millis"))
+            const passing = Effect.andThen(Effect.yieldNow, TestClock.adjust("10 millis"))
             yield* Effect.ensuring(Effect.repeat(passing, { until: () => told() !== undefined }), mend)
             assert.strictEqual(told()?.fields["order_id"], id)
             assert.match(String(told()?.fields["error"]), /planted/)
@@ -977,19 +978,19 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
             assert.include(eventsOf(records), "local_ca_leaf_discarded")
           }),
-        { issue: (request) => Effect.zipRight(lapsing, signsOpenly(request)) }
+        { issue: (request) => Effect.andThen(lapsing, signsOpenly(request)) }
       )
 
       test("the lease ends while the first worker lives: its certificate is thrown away, job_lease_lost", () => {
         let calls = 0
-        const [entered, go] = [Deferred.unsafeMake<void>(FiberId.none), Deferred.unsafeMake<void>(FiberId.none)]
+        const [entered, go] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
         // The first worker signs for so long that a second one has taken its place.
         const issue: Script["issue"] = (request) =>
           Effect.suspend(() => {
             const isFirst = calls++ === 0
-            const waits = Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(go))
+            const waits = Effect.andThen(Deferred.succeed(entered, undefined), Deferred.await(go))
             return Effect.map(
-              Effect.zipRight(isFirst ? waits : Effect.void, signsAtOnce(request)),
+              Effect.andThen(isFirst ? waits : Effect.void, signsAtOnce(request)),
               (signed) => openly(request, { ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
             )
           })
@@ -1038,11 +1039,9 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             yield* breakWrites(backend.dialect, { table: "orders", operation: "UPDATE" })
             const first = yield* runner
             yield* first.pass
-            const ending = yield* Effect.fork(Effect.orDie(first.idle))
-            yield* Effect.iterate(0, {
-              while: (turns) => turns < 2000 && !eventsOf(records).includes("local_ca_leaf_discarded"),
-              body: (turns) => Effect.as(TestClock.adjust("1 second"), turns + 1)
-            })
+            const ending = yield* Effect.forkChild(Effect.orDie(first.idle))
+            const isDiscarded = () => eventsOf(records).includes("local_ca_leaf_discarded")
+            for (let turns = 0; turns < 2000 && !isDiscarded(); turns++) yield* TestClock.adjust("1 second")
             yield* Fiber.join(ending)
             yield* mendWrites(backend.dialect)
             const discarded = () => eventsOf(records).filter((event) => event === "local_ca_leaf_discarded").length

@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { AccountId } from "../../../src/domain/Id.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"

@@ -1,4 +1,5 @@
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { settledJob } from "../../../src/kernel/queue/Waits.ts"
@@ -78,10 +79,10 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       // The job ends, and leaves what it lacks to a successor.
       yield* sql("UPDATE jobs SET status = 'done' WHERE status = 'running'")
       if (outcome._tag === "Done") yield* outcome.ifJoined ?? Effect.void
-      const waiting = yield* Effect.fork(settledJob(joined, 30_000))
+      const waiting = yield* Effect.forkChild(settledJob(joined, 30_000))
       yield* asleep
       yield* TestClock.adjust("1 second")
-      assert.isTrue((yield* Fiber.poll(waiting))._tag === "None")
+      assert.isUndefined(waiting.pollUnsafe())
       yield* work("local_ca_crl_regenerate")
       assert.strictEqual((yield* wakened(waiting))?.status, "done")
       assert.deepStrictEqual(

@@ -76,10 +76,10 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
       Effect.gen(function*() {
         const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
         const ends = yield* Effect.all(
-          Array.from({ length: 20 }, () => Effect.either(removal.remove(operator, id))),
+          Array.from({ length: 20 }, () => Effect.result(removal.remove(operator, id))),
           { concurrency: "unbounded" }
         )
-        assert.strictEqual(ends.filter(({ _tag }) => _tag === "Right").length, 1)
+        assert.strictEqual(ends.filter(({ _tag }) => _tag === "Success").length, 1)
         assert.lengthOf(yield* trail, 1)
       }))
   })
@@ -175,17 +175,14 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
         )
         const wanted = { profile: undefined, expiredForDays: 1 }
         const heard: Array<number> = []
-        const running = yield* Effect.fork(
+        const running = yield* Effect.forkChild(
           purge.run(
             operator,
             wanted,
-            (gone) => Effect.zipRight(Effect.sync(() => heard.push(gone)), gone < 1000 ? Effect.void : Effect.never)
+            (gone) => Effect.andThen(Effect.sync(() => heard.push(gone)), gone < 1000 ? Effect.void : Effect.never)
           )
         )
-        yield* Effect.iterate(0, {
-          while: () => heard.length < 2,
-          body: () => Effect.promise(() => new Promise<number>((done) => setImmediate(done, 0)))
-        })
+        while (heard.length < 2) yield* Effect.yieldNow
         yield* Fiber.interrupt(running)
         assert.deepStrictEqual(heard, [500, 1000])
         assert.deepStrictEqual(yield* column("SELECT min(cert_not_after) FROM orders"), ["1001"])

@@ -1,4 +1,5 @@
-import { Effect, Exit, TestClock } from "effect"
+import { Effect, Exit } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../../src/domain/AcmeError.ts"
 import { AuthorizationId, OrderId } from "../../../src/domain/Id.ts"
@@ -92,7 +93,7 @@ describe.each(databases)("orders on $name", (backend) => {
         const isSqlite = backend.dialect === "sqlite"
         yield* isSqlite
           ? sql(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'planted'); END`)
-          : Effect.zipRight(
+          : Effect.andThen(
             sql(
               "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted'; END $$"
             ),
@@ -247,7 +248,7 @@ describe.each(databases)("orders on $name", (backend) => {
         const racing: Driver = {
           ...driver,
           transact: (body) =>
-            Effect.zipRight(
+            Effect.andThen(
               Effect.provideService(sql(`UPDATE orders SET status = 'valid'`), Database, driver),
               driver.transact(body)
             )

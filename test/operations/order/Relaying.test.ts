@@ -1,4 +1,5 @@
-import { Deferred, Effect, TestClock } from "effect"
+import { Deferred, Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { shown } from "../../../src/domain/JobFailure.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
@@ -82,8 +83,8 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       let [died, steps] = [true, 0]
       play(({ keeper, request }) =>
         keeper.opened("https://ca.example/order/1", "https://ca.example/f").pipe(
-          Effect.zipRight(keeper.issued("https://ca.example/cert/1")),
-          Effect.zipRight(signsAtOnce(request))
+          Effect.andThen(keeper.issued("https://ca.example/cert/1")),
+          Effect.andThen(signsAtOnce(request))
         )
       )
       for (; died; steps++) {
@@ -119,21 +120,21 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
     Effect.gen(function*() {
       yield* finalized()
       const stoodStill = yield* Deferred.make<Effect.Effect<boolean>>()
-      play(({ isTakenOver }) => Effect.zipRight(Deferred.succeed(stoodStill, isTakenOver), Effect.never))
+      play(({ isTakenOver }) => Effect.andThen(Deferred.succeed(stoodStill, isTakenOver), Effect.never))
       const still = yield* Runner.make({ ...relaying.jobs, owner: "host:9:still:" }, yield* handlers(relaying))
       yield* still.pass
       const isTakenOver = yield* Deferred.await(stoodStill)
       assert.isFalse(yield* isTakenOver, "its own row")
       const other = yield* Runner.make({ ...relaying.jobs, owner: "host:9:other:" }, yield* handlers(relaying))
-      for (let second = 0; second < 20; second++) yield* Effect.zipRight(TestClock.adjust("1 second"), other.tend)
+      for (let second = 0; second < 20; second++) yield* Effect.andThen(TestClock.adjust("1 second"), other.tend)
       assert.deepStrictEqual(yield* relayJobs, ["ready"])
       assert.isFalse(yield* isTakenOver, "nobody has begun")
       const begun = yield* Deferred.make<void>()
       const end = yield* Deferred.make<void>()
       play(({ request }) =>
         Deferred.succeed(begun, undefined).pipe(
-          Effect.zipRight(Deferred.await(end)),
-          Effect.zipRight(signsAtOnce(request))
+          Effect.andThen(Deferred.await(end)),
+          Effect.andThen(signsAtOnce(request))
         )
       )
       yield* other.pass
@@ -152,10 +153,10 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       const owner = "host:9:dead:"
       const { pass, renew } = yield* Runner.make({ ...relaying.jobs, owner }, yield* handlers(relaying))
       const hung = yield* Deferred.make<void>()
-      play(() => Effect.zipRight(Deferred.succeed(hung, undefined), Effect.never))
+      play(() => Effect.andThen(Deferred.succeed(hung, undefined), Effect.never))
       yield* pass
       yield* Deferred.await(hung)
-      for (let second = 0; second < 20; second++) yield* Effect.zipRight(TestClock.adjust("1 second"), renew)
+      for (let second = 0; second < 20; second++) yield* Effect.andThen(TestClock.adjust("1 second"), renew)
       play(({ request, spentSeconds }) => {
         spent = spentSeconds
         return signsAtOnce(request)
@@ -228,14 +229,14 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { caller, id } = yield* finalized()
-      play(({ keeper }) => Effect.zipRight(keeper.opened("https://ca.example/order/1", "https://ca.example/f"), away))
+      play(({ keeper }) => Effect.andThen(keeper.opened("https://ca.example/order/1", "https://ca.example/f"), away))
       yield* relay
       assert.deepStrictEqual(yield* relayJobs, ["ready"])
       assert.strictEqual((yield* orders.find(caller, id)).status, "processing")
       assert.deepStrictEqual(yield* upstreamRows, [["processing", null]])
       assert.deepStrictEqual(yield* whyTried, ["signer_failed: no route to the upstream"])
       assert.include(eventsOf(records), "upstream_relay_failed")
-      play(({ keeper, request }) => Effect.zipRight(keeper.issued("https://ca.example/cert/1"), signsAtOnce(request)))
+      play(({ keeper, request }) => Effect.andThen(keeper.issued("https://ca.example/cert/1"), signsAtOnce(request)))
       const waited = Number((yield* column("SELECT run_at FROM jobs"))[0]) - 1000
       yield* TestClock.adjust("1 minute")
       yield* relay
@@ -264,8 +265,8 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       yield* TestClock.setTime(1_000_000)
       const { id } = yield* finalized()
       const askedAgain = (asks: number) => () => {
-        play(({ keeper }) => Effect.zipRight(keeper.asked(asks), away))
-        return Effect.zipRight(relay, TestClock.adjust("1 minute"))
+        play(({ keeper }) => Effect.andThen(keeper.asked(asks), away))
+        return Effect.andThen(relay, TestClock.adjust("1 minute"))
       }
       yield* askedAgain(1)()
       assert.notInclude(eventsOf(records), "upstream_order_lost")
@@ -285,11 +286,11 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       let unclaimed: ReadonlyArray<string> = []
       const urls = ["https://ca.example/order/1", "https://ca.example/order/2"]
       yield* finalized()
-      play(({ keeper }) => Effect.zipRight(keeper.opened("https://ca.example/order/1", "https://ca.example/f"), away))
+      play(({ keeper }) => Effect.andThen(keeper.opened("https://ca.example/order/1", "https://ca.example/f"), away))
       yield* relay
       yield* finalized("other", ["b.example"])
       play(({ keeper, request }) =>
-        Effect.zipRight(
+        Effect.andThen(
           Effect.map(keeper.unclaimed(urls), (found) => void (unclaimed = found)),
           signsAtOnce(request)
         )
@@ -355,7 +356,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         play(({ request, tokens: store }) =>
           store.put("token", "token.thumbprint").pipe(
             Effect.mapError(({ detail }) => new SigningFailed({ cause: "signer_failed", detail })),
-            Effect.zipRight(signsAtOnce(request))
+            Effect.andThen(signsAtOnce(request))
           )
         )
         yield* breakWrites(backend.dialect, { table: "http01_tokens", operation: "INSERT" })

@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import { AuthorizationId } from "../../../src/domain/Id.ts"
@@ -66,7 +67,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
     test("before, by its account: the upstream hears nothing of it", () =>
       Effect.gen(function*() {
         const { caller } = yield* finalized()
-        const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullable)
+        const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
         yield* accounts.deactivate(caller, account)
         yield* relay
         assert.deepStrictEqual(asked, [])
@@ -91,7 +92,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       test(`while the upstream works, by ${what}: the certificate is thrown away`, () =>
         Effect.gen(function*() {
           yield* finalized()
-          play(({ request }) => Effect.zipRight(database.use(sql(statement)), signsAtOnce(request)))
+          play(({ request }) => Effect.andThen(database.use(sql(statement)), signsAtOnce(request)))
           yield* relay
           assert.lengthOf(asked, 1)
           yield* unauthorized
@@ -256,7 +257,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
     test("when the certificate arrives: it is thrown away", () =>
       Effect.gen(function*() {
         yield* finalized()
-        play(({ request }) => Effect.zipRight(TestClock.adjust(validity), signsAtOnce(request)))
+        play(({ request }) => Effect.andThen(TestClock.adjust(validity), signsAtOnce(request)))
         yield* relay
         assert.lengthOf(asked, 1)
         yield* expired

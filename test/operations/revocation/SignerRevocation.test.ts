@@ -1,4 +1,5 @@
-import { Deferred, Effect, Exit, Fiber, FiberId, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import * as jobs from "../../../src/operations/Jobs.ts"
 import { jobObject } from "../../../src/operations/Objects.ts"
@@ -126,11 +127,12 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
     Effect.gen(function*() {
       const { orderId } = yield* issued
       yield* revoke(orderId, 4)
-      const [started, never] = [Deferred.unsafeMake<void>(FiberId.none), Deferred.unsafeMake<void>(FiberId.none)]
-      answer = Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(never))
-      const working = yield* Effect.fork(work("signer_revoke"))
+      const [started, never] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
+      answer = Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(never))
+      const working = yield* Effect.forkChild(work("signer_revoke"))
       yield* Deferred.await(started)
-      assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(working)))
+      yield* Fiber.interrupt(working)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(working)))
       answer = Effect.void
       yield* sql(
         "UPDATE jobs SET status = 'ready', run_at = 0, lease_until = NULL, lease_owner = NULL WHERE status = 'running'"

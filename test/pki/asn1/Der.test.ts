@@ -1,14 +1,16 @@
 import { describe, it } from "@effect/vitest"
 import * as asn1js from "asn1js"
-import { Either, FastCheck as fc } from "effect"
+import { Result } from "effect"
+import * as fc from "fast-check"
 import { assert } from "vitest"
 import { decode, DerReader, Tag } from "../../../src/pki/asn1/DerReader.ts"
 import { bits, element, oid, sequence, text, time, unsigned } from "../../../src/pki/asn1/DerWriter.ts"
+import { prop } from "../../support/Property.ts"
 import { der, hexed, mutate, seeded } from "../Pki.ts"
 
 const refused = (hex: string, read: (reader: DerReader) => unknown = (reader) => reader.verify()): string => {
   const found = decode(hexed(hex), read)
-  return Either.isLeft(found) ? found.left.detail : assert.fail(`${hex} was read`)
+  return Result.isFailure(found) ? found.failure.detail : assert.fail(`${hex} was read`)
 }
 
 describe("reader", () => {
@@ -56,15 +58,18 @@ describe("reader", () => {
   it("refuses nesting without end", () => {
     let nested: Uint8Array = hexed("0500")
     for (let i = 0; i < 32; i++) nested = der(0x30, nested)
-    assert.isTrue(Either.isRight(decode(nested, (reader) => reader.verify())))
-    assert.isTrue(Either.isLeft(decode(der(0x30, nested), (reader) => reader.verify())))
+    assert.isTrue(Result.isSuccess(decode(nested, (reader) => reader.verify())))
+    assert.isTrue(Result.isFailure(decode(der(0x30, nested), (reader) => reader.verify())))
   })
 
   it("reads times as RFC 5280 has them and refuses the rest", () => {
     const read = (tag: number, digits: string) => decode(text(tag, digits), (reader) => reader.time())
-    assert.deepStrictEqual(read(Tag.utcTime, "491231235959Z"), Either.right(Date.UTC(2049, 11, 31, 23, 59, 59) / 1000))
-    assert.deepStrictEqual(read(Tag.generalizedTime, "20500101000000Z"), Either.right(Date.UTC(2050, 0, 1) / 1000))
-    assert.deepStrictEqual(read(Tag.utcTime, "500101000000Z"), Either.right(Date.UTC(1950, 0, 1) / 1000))
+    assert.deepStrictEqual(
+      read(Tag.utcTime, "491231235959Z"),
+      Result.succeed(Date.UTC(2049, 11, 31, 23, 59, 59) / 1000)
+    )
+    assert.deepStrictEqual(read(Tag.generalizedTime, "20500101000000Z"), Result.succeed(Date.UTC(2050, 0, 1) / 1000))
+    assert.deepStrictEqual(read(Tag.utcTime, "500101000000Z"), Result.succeed(Date.UTC(1950, 0, 1) / 1000))
     for (
       const [tag, digits] of [
         [Tag.utcTime, "4912312359Z"],
@@ -84,7 +89,7 @@ describe("reader", () => {
         [Tag.generalizedTime, "500101000000Z"],
         [Tag.octetString, "491231235959Z"]
       ] as const
-    ) assert.isTrue(Either.isLeft(read(tag, digits)), digits)
+    ) assert.isTrue(Result.isFailure(read(tag, digits)), digits)
   })
 
   it("never throws on damaged octets", () => {
@@ -98,52 +103,52 @@ describe("reader", () => {
     const random = seeded(1)
     for (let i = 0; i < 5000; i++) {
       const damaged = mutate(good, random)
-      assert.isTrue(Either.isEither(decode(damaged, (reader) => reader.verify())))
+      assert.isTrue(Result.isResult(decode(damaged, (reader) => reader.verify())))
     }
   })
 })
 
 describe("writer", () => {
-  it.prop("lengths and content come back", [fc.uint8Array({ maxLength: 70000, size: "max" })], ([content]) => {
+  prop("lengths and content come back", [fc.uint8Array({ maxLength: 70000, size: "max" })], ([content]) => {
     const encoded = element(Tag.octetString, content)
     assert.deepStrictEqual(
-      Either.map(decode(encoded, (reader) => reader.content(Tag.octetString)), (found) => Buffer.from(found)),
-      Either.right(Buffer.from(content))
+      Result.map(decode(encoded, (reader) => reader.content(Tag.octetString)), (found) => Buffer.from(found)),
+      Result.succeed(Buffer.from(content))
     )
     assert.deepStrictEqual(Buffer.from(encoded), der(0x04, content))
-  }, { fastCheck: { numRuns: 60 } })
+  }, { numRuns: 60 })
 
-  it.prop("integers are minimal and come back", [fc.bigInt({ min: 1n, max: 2n ** 600n })], ([value]) => {
+  prop("integers are minimal and come back", [fc.bigInt({ min: 1n, max: 2n ** 600n })], ([value]) => {
     const hex = value.toString(16)
     const magnitude = hexed(hex.padStart(160, "0"))
     const encoded = unsigned(magnitude)
-    const read = Either.getOrThrow(decode(encoded, (reader) => reader.positive()))
+    const read = Result.getOrThrow(decode(encoded, (reader) => reader.positive()))
     assert.strictEqual(BigInt(`0x${Buffer.from(read).toString("hex")}`), value)
     const judged = asn1js.fromBER(new Uint8Array(encoded)).result
     assert.instanceOf(judged, asn1js.Integer)
     if (judged instanceof asn1js.Integer) assert.strictEqual(judged.toBigInt(), value)
   })
 
-  it.prop(
+  prop(
     "object identifiers come back",
     [fc.integer({ min: 0, max: 2 }), fc.integer({ min: 0, max: 39 }), fc.array(fc.integer({ min: 0, max: 2 ** 31 }))],
     ([root, second, rest]) => {
       const dotted = [root, second, ...rest].join(".")
       const encoded = oid(dotted)
-      assert.deepStrictEqual(decode(encoded, (reader) => reader.oid()), Either.right(dotted))
+      assert.deepStrictEqual(decode(encoded, (reader) => reader.oid()), Result.succeed(dotted))
       const judged = asn1js.fromBER(new Uint8Array(encoded)).result
       if (judged instanceof asn1js.ObjectIdentifier) assert.strictEqual(judged.valueBlock.toString(), dotted)
     }
   )
 
-  it.prop(
+  prop(
     "times come back, of the type their year wants",
     [fc.integer({ min: Date.UTC(1900, 0, 1) / 1000, max: Date.UTC(9999, 11, 31) / 1000 })],
     ([at]) => {
       const encoded = time(at)
       const year = new Date(at * 1000).getUTCFullYear()
       assert.strictEqual(encoded[0], year >= 1950 && year < 2050 ? Tag.utcTime : Tag.generalizedTime)
-      assert.deepStrictEqual(decode(encoded, (reader) => reader.time()), Either.right(at))
+      assert.deepStrictEqual(decode(encoded, (reader) => reader.time()), Result.succeed(at))
     }
   )
 })

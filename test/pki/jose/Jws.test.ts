@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import { Result } from "effect"
 import { createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import { parseJws, verifyEs256, verifyJws } from "../../../src/pki/jose/Jws.ts"
@@ -17,14 +17,14 @@ describe("a good JWS", () => {
     const good = signed(key, header, { identifiers: [{ type: "dns", value: "a.example" }] })
 
     it(`${name}: 10 000 mutations are refused, or say octet for octet what was signed`, () => {
-      const sound = Either.getOrThrow(parseJws(Buffer.from(good)))
+      const sound = Result.getOrThrow(parseJws(Buffer.from(good)))
       assert.isTrue(verifyJws(sound, accountKey))
       const random = seeded(seedOf(8555))
       let refused = 0
       for (let time = runsOf(10_000); time > 0; time--) {
         const read = parseJws(mutate(Buffer.from(good), random))
-        if (Either.isRight(read) && verifyJws(read.right, accountKey)) {
-          assert.deepStrictEqual(read.right, sound)
+        if (Result.isSuccess(read) && verifyJws(read.success, accountKey)) {
+          assert.deepStrictEqual(read.success, sound)
         } else refused++
       }
       assert.isAbove(refused, 0)
@@ -76,7 +76,10 @@ describe("an ES256 signature", () => {
 
 describe("a JWS that is none", () => {
   const said = (jws: object) =>
-    Either.match(parseJws(Buffer.from(JSON.stringify(jws))), { onLeft: ({ detail }) => detail, onRight: () => "read" })
+    Result.match(parseJws(Buffer.from(JSON.stringify(jws))), {
+      onFailure: ({ detail }) => detail,
+      onSuccess: () => "read"
+    })
   const encoded = (header: object) => Buffer.from(JSON.stringify(header)).toString("base64url")
   const good = { protected: encoded({}), payload: "", signature: "AAAA" }
 

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import { createHash, createHmac, createPrivateKey, createPublicKey, verify } from "node:crypto"
 import { assert, describe } from "vitest"
 import { importSpki } from "../../../src/pki/jose/Jwk.ts"
@@ -53,7 +53,7 @@ describe("a key that requests are signed with", () => {
         const signed = yield* sign({ nonce: "bm9uY2U", url: "https://ca.example/", kid: "k" }, String(made))
         const octets = Buffer.from(signed.signature, "base64url")
         assert.strictEqual(octets.length, 64)
-        assert.isTrue(verifyJws(yield* parseJws(Buffer.from(JSON.stringify(signed))), account))
+        assert.isTrue(verifyJws(yield* Effect.fromResult(parseJws(Buffer.from(JSON.stringify(signed)))), account))
         if (octets[0] === 0 || octets[32] === 0) short++
       }
       if (isFull) assert.isAbove(short, 0)
@@ -79,8 +79,8 @@ describe("a key that requests are signed with", () => {
   for (const [what, [text, reason]] of Object.entries(refused)) {
     it.effect(`is not ${what}`, () =>
       Effect.gen(function*() {
-        const read = yield* Effect.either(readRequestKey(text))
-        assert.strictEqual(Either.isLeft(read) ? read.left.reason : "read", reason)
+        const read = yield* Effect.result(readRequestKey(text))
+        assert.strictEqual(Result.isFailure(read) ? read.failure.reason : "read", reason)
       }))
   }
 })

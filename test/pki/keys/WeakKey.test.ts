@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Either } from "effect"
+import { Result } from "effect"
 import type { KeyPairKeyObjectResult } from "node:crypto"
 import { checkPrimeSync, generateKeyPairSync, generatePrimeSync, randomBytes } from "node:crypto"
 import { assert } from "vitest"
@@ -50,7 +50,7 @@ const rocaPrime = (random: () => number): bigint => {
 }
 
 /** What is wrong with the key of a request whose signature verifies. */
-const weakness = (csr: Uint8Array): string => keyWeakness(Either.getOrThrow(parseCsr(csr)).spki) ?? "none"
+const weakness = (csr: Uint8Array): string => keyWeakness(Result.getOrThrow(parseCsr(csr)).spki) ?? "none"
 
 describe("rsaWeakness", () => {
   it("finds the ROCA fingerprint, also behind a sound signature", () => {
@@ -155,7 +155,7 @@ const isCloseOrSmall = (n: bigint, a: bigint, b: bigint): boolean => {
 describe("readSubjectKey", () => {
   const refused = (spki: Uint8Array): string => {
     const read = readSubjectKey(spki)
-    return Either.isLeft(read) ? read.left.reason : "accepted"
+    return Result.isFailure(read) ? read.failure.reason : "accepted"
   }
   const modulus = (bits: number): bigint => (1n << BigInt(bits - 1)) | 0xabcdef1n
 

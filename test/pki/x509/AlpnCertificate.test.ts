@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { FastCheck } from "effect"
+import * as fc from "fast-check"
 import { generateKeyPairSync, hash, sign, X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -14,6 +14,7 @@ import {
   wideRsaKey
 } from "../../support/AlpnResponder.ts"
 import { runsOf, seedOf } from "../../support/Fuzz.ts"
+import { prop } from "../../support/Property.ts"
 import {
   algorithms,
   bitString,
@@ -257,17 +258,17 @@ describe("properties", () => {
     }
   })
 
-  it.prop("any octets have a verdict", [FastCheck.uint8Array({ maxLength: 200 })], ([octets]) => {
+  prop("any octets have a verdict", [fc.uint8Array({ maxLength: 200 })], ([octets]) => {
     assert.strictEqual(faultOf(octets), "certificate_undecodable")
   })
 
-  const shown = FastCheck.constantFrom(keyAuthorization, "token.other", "other.thumbprint", "")
-  const criticality = FastCheck.constantFrom(true, false)
-  const names = FastCheck.array(FastCheck.constantFrom(name, "A.EXAMPLE", "b.example", "*.example"), { maxLength: 2 })
-  const list = FastCheck.array(FastCheck.tuple(shown, criticality, FastCheck.uint8Array({ maxLength: 1 })), {
+  const shown = fc.constantFrom(keyAuthorization, "token.other", "other.thumbprint", "")
+  const criticality = fc.constantFrom(true, false)
+  const names = fc.array(fc.constantFrom(name, "A.EXAMPLE", "b.example", "*.example"), { maxLength: 2 })
+  const list = fc.array(fc.tuple(shown, criticality, fc.uint8Array({ maxLength: 1 })), {
     maxLength: 2
   })
-  it.prop("what is accepted has the one name and the one right digest", [names, list], ([names, list]) => {
+  prop("what is accepted has the one name and the one right digest", [names, list], ([names, list]) => {
     const made = certificate({
       extensions: [
         sanOf(...names.map(dns)),
@@ -280,5 +281,5 @@ describe("properties", () => {
     const right = names.length === 1 && names[0]?.toLowerCase() === name && list.length === 1 &&
       first?.[0] === keyAuthorization && first[1] && first[2].length === 0
     assert.strictEqual(faultOf(made) === undefined, right)
-  }, { fastCheck: { numRuns: 500 } })
+  }, { numRuns: 500 })
 })

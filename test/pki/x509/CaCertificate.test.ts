@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createHash, createPrivateKey, generateKeyPairSync, sign, X509Certificate } from "node:crypto"
 import { writeFileSync } from "node:fs"
@@ -41,7 +41,7 @@ beforeAll(async () => {
 const refusal = (files: { certificatePem?: string; privateKeyPem?: string | undefined; now?: number }): string => {
   const { certificatePem, privateKeyPem } = ca
   const loaded = loadCa({ certificatePem, privateKeyPem, now: NOW, ...files })
-  return Either.isLeft(loaded) ? loaded.left.detail : "loaded"
+  return Result.isFailure(loaded) ? loaded.failure.detail : "loaded"
 }
 
 const keyPem = (key: KeyObject, type: "pkcs8" | "sec1" | "pkcs1" = "pkcs8"): string =>
@@ -88,10 +88,10 @@ const loadHandMade = (parts: CertificateParts, rest = "") => {
     certificatePem: certificate(parts) + rest,
     privateKeyPem: keyPem(parts.key ?? ecKey)
   }
-  return Either.mapLeft(loadCa({ certificatePem, privateKeyPem, now: NOW }), ({ detail }) => detail)
+  return Result.mapError(loadCa({ certificatePem, privateKeyPem, now: NOW }), ({ detail }) => detail)
 }
 const refusedHandMade = (parts: CertificateParts, rest = ""): string =>
-  Either.match(loadHandMade(parts, rest), { onLeft: (detail) => detail, onRight: () => "loaded" })
+  Result.match(loadHandMade(parts, rest), { onFailure: (detail) => detail, onSuccess: () => "loaded" })
 
 describe("generateCa", () => {
   const types: ReadonlyArray<readonly [CaKeyType, string, string]> = [
@@ -184,14 +184,14 @@ describe("loadCa", () => {
     assert.strictEqual(refusal({ privateKeyPem: `Bag Attributes\n${ca.privateKeyPem}` }), "loaded")
     assert.strictEqual(refusal({ certificatePem: `subject=CN\n${ca.certificatePem}\r\n\n` }), "loaded")
     const privateKeyPem = keyPem(rsaKey, "pkcs1")
-    assert.isTrue(Either.isRight(loadCa({ certificatePem: certificate({ key: rsaKey }), privateKeyPem, now: NOW })))
+    assert.isTrue(Result.isSuccess(loadCa({ certificatePem: certificate({ key: rsaKey }), privateKeyPem, now: NOW })))
   })
 
   it("reads a chain and serves its last certificate as the anchor", () => {
     const rootKey = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey
     const root = certificate({ key: rootKey, name: "Root" })
     const intermediate = { issuerKey: rootKey, issuerName: "Root", name: "Intermediate" }
-    const material = Either.getOrThrow(loadHandMade(intermediate, root))
+    const material = Result.getOrThrow(loadHandMade(intermediate, root))
     assert.isFalse(material.selfSigned)
     assert.strictEqual(material.certificates.length, 2)
     assert.strictEqual(material.anchorPem, root)
@@ -207,12 +207,12 @@ describe("loadCa", () => {
     Effect.gen(function*() {
       for (const ski of [Buffer.alloc(5, 7), undefined]) {
         const extensions = [CA_TRUE, CA_USAGE, ...(ski === undefined ? [] : [ext("2.5.29.14", der(0x04, ski))])]
-        const material = Either.getOrThrow(loadHandMade({ extensions }))
+        const material = Result.getOrThrow(loadHandMade({ extensions }))
         assert.deepStrictEqual(Buffer.from(material.keyIdentifier), ski ?? Buffer.from(keyIdentifier(spkiOf(ecKey))))
         const [issuerCertDer] = material.certificates
         if (issuerCertDer === undefined) return assert.fail("no certificate")
         const urls = { crlDistributionPoints: [], caIssuerUrls: [] }
-        const issuer = Either.getOrThrow(makeLeafIssuer({ issuerCertDer, privateKey: ecKey, ...urls }))
+        const issuer = Result.getOrThrow(makeLeafIssuer({ issuerCertDer, privateKey: ecKey, ...urls }))
         const request = requestOf()
         const leaf = yield* issuer.build(request)
         assert.isUndefined(lintLeaf(leaf, { issuer: { ...material, ...urls }, request }))
@@ -228,7 +228,7 @@ describe("loadCa", () => {
       extensions: [CA_TRUE, CA_USAGE, constraints(0xa0, "example.com")]
     })
     const extensions = [CA_TRUE, CA_USAGE, constraints(0xa1, "x.example.com")]
-    const material = Either.getOrThrow(loadHandMade({ issuerKey: rootKey, issuerName: "Root", extensions }, root))
+    const material = Result.getOrThrow(loadHandMade({ issuerKey: rootKey, issuerName: "Root", extensions }, root))
     assert.strictEqual(nameConstraintsViolation(material.nameConstraints, ["a.example.com", "b.test"]), "b.test")
     assert.strictEqual(nameConstraintsViolation(material.nameConstraints, ["x.example.com"]), "x.example.com")
     const broken = [CA_TRUE, CA_USAGE, ext("2.5.29.30", hexed("0500"), true)]
@@ -323,7 +323,7 @@ describe("loadCa", () => {
     const { notAfter } = ca.material
     assert.strictEqual(refusal({ privateKeyPem: undefined, now: notAfter + 1 }), "loaded")
     assert.include(refusal({ privateKeyPem: undefined, certificatePem: "junk" }), "PEM")
-    const material = Either.getOrThrow(
+    const material = Result.getOrThrow(
       loadCa({ certificatePem: ca.certificatePem, privateKeyPem: undefined, now: NOW })
     )
     assert.isUndefined(material.privateKey)

@@ -1,11 +1,13 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Either, FastCheck as fc } from "effect"
+import { Effect, Result } from "effect"
+import * as fc from "fast-check"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as pkijs from "pkijs"
 import { assert, beforeAll } from "vitest"
 import type { CrlEntry } from "../../../src/pki/x509/Crl.ts"
 import { encodeEntries, listedSerials, makeCrlSigner } from "../../../src/pki/x509/Crl.ts"
+import { effectProp } from "../../support/Property.ts"
 import { DAY, makeCa, NOW, requestOf, type TestCa } from "../Ca.ts"
 import { der, hexed, mutate, openssl, pem, seeded, withDirectory } from "../Pki.ts"
 
@@ -26,7 +28,7 @@ const encoded = (ca: TestCa, entries: ReadonlyArray<Uint8Array>, numbered: Numbe
   const { keyIdentifier, subject } = ca.material
   const signer = makeCrlSigner({ subject, keyIdentifier, privateKey: ca.privateKey })
   return Effect.flatMap(
-    signer,
+    Effect.fromResult(signer),
     (sign) => sign({ number: 1, thisUpdate: NOW, nextUpdate: NOW + 7 * DAY, entries, ...numbered })
   )
 }
@@ -36,7 +38,7 @@ const listOf = (ca: TestCa, entries: ReadonlyArray<CrlEntry>, numbered: Numbered
 
 const entry = (serial: string, reason?: number, revokedAt = NOW): CrlEntry => ({ serial, revokedAt, reason })
 
-const serialsOf = (list: Uint8Array) => [...Either.getOrThrow(listedSerials(list))]
+const serialsOf = (list: Uint8Array) => [...Result.getOrThrow(listedSerials(list))]
 
 const textOf = (list: Uint8Array): string => openssl(["crl", "-inform", "DER", "-noout", "-text"], list).toString()
 
@@ -274,7 +276,7 @@ describe("revocation lists", () => {
     { selector: ({ serial }) => serial, maxLength: 40 }
   )
 
-  it.effect.prop("of any entries and number read back as they were written", [
+  effectProp("of any entries and number read back as they were written", [
     entries,
     fc.maxSafeNat(),
     fc.integer({ min: 0, max: Date.UTC(9990, 0, 1) / 1000 })
@@ -292,7 +294,7 @@ describe("revocation lists", () => {
         read.map(({ extensions }) => extensions.length),
         list.map(({ reason }) => words.has(reason ?? 0) ? 1 : 0)
       )
-    }), { fastCheck: { numRuns: 100 } })
+    }), { numRuns: 100 })
 
   it.effect("that were damaged are a fault or other serials, and never an exception", () =>
     Effect.gen(function*() {
@@ -301,12 +303,12 @@ describe("revocation lists", () => {
       let faults = 0
       for (let i = 0; i < 5000; i++) {
         const read = listedSerials(mutate(good, random))
-        if (Either.isLeft(read)) faults++
-        else for (const serial of read.right) assert.match(serial, /^(?:[0-9a-f]{2})+$/)
+        if (Result.isFailure(read)) faults++
+        else for (const serial of read.success) assert.match(serial, /^(?:[0-9a-f]{2})+$/)
       }
       assert.isAbove(faults, 2000)
       for (const nothing of ["", "30", "3000", "30023000", "0500"]) {
-        assert.isTrue(Either.isLeft(listedSerials(hexed(nothing))), nothing)
+        assert.isTrue(Result.isFailure(listedSerials(hexed(nothing))), nothing)
       }
     }))
 })

@@ -1,5 +1,6 @@
 import { describe, it } from "@effect/vitest"
-import { Either, FastCheck as fc } from "effect"
+import { Result } from "effect"
+import * as fc from "fast-check"
 import type { KeyObject } from "node:crypto"
 import { generateKeyPairSync, webcrypto } from "node:crypto"
 import { readFileSync } from "node:fs"
@@ -9,6 +10,7 @@ import { assert } from "vitest"
 import type { Csr } from "../../../src/pki/x509/Csr.ts"
 import { checkCsrNames, leafCommonName, parseCsr } from "../../../src/pki/x509/Csr.ts"
 import { runsOf, seedOf } from "../../support/Fuzz.ts"
+import { prop } from "../../support/Property.ts"
 import {
   algorithms,
   attribute,
@@ -40,14 +42,14 @@ import {
   withDirectory
 } from "../Pki.ts"
 
-const accepted = (csr: Uint8Array): Csr => Either.getOrThrowWith(parseCsr(csr), (refused) => refused)
+const accepted = (csr: Uint8Array): Csr => Result.getOrThrowWith(parseCsr(csr), (refused) => refused)
 const reason = (csr: Uint8Array): string => {
   const read = parseCsr(csr)
-  return Either.isLeft(read) ? read.left.reason : "accepted"
+  return Result.isFailure(read) ? read.failure.reason : "accepted"
 }
 const detail = (csr: Uint8Array): string => {
   const read = parseCsr(csr)
-  return Either.isLeft(read) ? read.left.detail : "accepted"
+  return Result.isFailure(read) ? read.failure.detail : "accepted"
 }
 const hex = (octets: Uint8Array): string => Buffer.from(octets).toString("hex")
 const reasonOf = (parts: CsrParts): string => reason(csrOf(parts))
@@ -256,7 +258,7 @@ describe("form", () => {
         const damaged = mutate(request, random)
         if (damaged.equals(request)) continue
         const read = parseCsr(damaged)
-        assert.isTrue(Either.isLeft(read), damaged.toString("hex"))
+        assert.isTrue(Result.isFailure(read), damaged.toString("hex"))
       }
     }
   })
@@ -269,12 +271,12 @@ describe("form", () => {
     const info = request.subarray(4, 4 + 4 + request.readUInt16BE(6))
     for (let i = runsOf(4000); i > 0; i--) {
       const read = parseCsr(signedCsr(mutate(info, random)))
-      if (Either.isRight(read)) {
-        for (const name of [...read.right.names, ...read.right.commonNames]) assert.match(name, /^[a-z0-9._*-]+$/)
+      if (Result.isSuccess(read)) {
+        for (const name of [...read.success.names, ...read.success.commonNames]) assert.match(name, /^[a-z0-9._*-]+$/)
       }
     }
   })
-  it.prop("never throws on random octets", [fc.uint8Array({ maxLength: 300 })], ([octets]) => {
+  prop("never throws on random octets", [fc.uint8Array({ maxLength: 300 })], ([octets]) => {
     assert.strictEqual(reason(octets), "undecodable")
   })
 })
@@ -390,7 +392,7 @@ describe("names", () => {
     const read = accepted(csrOf({ attributes, subject }))
     assert.deepStrictEqual([read.names, read.commonNames], [["a.example.com"], []])
   })
-  it.prop(
+  prop(
     "names come back normalised, whatever their case",
     [fc.uniqueArray(fc.stringMatching(/^[a-zA-Z0-9-]{1,12}(\.[a-zA-Z0-9_-]{1,8}){0,3}$/), {
       minLength: 1,
@@ -400,7 +402,7 @@ describe("names", () => {
       const read = accepted(csrOf({ extensions: [sanOf(...names.map(dns))] }))
       assert.deepStrictEqual(read.names, [...new Set(names.map((name) => name.toLowerCase()))])
     },
-    { fastCheck: { numRuns: 40 } }
+    { numRuns: 40 }
   )
 })
 
@@ -408,9 +410,9 @@ describe("common names", () => {
   const wide = (text: string) => Buffer.from([...text].flatMap((c) => [0, c.charCodeAt(0)]))
   const wider = (text: string) => Buffer.from([...text].flatMap((c) => [0, 0, 0, c.charCodeAt(0)]))
   const read = (...values: ReadonlyArray<Uint8Array>) => parseCsr(csrOf({ subject: seq(...values.map(cn)) }))
-  const found = (...values: ReadonlyArray<Uint8Array>) => Either.map(read(...values), (csr) => csr.commonNames)
+  const found = (...values: ReadonlyArray<Uint8Array>) => Result.map(read(...values), (csr) => csr.commonNames)
   const refusedAs = (value: Uint8Array) =>
-    Either.match(read(value), { onLeft: (e) => e.reason, onRight: () => "accepted" })
+    Result.match(read(value), { onFailure: (e) => e.reason, onSuccess: () => "accepted" })
   const encodings: { readonly [kind: string]: (text: string) => Uint8Array } = {
     utf8,
     printable: (text) => der(0x13, Buffer.from(text)),
@@ -423,9 +425,9 @@ describe("common names", () => {
 
   it("reads every string type", () => {
     for (const [kind, encode] of Object.entries(encodings)) {
-      assert.deepStrictEqual(found(encode("A.Example.com.")), Either.right(["a.example.com"]), kind)
-      assert.deepStrictEqual(found(encode("evil.test")), Either.right(["evil.test"]), kind)
-      assert.deepStrictEqual(found(encode("My Server, Room 1.2")), Either.right([]), kind)
+      assert.deepStrictEqual(found(encode("A.Example.com.")), Result.succeed(["a.example.com"]), kind)
+      assert.deepStrictEqual(found(encode("evil.test")), Result.succeed(["evil.test"]), kind)
+      assert.deepStrictEqual(found(encode("My Server, Room 1.2")), Result.succeed([]), kind)
       assert.strictEqual(refusedAs(encode("a.example.com\0")), "common_name", kind)
       assert.strictEqual(refusedAs(encode("x\n")), "common_name", kind)
     }
@@ -435,7 +437,7 @@ describe("common names", () => {
     assert.deepStrictEqual(accepted(csrOf({ subject: seq(both) })).commonNames, ["a.example.com", "evil.test"])
     assert.deepStrictEqual(
       found(utf8("a.example.com"), utf8("evil.test")),
-      Either.right(["a.example.com", "evil.test"])
+      Result.succeed(["a.example.com", "evil.test"])
     )
   })
   it("refuses what cannot be decoded", () => {
@@ -459,10 +461,10 @@ describe("common names", () => {
     assert.strictEqual(refusedAs(utf8("bücher.example")), "common_name")
     assert.strictEqual(refusedAs(utf8("ａ.example.com")), "common_name")
     assert.strictEqual(refusedAs(utf8("a。example。com")), "common_name")
-    assert.deepStrictEqual(found(utf8("Müller GmbH")), Either.right([]))
-    assert.deepStrictEqual(found(utf8("hostname")), Either.right([]))
-    assert.deepStrictEqual(found(utf8("10.0.0.5")), Either.right(["10.0.0.5"]))
-    assert.deepStrictEqual(found(utf8("")), Either.right([]))
+    assert.deepStrictEqual(found(utf8("Müller GmbH")), Result.succeed([]))
+    assert.deepStrictEqual(found(utf8("hostname")), Result.succeed([]))
+    assert.deepStrictEqual(found(utf8("10.0.0.5")), Result.succeed(["10.0.0.5"]))
+    assert.deepStrictEqual(found(utf8("")), Result.succeed([]))
   })
   it("keeps one without a dot that is among the names, and picks the first that fits for the leaf", () => {
     const long = `${"a".repeat(60)}.example.com`
@@ -480,7 +482,7 @@ describe("common names", () => {
 describe("checkCsrNames", () => {
   const csr = accepted(csrOf({ extensions: [sanOf(dns("a.example.com"), dns("B.example.com."))] }))
   const verdict = (orderedNames: ReadonlyArray<string>, one: Csr = csr) =>
-    Either.match(checkCsrNames(one, orderedNames), { onLeft: ({ reason }) => reason, onRight: () => "accepted" })
+    Result.match(checkCsrNames(one, orderedNames), { onFailure: ({ reason }) => reason, onSuccess: () => "accepted" })
 
   it("wants exactly the order's set", () => {
     assert.strictEqual(verdict(["b.example.com", "a.example.com"]), "accepted")
@@ -511,7 +513,7 @@ describe("checkCsrNames", () => {
   })
   it("names the name", () => {
     const refused = checkCsrNames(csr, ["a.example.com"])
-    assert.isTrue(Either.isLeft(refused) && refused.left.detail.includes("b.example.com"))
+    assert.isTrue(Result.isFailure(refused) && refused.failure.detail.includes("b.example.com"))
   })
 })
 

@@ -1,5 +1,6 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Either, FastCheck as fc, Fiber } from "effect"
+import { Effect, Fiber, Result } from "effect"
+import * as fc from "fast-check"
 import { createHash, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -11,6 +12,7 @@ import type { LeafRequest } from "../../../src/pki/x509/Leaf.ts"
 import { keyIdentifier, makeCaKey, serialFrom, validityWindow } from "../../../src/pki/x509/Leaf.ts"
 import { lintLeaf } from "../../../src/pki/x509/Lint.ts"
 import { isFull } from "../../support/Full.ts"
+import { prop } from "../../support/Property.ts"
 import { CA_URLS, CRL_URLS, DAY, makeCa, newSerial, NOW, requestOf, type TestCa } from "../Ca.ts"
 import { ecKey, openssl, pem, rsaKey, spkiOf, withDirectory } from "../Pki.ts"
 
@@ -182,14 +184,16 @@ describe("leaves", () => {
         const request = requestOf()
         const sizes = new Set<number>()
         for (let made = 0; made < many; made++) {
-          const leaf = yield* readCertificate(yield* issuer.build({ ...request, serial: newSerial() }))
+          const leaf = yield* Effect.fromResult(
+            readCertificate(yield* issuer.build({ ...request, serial: newSerial() }))
+          )
           assert.isTrue(isSigned(leaf, publicKey, digest))
-          const numbers = yield* decode(leaf.signature, (whole) => {
+          const numbers = yield* Effect.fromResult(decode(leaf.signature, (whole) => {
             const both = whole.enter(Tag.sequence)
             const read = [both.positive(), both.positive()]
             both.end()
             return read
-          })
+          }))
           for (const { length } of numbers) sizes.add(length)
         }
         assert.isAtMost(Math.max(...sizes), most)
@@ -205,15 +209,15 @@ describe("a signature that takes its time", () => {
       ["P-384", generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey]
     ] as const
   )("is computed beside the event loop: %s", async (_, key) => {
-    const { sign } = Either.getOrThrow(makeCaKey(key))
+    const { sign } = Result.getOrThrow(makeCaKey(key))
     const signing = Effect.runFork(sign(Buffer.from("data")))
-    assert.isNull(signing.unsafePoll(), "it has not ended when others have their turn")
+    assert.isUndefined(signing.pollUnsafe(), "it has not ended when others have their turn")
     assert.isNotEmpty(await Effect.runPromise(Fiber.join(signing)))
   })
 })
 
 describe("parts", () => {
-  it.prop(
+  prop(
     "serials are positive, minimal and of sixteen octets",
     [fc.uint8Array({ minLength: 16, maxLength: 16 })],
     ([random]) => {
@@ -237,7 +241,7 @@ describe("parts", () => {
   it("other keys sign nothing", () => {
     for (
       const { privateKey } of [generateKeyPairSync("ed25519"), generateKeyPairSync("ec", { namedCurve: "P-521" })]
-    ) assert.isTrue(Either.isLeft(makeCaKey(privateKey)))
+    ) assert.isTrue(Result.isFailure(makeCaKey(privateKey)))
   })
 })
 
@@ -252,7 +256,7 @@ describe("validityWindow", () => {
   }
   const window = (changes: Partial<Parameters<typeof validityWindow>[0]>) => validityWindow({ ...base, ...changes })
   const right = (notBefore: number, notAfter: number, discardedRequest = false) =>
-    Either.right({ notBefore, notAfter, discardedRequest })
+    Result.succeed({ notBefore, notAfter, discardedRequest })
   const [start, end] = [NOW - 3600, NOW + 90 * DAY]
 
   it("1: one hour ago to the configured days from now", () => {
@@ -284,15 +288,15 @@ describe("validityWindow", () => {
     assert.deepStrictEqual(window({ requestedNotBefore: end + 1, issuerNotAfter: NOW }), right(start, NOW, true))
   })
   it("5: an issuer that leaves nothing", () => {
-    assert.deepStrictEqual(window({ issuerNotAfter: start - 1 }), Either.left("issuer_expired"))
-    assert.deepStrictEqual(window({ issuerNotAfter: start }), Either.left("issuer_expired"))
-    assert.deepStrictEqual(window({ issuerNotBefore: end }), Either.left("issuer_expired"))
+    assert.deepStrictEqual(window({ issuerNotAfter: start - 1 }), Result.fail("issuer_expired"))
+    assert.deepStrictEqual(window({ issuerNotAfter: start }), Result.fail("issuer_expired"))
+    assert.deepStrictEqual(window({ issuerNotBefore: end }), Result.fail("issuer_expired"))
     assert.deepStrictEqual(
       window({ requestedNotBefore: NOW + 50, issuerNotAfter: NOW + 20 }),
-      Either.left("issuer_expired")
+      Result.fail("issuer_expired")
     )
   })
-  it.prop(
+  prop(
     "never leaves the default window or the issuer's",
     [fc.record({
       now: fc.integer({ min: 0, max: 2 ** 33 }),
@@ -304,8 +308,8 @@ describe("validityWindow", () => {
     })],
     ([input]) => {
       const found = validityWindow(input)
-      if (Either.isLeft(found)) return
-      const { notAfter, notBefore } = found.right
+      if (Result.isFailure(found)) return
+      const { notAfter, notBefore } = found.success
       assert.isBelow(notBefore, notAfter)
       assert.isAtLeast(notBefore, Math.max(input.now - 3600, input.issuerNotBefore))
       assert.isAtMost(notAfter, Math.min(input.now + input.validityDays * DAY, input.issuerNotAfter))

@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import { createHash, generateKeyPairSync, sign } from "node:crypto"
 import { assert, beforeAll } from "vitest"
 import { readCertificate } from "../../../src/pki/x509/Certificate.ts"
@@ -244,11 +244,11 @@ describe("name constraints", () => {
   it("are read, other types left aside", () => {
     assert.deepStrictEqual(
       read([dns("Example.com"), ip], [dns(".x")]),
-      Either.right({ permitted: ["example.com"], excluded: [".x"] })
+      Result.succeed({ permitted: ["example.com"], excluded: [".x"] })
     )
-    assert.deepStrictEqual(read([ip], []), Either.right({ permitted: undefined, excluded: [] }))
-    assert.isTrue(Either.isLeft(readNameConstraints(seq(der(0xa0, seq(dns("a"), der(0x80, hexed("01"))))))))
-    assert.isTrue(Either.isLeft(readNameConstraints(hexed("0500"))))
+    assert.deepStrictEqual(read([ip], []), Result.succeed({ permitted: undefined, excluded: [] }))
+    assert.isTrue(Result.isFailure(readNameConstraints(seq(der(0xa0, seq(dns("a"), der(0x80, hexed("01"))))))))
+    assert.isTrue(Result.isFailure(readNameConstraints(hexed("0500"))))
   })
 
   it("permit what is below a base", () => {
@@ -356,6 +356,6 @@ describe("readCertificate", () => {
   it("never throws on damage: 10 000 mutations", () => {
     const random = seeded(seedOf(4))
     const leaf = assemble(partsOf(requestOf({ notAfter: NOW + DAY })))
-    for (let i = runsOf(10_000); i > 0; i--) assert.isTrue(Either.isEither(readCertificate(mutate(leaf, random))))
+    for (let i = runsOf(10_000); i > 0; i--) assert.isTrue(Result.isResult(readCertificate(mutate(leaf, random))))
   })
 })

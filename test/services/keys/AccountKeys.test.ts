@@ -1,12 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import { importJwk } from "../../../src/pki/jose/Jwk.ts"
 import { AccountKeys } from "../../../src/services/keys/AccountKeys.ts"
 
 const imported = () => {
   const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
-  return Either.getOrThrow(importJwk({ ...publicKey.export({ format: "jwk" }) }))
+  return Result.getOrThrow(importJwk({ ...publicKey.export({ format: "jwk" }) }))
 }
 
 describe("AccountKeys", () => {

@@ -1,8 +1,9 @@
-import { SqlError } from "@effect/sql/SqlError"
-import { Context, Deferred, Effect, Either, Exit, Fiber, Layer, TestClock } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Result } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Database, StorageFailed } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
+import { SqlError } from "../../../src/kernel/sql/SqlError.ts"
 import { sweepNonces } from "../../../src/operations/Sweeps.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
 import { Nonces } from "../../../src/services/nonce/Nonces.ts"
@@ -30,15 +31,15 @@ const noncesOver = (driver: Driver) =>
 const before = (driver: Driver, first: Effect.Effect<void, SqlError>): Driver => ({
   ...driver,
   atOnce: undefined,
-  single: (statement, params) => Effect.zipRight(first, driver.single(statement, params)),
-  transact: (body) => Effect.zipRight(first, driver.transact(body))
+  single: (statement, params) => Effect.andThen(first, driver.single(statement, params)),
+  transact: (body) => Effect.andThen(first, driver.transact(body))
 })
 
 const gone = new SqlError({ cause: new Error("gone"), message: "gone" })
 
 const stored = count("SELECT count(*) FROM nonces")
 
-const issued = (nonces: Nonces["Type"]) =>
+const issued = (nonces: Nonces["Service"]) =>
   Effect.map(nonces.issue, (nonce) => {
     if (nonce === undefined) throw new Error("no nonce could be had")
     return nonce
@@ -100,9 +101,9 @@ describe.each(databases)("nonces on $name", (backend) => {
     test("gives up on a database that does not answer", () =>
       Effect.gen(function*() {
         const asked = yield* Deferred.make<void>()
-        const silent = before(database.driver(), Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never))
+        const silent = before(database.driver(), Effect.andThen(Deferred.succeed(asked, undefined), Effect.never))
         const nonces = yield* noncesOver(silent)
-        const asking = yield* Effect.fork(nonces.issue)
+        const asking = yield* Effect.forkChild(nonces.issue)
         yield* Deferred.await(asked)
         yield* TestClock.adjust("1 minute")
         assert.isUndefined(yield* Fiber.join(asking))
@@ -113,13 +114,13 @@ describe.each(databases)("nonces on $name", (backend) => {
         const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const driver = before(
           database.driver(),
-          Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(go))
+          Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(go))
         )
         const nonces = yield* noncesOver(driver)
-        const first = yield* Effect.fork(nonces.issue)
+        const first = yield* Effect.forkChild(nonces.issue)
         yield* Deferred.await(asked)
-        const second = yield* Effect.fork(issued(nonces))
-        yield* Effect.yieldNow()
+        const second = yield* Effect.forkChild(issued(nonces))
+        yield* Effect.yieldNow
         yield* Fiber.interrupt(first)
         yield* Deferred.succeed(go, undefined)
         assert.strictEqual(yield* nonces.spend(yield* Fiber.join(second)), "fresh")
@@ -140,14 +141,14 @@ describe.each(databases)("nonces on $name", (backend) => {
       Effect.gen(function*() {
         const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const slow = yield* noncesOver(
-          before(database.driver(), Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(go)))
+          before(database.driver(), Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(go)))
         )
         const [first, left, last] = [yield* issued(nonces), yield* issued(nonces), yield* issued(nonces)]
-        const spending = yield* Effect.fork(slow.spend(first))
+        const spending = yield* Effect.forkChild(slow.spend(first))
         yield* Deferred.await(asked)
-        const leaving = yield* Effect.fork(slow.spend(left))
-        const waiting = yield* Effect.fork(slow.spend(last))
-        yield* Effect.yieldNow()
+        const leaving = yield* Effect.forkChild(slow.spend(left))
+        const waiting = yield* Effect.forkChild(slow.spend(last))
+        yield* Effect.yieldNow
         // On SQLite whoever waits when the statement runs is in it; the one who leaves is not.
         yield* Fiber.interrupt(leaving)
         yield* Deferred.succeed(go, undefined)
@@ -284,8 +285,8 @@ describe.each(databases)("nonces on $name", (backend) => {
           Effect.suspend(() => reachable ? Effect.void : Effect.fail(gone))
         )
         const failing = yield* noncesOver(driver)
-        const ends = yield* Effect.forEach(given, (nonce) => Effect.either(failing.spend(nonce)), together)
-        assert.isTrue(ends.every(Either.isLeft))
+        const ends = yield* Effect.forEach(given, (nonce) => Effect.result(failing.spend(nonce)), together)
+        assert.isTrue(ends.every(Result.isFailure))
         reachable = true
         assert.deepStrictEqual(yield* Effect.forEach(given, failing.spend, together), given.map(() => "fresh"))
       }))
@@ -295,14 +296,14 @@ describe.each(databases)("nonces on $name", (backend) => {
         const [sent, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const driver = database.driver()
         const nonces = yield* noncesOver(
-          before(driver, Effect.zipRight(Deferred.succeed(sent, undefined), Deferred.await(go)))
+          before(driver, Effect.andThen(Deferred.succeed(sent, undefined), Deferred.await(go)))
         )
         const given = yield* Effect.replicateEffect(Effect.flatMap(noncesOver(driver), issued), 3)
-        const leaving = yield* Effect.fork(nonces.spend(given[0] ?? ""))
-        const staying = yield* Effect.forEach(given.slice(1), (nonce) => Effect.fork(nonces.spend(nonce)))
+        const leaving = yield* Effect.forkChild(nonces.spend(given[0] ?? ""))
+        const staying = yield* Effect.forEach(given.slice(1), (nonce) => Effect.forkChild(nonces.spend(nonce)))
         yield* Deferred.await(sent)
-        const exit = yield* Fiber.interrupt(leaving)
-        assert.isTrue(Exit.isInterrupted(exit))
+        yield* Fiber.interrupt(leaving)
+        assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(leaving)))
         yield* Deferred.succeed(go, undefined)
         assert.deepStrictEqual(yield* Effect.forEach(staying, Fiber.join), ["fresh", "fresh"])
       }))
@@ -325,7 +326,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         ...driver,
         atOnce: undefined,
         single: (statement, params) =>
-          Effect.tap(driver.single(statement, params), (gone) => void passes.push(gone.length))
+          Effect.tap(driver.single(statement, params), (gone) => Effect.sync(() => void passes.push(gone.length)))
       }
       yield* Effect.provideService(sweepNonces(ttlSeconds), Database, counting)
       assert.isTrue(passes.every((gone) => gone <= 1000), String(passes))

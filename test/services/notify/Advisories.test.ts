@@ -6,7 +6,7 @@ import { assert, describe } from "vitest"
 import { everyRole } from "../../../src/domain/Role.ts"
 import { StorageFailed } from "../../../src/kernel/sql/Database.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { advise } from "../../../src/services/notify/Advisories.ts"
 import { compileMessages } from "../../../src/services/notify/MessageTemplates.ts"
 import { Notifier, notify, whereWanted } from "../../../src/services/notify/Notifier.ts"
@@ -20,7 +20,7 @@ import { shellScript } from "../../support/Script.ts"
 const logged = <A, E>(self: Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const records: Array<Record> = []
-    yield* Effect.provide(self, EventLog.layerMemory(records))
+    yield* Effect.provide(self, layerMemory(records))
     return records.map(({ event, fields }) => [event, fields["key"] ?? fields["path"] ?? fields["error"]])
   })
 

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import { readFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import type { NotificationEvent, Payload } from "../../../src/domain/Notification.ts"
@@ -19,7 +19,7 @@ const blocks = (language: string) =>
 const configs = blocks("toml")
 
 const configOf = (toml: string) =>
-  Either.getOrThrowWith(
+  Result.getOrThrowWith(
     resolveConfig({ fileText: `${toml}\n[profiles.default]\n`, env: {} }),
     ({ message }) => new Error(message)
   ).config
@@ -54,7 +54,7 @@ describe("docs/notifications.md", () => {
     assert.sameMembers(entries, [...receivers])
   })
 
-  it.scoped.each(configs)(
+  it.effect.each(configs)(
     "has bodies that their receivers take, whatever the event holds, and however long it is: %#",
     (toml) =>
       Effect.gen(function*() {

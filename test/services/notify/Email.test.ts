@@ -39,7 +39,7 @@ const refusal = (toml: string) =>
   )
 
 describe("a mail", () => {
-  it.scopedLive("says what happened, to everybody at once, and what made it", () =>
+  it.live("says what happened, to everybody at once, and what made it", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       yield* attempt(section(server.port))
@@ -74,7 +74,7 @@ Delivery: ${deliveryId}
       )
     }))
 
-  it.scopedLive("cannot be given headers by what it tells, and is whole whatever that holds", () =>
+  it.live("cannot be given headers by what it tells, and is whole whatever that holds", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({ hide8BITMIME: true, hideSMTPUTF8: true })
       const nasty = "x\r\nBcc: evil@example.org\r\n\r\n.\r\nü 😀\u0000"
@@ -92,7 +92,7 @@ Delivery: ${deliveryId}
       assert.isAtMost(Math.max(...raw.split("\r\n").map((line) => line.length)), 998)
     }))
 
-  it.scopedLive("to an operator goes to their own address, and of a change of it to the one before", () =>
+  it.live("to an operator goes to their own address, and of a change of it to the one before", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
@@ -145,7 +145,7 @@ describe("the connection", () => {
   }
   const login = (password = "hunter22") => `smtp_username = "acme"\nsmtp_password = "${password}"`
 
-  it.scopedLive.each<readonly ["starttls" | "tls", boolean]>([["starttls", false], ["tls", true]])(
+  it.live.each<readonly ["starttls" | "tls", boolean]>([["starttls", false], ["tls", true]])(
     "by %s signs in over TLS of a certificate that is verified",
     ([security, fromTheStart]) =>
       Effect.gen(function*() {
@@ -160,7 +160,7 @@ describe("the connection", () => {
       })
   )
 
-  it.scopedLive("never goes on without TLS where the server does not offer it", () =>
+  it.live("never goes on without TLS where the server does not offer it", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const failed = yield* refusal(section(server.port, "smtp_security = \"starttls\""))
@@ -168,7 +168,7 @@ describe("the connection", () => {
       assert.lengthOf(server.taken, 0)
     }))
 
-  it.scopedLive("with a password that is refused is tried again, and quotes none", () =>
+  it.live("with a password that is refused is tried again, and quotes none", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({ ...secure, ...pair })
       const failed = yield* refusal(section(server.port, `smtp_security = "starttls"\n${login("swordfish")}`))
@@ -178,7 +178,7 @@ describe("the connection", () => {
 })
 
 describe("a mail server that refuses", () => {
-  it.scopedLive.each<readonly [string, SMTPServerOptions, "retry" | "never", number]>([
+  it.live.each<readonly [string, SMTPServerOptions, "retry" | "never", number]>([
     ["the sender, for good", { onMailFrom: (_, _1, done) => done(answering(550)) }, "never", 550],
     ["the sender, for now", { onMailFrom: (_, _1, done) => done(answering(450)) }, "retry", 450],
     ["every recipient, for good", { onRcptTo: (_, _1, done) => done(answering(550)) }, "never", 550],
@@ -206,7 +206,7 @@ describe("a mail server that refuses", () => {
       assert.deepInclude({ ...yield* refusal(section(server.port)) }, { hope, status })
     }))
 
-  it.scopedLive("one recipient of two is not given the message twice", () =>
+  it.live("one recipient of two is not given the message twice", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({
         onRcptTo: ({ address }, _, done) => address.startsWith("two") ? done(answering(550)) : done()
@@ -216,7 +216,7 @@ describe("a mail server that refuses", () => {
       assert.lengthOf(server.taken, 1)
     }))
 
-  it.scopedLive("hangs, drops or is not there: it is tried again", () =>
+  it.live("hangs, drops or is not there: it is tried again", () =>
     Effect.gen(function*() {
       const hanging = yield* rawServer(() => {})
       const greeted = yield* rawServer(() => {}, { greeting: "220 here\r\n" })

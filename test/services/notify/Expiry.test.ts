@@ -27,7 +27,7 @@ const many = Array.from({ length: 12 }, (_, index) => `${index}.example`)
 const compiled = compileMessages(configOf().notify, "notify")
 
 describe("the digest", () => {
-  it.scoped("says how many expire, how many of them were replaced, and which is the first", () =>
+  it.effect("says how many expire, how many of them were replaced, and which is the first", () =>
     Effect.gen(function*() {
       const { letter, message } = yield* compiled
       const said = (total: number, superseded: number, ...certificates: ReadonlyArray<object>) =>
@@ -63,7 +63,7 @@ describe("the digest", () => {
       )
     }))
 
-  it.scoped("of the most certificates with the most names is rendered", () =>
+  it.effect("of the most certificates with the most names is rendered", () =>
     Effect.gen(function*() {
       const { letter } = yield* compiled
       const certificates = Array.from({ length: 1000 }, () => certificate(3, ...many))
@@ -75,7 +75,7 @@ describe("the digest", () => {
 })
 
 describe("a mail to a contact", () => {
-  it.scoped("names the certificates, the account and the endpoint", () =>
+  it.effect("names the certificates, the account and the endpoint", () =>
     Effect.gen(function*() {
       const { letter } = yield* compiled
       const certificates = [certificate(2, "a.example"), certificate(9, "b.example", "c.example")]

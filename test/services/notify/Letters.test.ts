@@ -86,7 +86,7 @@ describe("a mail", () => {
   for (const hideSMTPUTF8 of [false, true]) {
     for (const hide8BITMIME of [false, true]) {
       const offers = [hideSMTPUTF8 ? [] : ["SMTPUTF8"], hide8BITMIME ? [] : ["8BITMIME"]].flat().join(" and ")
-      it.scopedLive(`of each event is whole by a server that offers ${offers || "neither SMTPUTF8 nor 8BITMIME"}`, () =>
+      it.live(`of each event is whole by a server that offers ${offers || "neither SMTPUTF8 nor 8BITMIME"}`, () =>
         Effect.gen(function*() {
           const server = yield* mailServer({ hideSMTPUTF8, hide8BITMIME })
           const sections = deliveries(toml(server.port, "ops@example.org"))
@@ -132,7 +132,7 @@ describe("a mail", () => {
     }
   }
 
-  it.scopedLive("to an address that is not ASCII before the @ says so to a server that takes it", () =>
+  it.live("to an address that is not ASCII before the @ says so to a server that takes it", () =>
     Effect.gen(function*() {
       const asked: Array<unknown> = []
       const server = yield* mailServer({

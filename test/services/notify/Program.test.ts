@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe } from "vitest"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { isFull } from "../../support/Full.ts"
 import { configOf, profileOf } from "../../support/Graph.ts"
@@ -83,7 +83,7 @@ describe("a program", () => {
         const to = freshDirectory()
         const records: Array<Record> = []
         const script = `cat > ${to}/in; printf %s "\${ACME_NOTIFY_IDENTIFIERS-unset}" > ${to}/names`
-        yield* Effect.provide(told(script, issued({ identifiers })), EventLog.layerMemory(records))
+        yield* Effect.provide(told(script, issued({ identifiers })), layerMemory(records))
         const input = JSON.parse(readFileSync(join(to, "in"), "utf8")) as { readonly identifiers: unknown }
         assert.deepStrictEqual(input.identifiers, identifiers, "the input has all names")
         return { names: readFileSync(join(to, "names"), "utf8"), records }

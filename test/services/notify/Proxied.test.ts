@@ -35,22 +35,22 @@ const section = (scheme: "http" | "https", port: number, proxyPort: number, more
   + `[notify.webhook.chat.headers]\nauthorization = "Bearer swordfish"\n`
 
 const attempt = (toml: string, names = {}) =>
-  Effect.provide(Effect.either(deliver("webhook", "chat")), deliveries(toml, { names }))
+  Effect.provide(Effect.result(deliver("webhook", "chat")), deliveries(toml, { names }))
 
 const refusal = (toml: string) =>
   Effect.map(attempt(toml), (attempted) => {
-    const failed = attempted._tag === "Left" ? attempted.left : assert.fail("it was told")
+    const failed = attempted._tag === "Failure" ? attempted.failure : assert.fail("it was told")
     if (failed._tag !== "DeliveryRefused") return assert.fail("there was no target")
     assert.notMatch(failed.detail, /SECRET|hunter2222|swordfish|services|openSesame|dXNlcj/)
     return { hope: failed.hope, detail: failed.detail }
   })
 
 describe("a webhook through a proxy", () => {
-  it.scopedLive("of https is told in a tunnel, of which the proxy knows host and port alone", () =>
+  it.live("of https is told in a tunnel, of which the proxy knows host and port alone", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine, right)
-      assert.strictEqual((yield* attempt(section("https", port, proxy.port)))._tag, "Right")
+      assert.strictEqual((yield* attempt(section("https", port, proxy.port)))._tag, "Success")
       assert.deepStrictEqual(proxy.seen, [{ method: "CONNECT", target: `${host}:${port}`, authorization: signIn }])
       const [{ head } = assert.fail("was not asked")] = asked
       assert.deepStrictEqual([head.method, head.url, head.headers.host], ["POST", path, `${host}:${port}`])
@@ -58,11 +58,11 @@ describe("a webhook through a proxy", () => {
       assert.isUndefined(head.headers["proxy-authorization"])
     }))
 
-  it.scopedLive("of http is told by the whole URL, and the proxy signed in at is told apart from the receiver", () =>
+  it.live("of http is told by the whole URL, and the proxy signed in at is told apart from the receiver", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine)
-      assert.strictEqual((yield* attempt(section("http", port, proxy.port)))._tag, "Right")
+      assert.strictEqual((yield* attempt(section("http", port, proxy.port)))._tag, "Success")
       assert.deepStrictEqual(proxy.seen, [
         { method: "POST", target: `http://${host}:${port}${path}`, authorization: signIn }
       ])
@@ -71,17 +71,17 @@ describe("a webhook through a proxy", () => {
       assert.include(body, "certificate issued for a.example")
     }))
 
-  it.scopedLive("reaches those directly that it has no part in", () =>
+  it.live("reaches those directly that it has no part in", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine, right)
       const toml = section("https", port, proxy.port, `no_proxy = [".example"]\n`)
-      assert.strictEqual((yield* attempt(toml, { [host]: ["127.0.0.1"] }))._tag, "Right")
+      assert.strictEqual((yield* attempt(toml, { [host]: ["127.0.0.1"] }))._tag, "Success")
       assert.lengthOf(asked, 1)
       assert.deepStrictEqual(proxy.seen, [])
     }))
 
-  it.scopedLive("holds the receiver to its name, not the proxy's word for it", () =>
+  it.live("holds the receiver to its name, not the proxy's word for it", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine, other)
@@ -92,7 +92,7 @@ describe("a webhook through a proxy", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.scopedLive.each<readonly ["http" | "https", number]>([["https", 407], ["https", 403], ["http", 407]])(
+  it.live.each<readonly ["http" | "https", number]>([["https", 407], ["https", 403], ["http", 407]])(
     "of %s that the proxy answers %i is tried again: the receiver was not asked",
     ([scheme, refuse]) =>
       Effect.gen(function*() {
@@ -104,7 +104,7 @@ describe("a webhook through a proxy", () => {
       })
   )
 
-  it.scopedLive.each<"http" | "https">(["http", "https"])(
+  it.live.each<"http" | "https">(["http", "https"])(
     "of %s is told nobody while the proxy is away",
     (scheme) =>
       Effect.gen(function*() {

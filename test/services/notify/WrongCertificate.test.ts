@@ -23,7 +23,7 @@ const section = (port: number) =>
   + `[notify.webhook.chat.headers]\nauthorization = "Bearer swordfish"\n`
 
 const attempt = (port: number) =>
-  Effect.either(deliver("webhook", "chat")).pipe(
+  Effect.result(deliver("webhook", "chat")).pipe(
     Effect.provide(deliveries(section(port), { names: { [host]: ["127.0.0.1"] } }))
   )
 
@@ -46,7 +46,7 @@ describe("a receiver whose certificate", () => {
     trust(ofMany.ca, ...known)
   })
 
-  it.scopedLive.each<readonly [what: string, name: string, said: RegExp]>([
+  it.live.each<readonly [what: string, name: string, said: RegExp]>([
     ["has expired", "expired", /certificate has expired/],
     ["is not valid yet", "early", /certificate is not yet valid/],
     ["is another's", "other", /receiver\.example\. is not in the cert's altnames: DNS:other\.example/],
@@ -61,7 +61,7 @@ describe("a receiver whose certificate", () => {
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine, shown.get(name))
       const attempted = yield* attempt(port)
-      const failed = attempted._tag === "Left" ? attempted.left : assert.fail("it was told")
+      const failed = attempted._tag === "Failure" ? attempted.failure : assert.fail("it was told")
       assert.deepInclude({ ...failed }, { _tag: "DeliveryRefused", hope: "retry" })
       const { detail } = failed._tag === "DeliveryRefused" ? failed : assert.fail("there was no target")
       assert.match(detail, said)
@@ -70,10 +70,10 @@ describe("a receiver whose certificate", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.scopedLive("is right is told, by the name of its URL", () =>
+  it.live("is right is told, by the name of its URL", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine, shown.get("right"))
-      assert.strictEqual((yield* attempt(port))._tag, "Right")
+      assert.strictEqual((yield* attempt(port))._tag, "Success")
       assert.strictEqual(asked[0]?.head.headers.host, `${host}:${port}`)
     }))
 })

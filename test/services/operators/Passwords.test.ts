@@ -1,6 +1,6 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
-import { turn } from "../../../src/kernel/sql/Database.ts"
+
 import type { Derive } from "../../../src/pki/Password.ts"
 import { derive, parsePasswordHash } from "../../../src/pki/Password.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
@@ -12,7 +12,7 @@ const { test } = useTests()
 describe("hashes of passwords", () => {
   const withPasswords = <A, E, R>(
     settings: Parameters<(typeof Passwords)["layer"]>[0],
-    use: (passwords: Passwords["Type"]) => Effect.Effect<A, E, R>
+    use: (passwords: Passwords["Service"]) => Effect.Effect<A, E, R>
   ) => Effect.provide(Effect.flatMap(Passwords, use), Passwords.layer(settings))
 
   test("are of 600,000 iterations with a salt of their own, and match their password alone", () =>
@@ -28,7 +28,7 @@ describe("hashes of passwords", () => {
   test("that are nobody's or cannot be read cost what others cost, and let nobody in", () => {
     const asked: Array<number> = []
     const counted: Derive = (password, salt, iterations) =>
-      Effect.zipRight(Effect.sync(() => void asked.push(iterations)), derive(password, salt, iterations))
+      Effect.andThen(Effect.sync(() => void asked.push(iterations)), derive(password, salt, iterations))
     return withPasswords({ iterations: 10, derive: counted }, ({ hash, verify }) =>
       Effect.gen(function*() {
         const weak = yield* withPasswords({ iterations: 4 }, (weaker) => weaker.hash("tramway"))
@@ -64,11 +64,8 @@ describe("hashes of passwords", () => {
         )
       yield* withPasswords({ derive: held }, ({ hash }) =>
         Effect.gen(function*() {
-          const all = yield* Effect.fork(atOnce(40, hash("tramway")))
-          yield* Effect.iterate(0, {
-            while: (turns) => turns < 100,
-            body: (turns) => Effect.as(Effect.yieldNow(), turns + 1)
-          })
+          const all = yield* Effect.forkChild(atOnce(40, hash("tramway")))
+          yield* Effect.repeat(Effect.yieldNow, { times: 100 })
           assert.deepInclude(yield* Effect.flip(hash("tramway")), { _tag: "RateLimited", retryAfter: 1 })
           yield* Deferred.succeed(gate, undefined)
           assert.deepStrictEqual(tally(yield* Fiber.join(all)), { done: 34, RateLimited: 6 })
@@ -81,7 +78,9 @@ describe("hashes of passwords", () => {
     withPasswords({ iterations: 50_000 }, ({ hash }) =>
       Effect.gen(function*() {
         let turns = 0
-        const turning = yield* Effect.fork(Effect.forever(Effect.tap(turn, () => void turns++)))
+        const turning = yield* Effect.forkChild(
+          Effect.forever(Effect.andThen(Effect.yieldNow, Effect.sync(() => void turns++)))
+        )
         const times: Array<number> = []
         const all = Array.from({ length: 34 }, () => Effect.map(hash("tramway"), () => void times.push(turns)))
         yield* Effect.all(all, { concurrency: "unbounded" })
@@ -97,11 +96,8 @@ describe("hashes of passwords", () => {
       yield* withPasswords({ derive: never }, ({ hash }) =>
         Effect.gen(function*() {
           for (let round = 0; round < 3; round++) {
-            const waiting = yield* Effect.fork(atOnce(34, hash("tramway")))
-            yield* Effect.iterate(0, {
-              while: (turns) => turns < 100,
-              body: (turns) => Effect.as(Effect.yieldNow(), turns + 1)
-            })
+            const waiting = yield* Effect.forkChild(atOnce(34, hash("tramway")))
+            yield* Effect.repeat(Effect.yieldNow, { times: 100 })
             assert.strictEqual((yield* Effect.flip(hash("tramway")))._tag, "RateLimited")
             yield* Fiber.interrupt(waiting)
           }
@@ -121,7 +117,7 @@ describe("hashes of passwords", () => {
   test("of recovery codes are all compared, whichever of them is right", () => {
     let compared = 0
     const counted: Derive = (password, salt, iterations) =>
-      Effect.zipRight(Effect.sync(() => void compared++), derive(password, salt, iterations))
+      Effect.andThen(Effect.sync(() => void compared++), derive(password, salt, iterations))
     return withPasswords(
       { recoveryIterations: 1, derive: counted },
       ({ findCode, hashCodes }) =>

@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, Fiber, Layer, TestClock } from "effect"
+import { Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
 import { JsonGet } from "../../../src/kernel/net/JsonGet.ts"
@@ -183,7 +184,7 @@ describe("reverse_dns", () => {
   }
   const over = (
     check: string,
-    look: (answerer: Effect.Effect.Success<ReturnType<typeof dnsAnswerer>>) => Effect.Effect<void, unknown, Policies>
+    look: (answerer: Effect.Success<ReturnType<typeof dnsAnswerer>>) => Effect.Effect<void, unknown, Policies>
   ) =>
     Effect.gen(function*() {
       const answerer = yield* dnsAnswerer({ zone })
@@ -194,7 +195,7 @@ describe("reverse_dns", () => {
     })
   const nameless = "Denied: the client address has no name that counts"
 
-  it.scopedLive("a name counts when it has the address itself", () =>
+  it.live("a name counts when it has the address itself", () =>
     over(`allow = ["*.corp.example"]`, () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
@@ -205,14 +206,14 @@ describe("reverse_dns", () => {
         assert.strictEqual(shown(yield* connecting("192.0.2.11")), nameless, "only the first 16 names")
       })))
 
-  it.scopedLive("or at once without require_forward_confirm", () =>
+  it.live("or at once without require_forward_confirm", () =>
     over(`allow = ["*.corp.example"]\nrequire_forward_confirm = false`, ({ queries }) =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.8")), allowed)
         assert.deepStrictEqual(queries.map(({ type }) => type), ["PTR"])
       })))
 
-  it.scopedLive("deny applies to every name, confirmed or not, and a nameless address fails in deny-only form", () =>
+  it.live("deny applies to every name, confirmed or not, and a nameless address fails in deny-only form", () =>
     over(`deny = ["a.corp.example"]`, () =>
       Effect.gen(function*() {
         const denied = "Denied: the client address has a name that is not allowed"
@@ -222,14 +223,14 @@ describe("reverse_dns", () => {
         assert.strictEqual(shown(yield* connecting("2001:db8::7")), allowed)
       })))
 
-  it.scopedLive("SERVFAIL and refusal are undecided", () =>
+  it.live("SERVFAIL and refusal are undecided", () =>
     over(`allow_regex = [".*\\\\.corp\\\\.example"]`, () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.9")), "Undecided: 9.2.0.192.in-addr.arpa: ESERVFAIL")
         assert.strictEqual(shown(yield* connecting("192.0.2.10")), "Undecided: broken.corp.example: EREFUSED")
       })))
 
-  it.scopedLive("addresses are kept for their time, and asked for anew behind it", () =>
+  it.live("addresses are kept for their time, and asked for anew behind it", () =>
     over(`allow = ["*.corp.example"]`, ({ queries }) =>
       Effect.gen(function*() {
         yield* connecting("192.0.2.7")
@@ -246,14 +247,14 @@ describe("reverse_dns", () => {
   describe("the family of the address alone counts", () => {
     const records = { A: ["192.0.2.12"], AAAA: ["2001:db8::12"], ttl: 60 }
 
-    it.scopedLive("silence about it is undecided", () =>
+    it.live("silence about it is undecided", () =>
       over(`allow = ["*.corp.example"]\ntimeout_ms = 700`, ({ zone }) =>
         Effect.gen(function*() {
           zone.set("dual.corp.example", { ...records, drop: ["A"] })
           assert.strictEqual(shown(yield* connecting("192.0.2.12")), "Undecided: no answer within 700 ms")
         })))
 
-    it.scopedLive("the other is not asked for", () =>
+    it.live("the other is not asked for", () =>
       over(`allow = ["*.corp.example"]\ntimeout_ms = 20000`, ({ queries, zone }) =>
         Effect.gen(function*() {
           zone.set("dual.corp.example", { ...records, drop: ["AAAA"] })
@@ -262,7 +263,7 @@ describe("reverse_dns", () => {
         })))
   })
 
-  it.scopedLive("that a name has no address is not kept", () =>
+  it.live("that a name has no address is not kept", () =>
     over(`allow = ["*.corp.example"]`, ({ zone }) =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.13")), nameless)
@@ -301,7 +302,7 @@ describe("reverse_dns", () => {
 
   it.effect("the time budget is undecided", () =>
     Effect.gen(function*() {
-      const fiber = yield* Effect.fork(connecting("192.0.2.7"))
+      const fiber = yield* Effect.forkChild(connecting("192.0.2.7"))
       yield* TestClock.adjust(2000)
       assert.strictEqual(shown(yield* Fiber.join(fiber)), "Undecided: no answer within 2000 ms")
     }).pipe(Effect.provide(policiesOf(
@@ -411,7 +412,7 @@ describe("custom", () => {
       const scripts = Scripts.layerScripted(({ turns }) =>
         (turns ?? makeTurns(99)).take(Effect.gen(function*() {
           most = Math.max(most, ++running)
-          yield* Effect.yieldNow()
+          yield* Effect.yieldNow
           running--
           return { exit: 0, stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) }
         }))

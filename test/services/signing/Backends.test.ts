@@ -21,7 +21,7 @@ const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ 
 
 const signersOf = (
   profiles: ReadonlyArray<SigningProfile>,
-  before?: Signers["Type"]["bySection"],
+  before?: Signers["Service"]["bySection"],
   outbound?: object
 ) =>
   Effect.map(
@@ -83,7 +83,7 @@ describe("the backends of the profiles", () => {
       const lives: Array<number> = []
       for (const name of ["a", "b"] as const) {
         const issued = yield* (yield* signers.of(name)).issue?.(issueRequest(["a.example.com"])) ??
-          Effect.dieMessage("relays")
+          Effect.die(new Error("relays"))
         const leaf = new X509Certificate(issued.chain)
         const [own, other] = [sections[name], sections[name === "a" ? "b" : "a"]].map(({ cert_path }) =>
           new X509Certificate(readFileSync(cert_path)).publicKey

@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, Either, TestClock } from "effect"
+import { Effect, Result } from "effect"
+import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { createPrivateKey, generateKeyPairSync, hash, X509Certificate } from "node:crypto"
 import { once } from "node:events"
@@ -120,10 +121,10 @@ describe("a CA that is not there yet", () => {
 
   test("is made by one of many fibers that try at once, whole", (settings) =>
     Effect.gen(function*() {
-      const tries = yield* Effect.replicateEffect(Effect.either(generateIfAbsent(settings)), 12, {
+      const tries = yield* Effect.replicateEffect(Effect.result(generateIfAbsent(settings)), 12, {
         concurrency: "unbounded"
       })
-      assert.strictEqual(tries.filter((one) => Either.isRight(one) && one.right).length, 1)
+      assert.strictEqual(tries.filter((one) => Result.isSuccess(one) && one.success).length, 1)
       assert.isTrue(isPair(settings))
       assert.deepStrictEqual(eventsOf(records), ["local_ca_generated"])
       assert.sameMembers(readdirSync(dirname(settings.key_path)), ["ca.pem", "ca.key"])
@@ -138,8 +139,8 @@ describe("a CA that is not there yet", () => {
       import { Entropy } from ${source("pki/Entropy.ts")}
       import { generateIfAbsent } from ${source("services/signing/CaFiles.ts")}
       process.stdin.once("data", () =>
-        Effect.runPromise(Effect.provide(Effect.either(generateIfAbsent(${JSON.stringify(settings)})), Entropy.layer))
-          .then((tried) => process.stdout.write(tried._tag === "Left" ? "refused" : String(tried.right)))
+        Effect.runPromise(Effect.provide(Effect.result(generateIfAbsent(${JSON.stringify(settings)})), Entropy.layer))
+          .then((tried) => process.stdout.write(tried._tag === "Failure" ? "refused" : String(tried.success)))
           .then(() => process.exit(0)))
       process.stdout.write("ready")`
     const processes = [1, 2].map(() =>

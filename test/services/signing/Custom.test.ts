@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, Either, TestClock } from "effect"
+import { Clock, Effect, Result } from "effect"
+import { TestClock } from "effect/testing"
 import { X509Certificate } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -7,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe } from "vitest"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
 import { parseCsr } from "../../../src/pki/x509/Csr.ts"
 import * as Custom from "../../../src/services/signing/Custom.ts"
@@ -59,7 +60,7 @@ const issueBy = (path: string, more?: Partial<CustomSettings>, asked = request) 
 const failureOf = (path: string, more?: Partial<CustomSettings>, asked = request) =>
   Effect.gen(function*() {
     const records: Array<Record> = []
-    const error = yield* Effect.provide(Effect.flip(issueBy(path, more, asked)), EventLog.layerMemory(records))
+    const error = yield* Effect.provide(Effect.flip(issueBy(path, more, asked)), layerMemory(records))
     const cause = error._tag === "SigningFailed" ? error.cause : error._tag
     return { cause, detail: error.detail, records }
   })
@@ -188,9 +189,10 @@ describe("the chain a program prints", () => {
       Effect.gen(function*() {
         yield* TestClock.setTime(madeAt * 1000)
         const text = yield* body()
-        const { cause, detail, records } = yield* Effect.withClock(
+        const { cause, detail, records } = yield* Effect.provideService(
           failureOf(printing(text)),
-          yield* Effect.clock
+          Clock.Clock,
+          yield* Clock.Clock
         )
         assert.deepStrictEqual([cause, detail.split(":")[0]], ["chain_rejected", `the chain failed the check ${check}`])
         assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
@@ -201,7 +203,7 @@ describe("the chain a program prints", () => {
   const another = () => {
     const key = newPrivateKey()
     const csr = csrOf({ key, extensions: [sanOf(...request.names.map((name) => dns(name)))] })
-    return { ...request, csr: Either.getOrThrow(parseCsr(csr)) }
+    return { ...request, csr: Result.getOrThrow(parseCsr(csr)) }
   }
 
   refused("nothing at all", "undecodable", () => Effect.succeed(""))

@@ -1,11 +1,12 @@
-import { it } from "@effect/vitest"
-import { Effect, Either, FastCheck as fc, TestClock } from "effect"
+import { Effect, Result } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
 import { X509Certificate } from "node:crypto"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
 import { parseCsr } from "../../../src/pki/x509/Csr.ts"
 import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
@@ -16,6 +17,7 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, requestedKey, settingsIn } from "../../support/LocalCa.ts"
+import { effectProp } from "../../support/Property.ts"
 import { useTests } from "../../support/UseTests.ts"
 
 /** Every test is given settings with a directory of their own. */
@@ -71,7 +73,7 @@ describe("a leaf", () => {
   test("has its names in the SAN when the CSR has them in the common name alone", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
-      const csr = Either.getOrThrow(parseCsr(csrOf({ attributes: [], subject: seq(cn(utf8("A.example.com"))) })))
+      const csr = Result.getOrThrow(parseCsr(csrOf({ attributes: [], subject: seq(cn(utf8("A.example.com"))) })))
       const leaf = leafOf(yield* signer.issue(issueRequest(["a.example.com"], { csr })))
       assert.deepStrictEqual([leaf.subjectAltName, leaf.subject], ["DNS:a.example.com", "CN=a.example.com"])
     }))
@@ -135,7 +137,7 @@ describe("a leaf", () => {
 })
 
 describe("the validity of a leaf", () => {
-  it.effect.prop("is what was asked for, cut to the profile's and to the CA's own", [
+  effectProp("is what was asked for, cut to the profile's and to the CA's own", [
     fc.option(fc.integer({ min: -30, max: 120 }), { nil: undefined }),
     fc.option(fc.integer({ min: -30, max: 120 }), { nil: undefined }),
     fc.integer({ min: 1, max: 120 }),
@@ -149,27 +151,27 @@ describe("the validity of a leaf", () => {
       const caEnd = madeAt + caDays * daySeconds
       supply(settings, foreignCa({ name: "Root", notBefore: madeAt - 60, notAfter: caEnd }))
       const signer = yield* Effect.provide(LocalCa.make(settings), Entropy.layer)
-      const made = yield* Effect.either(
+      const made = yield* Effect.result(
         Effect.provide(
           signer.issue(issueRequest(names, { notBefore: at(fromDay), notAfter: at(toDay) })),
-          EventLog.layerMemory(records)
+          layerMemory(records)
         )
       )
       const [start, end] = [madeAt - 3600, madeAt + validityDays * daySeconds]
       const [from, to] = [Math.max(start, at(fromDay) ?? start), Math.min(end, at(toDay) ?? end)]
       const discarded = from >= to || to <= madeAt
       assert.strictEqual(eventsOf(records).includes("local_ca_requested_validity_discarded"), discarded)
-      if (made._tag === "Left") {
+      if (made._tag === "Failure") {
         assert.isAtLeast(from, caEnd, "only what begins after the CA's end cannot be had")
-        assert.strictEqual(made.left._tag, "SigningFailed")
+        assert.strictEqual(made.failure._tag, "SigningFailed")
         return
       }
-      const leaf = leafOf(made.right)
+      const leaf = leafOf(made.success)
       assert.deepStrictEqual([seconds(leaf.validFrom), seconds(leaf.validTo)], [
         Math.max(discarded ? start : from, madeAt - 60),
         Math.min(discarded ? end : to, caEnd)
       ])
-    }), { fastCheck: { numRuns: 30 } })
+    }), { numRuns: 30 })
 
   test(
     "ends with the CA, of which there is word when it is loaded, and not before",
@@ -212,7 +214,7 @@ describe("a CA", () => {
         const root = foreignCa({ name: "Corporate Root" })
         const intermediate = foreignCa({ name: "Issuing CA", issuer: root })
         const isTold = Effect.map(
-          Effect.zipRight(Effect.sync(() => records.length = 0), LocalCa.make(settings)),
+          Effect.andThen(Effect.sync(() => records.length = 0), LocalCa.make(settings)),
           () => eventsOf(records).includes("local_ca_is_root")
         )
         assert.isFalse(yield* isTold)

@@ -1,4 +1,5 @@
-import { Deferred, Effect, Fiber, FiberId, Layer, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
@@ -144,7 +145,9 @@ describe("the hook crl", () => {
 
   test("whoever asks at once waits for one run", () =>
     Effect.gen(function*() {
-      const asking = yield* Effect.fork(Effect.all(Array.from({ length: 50 }, () => crlOf("p")), { concurrency: 50 }))
+      const asking = yield* Effect.forkChild(
+        Effect.all(Array.from({ length: 50 }, () => crlOf("p")), { concurrency: 50 })
+      )
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(asking)
       assert.lengthOf(seen, 1)
@@ -154,9 +157,9 @@ describe("the hook crl", () => {
 describe("a client that goes away", () => {
   const goes = (ask: Effect.Effect<unknown, unknown, ReadHooks>) => () =>
     Effect.gen(function*() {
-      const first = yield* Effect.fork(ask)
+      const first = yield* Effect.forkChild(ask)
       yield* TestClock.adjust("500 millis")
-      const second = yield* Effect.fork(ask)
+      const second = yield* Effect.forkChild(ask)
       yield* TestClock.adjust("100 millis")
       yield* Fiber.interrupt(first)
       yield* TestClock.adjust("1 second")
@@ -225,7 +228,7 @@ describe("the hook renewal_info", () => {
     () =>
       Effect.gen(function*() {
         const leaves = Array.from({ length: 40 }, (_, index) => Buffer.of(index % 20))
-        const asking = yield* Effect.fork(Effect.forEach(leaves, (of) => windowOf("p", of), { concurrency: 40 }))
+        const asking = yield* Effect.forkChild(Effect.forEach(leaves, (of) => windowOf("p", of), { concurrency: 40 }))
         yield* Deferred.await(four)
         yield* Deferred.succeed(go, undefined)
         yield* Fiber.join(asking)
@@ -246,5 +249,5 @@ describe("the hook renewal_info", () => {
     }
   )
   let [running, most] = [0, 0]
-  const [four, go] = [Deferred.unsafeMake<void>(FiberId.none), Deferred.unsafeMake<void>(FiberId.none)]
+  const [four, go] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
 })

@@ -1,6 +1,8 @@
 import { describe, it } from "@effect/vitest"
 import * as Dns from "dns-packet"
-import { Array, Effect, Either, FastCheck, Fiber, Layer, TestClock } from "effect"
+import { Array, Effect, Fiber, Layer, Result } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
 import { hash } from "node:crypto"
 import type { Socket } from "node:dgram"
 import { createSocket } from "node:dgram"
@@ -11,7 +13,7 @@ import { AlpnPeer } from "../../../src/kernel/net/AlpnPeer.ts"
 import { HttpGet } from "../../../src/kernel/net/HttpGet.ts"
 import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
 import type { Record as LogRecord } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { Validator } from "../../../src/services/validation/Validator.ts"
 import { mutate, seeded } from "../../pki/Pki.ts"
 import type { Entry } from "../../support/DnsAnswerer.ts"
@@ -28,7 +30,7 @@ const txtName = "_acme-challenge.a.example"
 /** The name an authorization for this identifier proves. */
 const proved = (identifier: string): DnsName => {
   const result = normalizeIdentifier(identifier, { dns01Enabled: true })
-  return Either.isRight(result) ? baseName(result.right) : assert.fail(identifier)
+  return Result.isSuccess(result) ? baseName(result.success) : assert.fail(identifier)
 }
 
 interface Asked {
@@ -68,7 +70,7 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
           onSuccess: () => ({ verdict: "valid", answers: undefined })
         }),
         Effect.provide(Validator.layer().pipe(Layer.provide(outside))),
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
     return { ...outcome, records }
   })
@@ -142,19 +144,19 @@ it.effect(
   "texts of any kind: valid when one of the first 64 is the right one, octet for octet",
   () =>
     Effect.gen(function*() {
-      const cut = FastCheck.nat({ max: right.length })
-      const text = FastCheck.oneof(
-        FastCheck.tuple(cut, cut, FastCheck.constantFrom("", " ", "\0", "\"", "=", ".", "A", "é")).map((
+      const cut = fc.nat({ max: right.length })
+      const text = fc.oneof(
+        fc.tuple(cut, cut, fc.constantFrom("", " ", "\0", "\"", "=", ".", "A", "é")).map((
           [from, to, more]
         ) => right.slice(0, from) + more + right.slice(to)),
-        FastCheck.fullUnicodeString({ maxLength: 50 }),
-        FastCheck.constantFrom(right, wrong, "", keyAuthorization)
+        fc.fullUnicodeString({ maxLength: 50 }),
+        fc.constantFrom(right, wrong, "", keyAuthorization)
       )
-      const anything = FastCheck.array(text, { maxLength: 100, size: "max" })
-      const rightBehind = FastCheck.tuple(FastCheck.constantFrom(1, 62, 63, 64, 65), FastCheck.array(text)).map(
+      const anything = fc.array(text, { maxLength: 100, size: "max" })
+      const rightBehind = fc.tuple(fc.constantFrom(1, 62, 63, 64, 65), fc.array(text)).map(
         ([count, more]) => [...Array.makeBy(count, () => wrong), right, ...more]
       )
-      const cases = FastCheck.sample(FastCheck.oneof(anything, rightBehind), {
+      const cases = fc.sample(fc.oneof(anything, rightBehind), {
         numRuns: runsOf(500),
         seed: seedOf(1035)
       })
@@ -189,7 +191,7 @@ describe("the look-up", () => {
         ...unasked,
         texts: () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => ended = true))
       })
-      const fiber = yield* Effect.fork(attempt(silent, { timeout_ms: 5000 }))
+      const fiber = yield* Effect.forkChild(attempt(silent, { timeout_ms: 5000 }))
       yield* TestClock.adjust(4999)
       assert.isFalse(ended)
       yield* TestClock.adjust(1)
@@ -267,36 +269,36 @@ describe("over the DNS", () => {
     "NXDOMAIN": ["dns resolve_failed", {}]
   }
   for (const [row, [expected, zone, fallback]] of Object.entries(rows)) {
-    it.scopedLive(`${row}: ${expected.split(" ")[0]}`, () =>
+    it.live(`${row}: ${expected.split(" ")[0]}`, () =>
       Effect.gen(function*() {
         const { ask } = yield* asking(zone, fallback)
         assert.strictEqual((yield* ask()).verdict, expected)
       }))
   }
 
-  it.scopedLive("no reply: dns", () =>
+  it.live("no reply: dns", () =>
     Effect.gen(function*() {
       const { ask } = yield* asking({ [txtName]: { TXT: [right], drop: true } })
       assert.strictEqual((yield* ask({ timeout_ms: 300 })).verdict, "dns timeout")
     }))
 
   for (const forged of ["id", "port"] as const) {
-    it.scopedLive(`spoofed ${forged}: passed over, so that no reply is dns and the true reply counts`, () =>
+    it.live(`spoofed ${forged}: passed over, so that no reply is dns and the true reply counts`, () =>
       Effect.gen(function*() {
         const { ask, queried, zone } = yield* asking({ [txtName]: { TXT: [right], forged } })
         assert.strictEqual((yield* ask({ timeout_ms: 300 })).verdict, "dns timeout")
-        const fiber = yield* Effect.fork(ask())
+        const fiber = yield* Effect.forkChild(ask())
         yield* Effect.promise(() => queried(txtName, 2))
         zone.set(txtName, { TXT: [wrong] })
         assert.strictEqual((yield* Fiber.join(fiber)).verdict, "incorrectResponse txt_mismatch")
       }))
   }
 
-  it.scopedLive("replies of any octets: a verdict, and never valid unless they say so", () =>
+  it.live("replies of any octets: a verdict, and never valid unless they say so", () =>
     Effect.gen(function*() {
       const random = seeded(seedOf(53))
       const { port } = yield* Effect.acquireRelease(
-        Effect.async<{ readonly socket: Socket; readonly port: number }>((resume) => {
+        Effect.callback<{ readonly socket: Socket; readonly port: number }>((resume) => {
           const socket = createSocket("udp4")
           socket.on("message", (octets, from) => {
             const { id = 0, questions = [] } = Dns.decode(octets)
@@ -321,7 +323,7 @@ describe("over the DNS", () => {
       assert.include(verdicts, "incorrectResponse txt_mismatch")
     }))
 
-  it.scopedLive("value for the base name beside the one for its wildcard: each finds its own", () =>
+  it.live("value for the base name beside the one for its wildcard: each finds its own", () =>
     Effect.gen(function*() {
       const [base, wildcard] = ["token1.thumbprint", "token2.thumbprint"]
       const { ask, queries } = yield* asking({ [txtName]: { TXT: [valueOf(base), valueOf(wildcard)] } })

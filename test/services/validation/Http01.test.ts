@@ -1,5 +1,7 @@
 import { describe, it } from "@effect/vitest"
-import { Array, Effect, Either, Exit, FastCheck, Fiber, Layer, Ref, TestClock } from "effect"
+import { Array, Effect, Exit, Fiber, Layer, Ref, Result } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
 import { assert } from "vitest"
 import type { DnsName } from "../../../src/domain/Identifier.ts"
 import { normalizeIdentifier } from "../../../src/domain/Identifier.ts"
@@ -10,7 +12,7 @@ import type { HttpAnswer, HttpGetFailed, HttpGetRequest } from "../../../src/ker
 import { ExchangeFailed, HttpGet } from "../../../src/kernel/net/HttpGet.ts"
 import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
 import type { Record as LogRecord } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import type { ChallengePolicy } from "../../../src/services/validation/Attempt.ts"
 import { Validator } from "../../../src/services/validation/Validator.ts"
 import { deniedByDefault } from "../../settings/Samples.ts"
@@ -23,7 +25,7 @@ const path = `/.well-known/acme-challenge/${token}`
 
 const nameOf = (text: string): DnsName => {
   const result = normalizeIdentifier(text, { dns01Enabled: false })
-  return Either.isRight(result) ? result.right : assert.fail(text)
+  return Result.isSuccess(result) ? result.success : assert.fail(text)
 }
 
 const defaults: ChallengePolicy = {
@@ -90,7 +92,7 @@ const attempt = (world: World) =>
           onSuccess: () => "valid"
         }),
         Effect.provide(Validator.layer(world.own).pipe(Layer.provide(outside))),
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
     return {
       verdict,
@@ -243,7 +245,7 @@ describe("addresses", () => {
   const deaf: Script = ({ connectMillis }) =>
     connectMillis === undefined
       ? Effect.never
-      : Effect.zipRight(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
+      : Effect.andThen(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
   const ten = [...Array.makeBy(5, (n) => `192.0.2.${n}`), ...Array.makeBy(5, (n) => `2001:db8::${n + 1}`)]
 
   it.effect("an address that was given up late says nothing, since the process stood still; in time it is passed over", () =>
@@ -251,7 +253,7 @@ describe("addresses", () => {
       for (const [late, verdict] of [[1000, "connection connect_failed"], [1001, "ChallengePostponed"]] as const) {
         const zone = { "a.example": ["192.0.2.1", "192.0.2.2"] }
         const script: Script = ({ connectMillis }) =>
-          Effect.zipRight(
+          Effect.andThen(
             connectMillis === undefined ? Effect.void : TestClock.adjust(connectMillis + late),
             new ConnectFailed({ detail: "no connection" })
           )
@@ -261,7 +263,7 @@ describe("addresses", () => {
 
   it.effect("ten addresses, first dead: the second within the budget", () =>
     Effect.gen(function*() {
-      const fiber = yield* Effect.fork(attempt({
+      const fiber = yield* Effect.forkChild(attempt({
         zone: { "a.example": ten },
         script: (request) => request.address === "2001:db8::1" ? deaf(request) : Effect.succeed(body(keyAuthorization))
       }))
@@ -273,7 +275,7 @@ describe("addresses", () => {
 
   it.effect("ten addresses, all dead: at most 4 tried within the budget, IPv6 first", () =>
     Effect.gen(function*() {
-      const fiber = yield* Effect.fork(attempt({ zone: { "a.example": ten }, script: deaf }))
+      const fiber = yield* Effect.forkChild(attempt({ zone: { "a.example": ten }, script: deaf }))
       yield* TestClock.adjust(5000)
       const { dialled, requests, verdict } = yield* Fiber.join(fiber)
       assert.strictEqual(verdict, "connection timeout")
@@ -362,8 +364,8 @@ describe("redirect to ...: connection, nothing dialled", () => {
     "anything at all: what is denied is not dialled, nor another port, and there is a verdict",
     () =>
       Effect.gen(function*() {
-        const pieces = FastCheck.oneof(
-          FastCheck.constantFrom(
+        const pieces = fc.oneof(
+          fc.constantFrom(
             "http:",
             "https:",
             "HTTP:",
@@ -407,9 +409,9 @@ describe("redirect to ...: connection, nothing dialled", () => {
             "\uff11",
             path
           ),
-          FastCheck.fullUnicodeString({ maxLength: 5 })
+          fc.fullUnicodeString({ maxLength: 5 })
         )
-        const hosts = FastCheck.constantFrom(
+        const hosts = fc.constantFrom(
           "a.example",
           "inside.example",
           "169.254.169.254",
@@ -419,22 +421,20 @@ describe("redirect to ...: connection, nothing dialled", () => {
           "[2002:a9fe:a9fe::]",
           "0"
         )
-        const ports = FastCheck.constantFrom("", "", ":80", ":443", ":22", ":0")
-        const locations = FastCheck.oneof(
-          FastCheck.webUrl({ validSchemes: ["http", "https", "ftp"], withQueryParameters: true }),
-          FastCheck.array(pieces, { minLength: 1, maxLength: 6 }).map((parts) => parts.join("")),
-          FastCheck.tuple(FastCheck.constantFrom("http://", "https://", "//"), hosts, ports).map((parts) =>
-            `${parts.join("")}/`
-          ),
-          FastCheck.tuple(
-            FastCheck.constantFrom("http://", "https://", "//"),
-            FastCheck.array(pieces, { maxLength: 4 })
+        const ports = fc.constantFrom("", "", ":80", ":443", ":22", ":0")
+        const locations = fc.oneof(
+          fc.webUrl({ validSchemes: ["http", "https", "ftp"], withQueryParameters: true }),
+          fc.array(pieces, { minLength: 1, maxLength: 6 }).map((parts) => parts.join("")),
+          fc.tuple(fc.constantFrom("http://", "https://", "//"), hosts, ports).map((parts) => `${parts.join("")}/`),
+          fc.tuple(
+            fc.constantFrom("http://", "https://", "//"),
+            fc.array(pieces, { maxLength: 4 })
           )
             .map(([scheme, parts]) => scheme + parts.join(""))
         )
         const policy = makeAddressPolicy({ denied: defaults.denied_addresses, allowed: defaults.allowed_addresses })
         const verdicts = new Set<string>()
-        for (const location of FastCheck.sample(locations, { numRuns: runsOf(400), seed: seedOf(7230) })) {
+        for (const location of fc.sample(locations, { numRuns: runsOf(400), seed: seedOf(7230) })) {
           const { requests, verdict } = yield* attempt({
             zone: { "a.example": ["192.0.2.1"], "inside.example": ["169.254.169.254", "::ffff:169.254.169.254"] },
             script: ({ path: at }) => Effect.succeed(at === path ? redirect(location) : body(keyAuthorization))
@@ -652,7 +652,7 @@ describe("time", () => {
   it.effect("one byte a second, endless: failure within challenge.timeout_ms, and the request is ended", () =>
     Effect.gen(function*() {
       const ended = yield* Ref.make(false)
-      const fiber = yield* Effect.fork(
+      const fiber = yield* Effect.forkChild(
         attempt({ script: () => Effect.onInterrupt(Effect.never, () => Ref.set(ended, true)) })
       )
       yield* TestClock.adjust(4999)
@@ -670,7 +670,7 @@ describe("time", () => {
   it.effect("hops share one budget", () =>
     Effect.gen(function*() {
       const slow: Script = ({ path: at }) => Effect.delay(Effect.succeed(redirect(`${at}x`)), 2000)
-      const fiber = yield* Effect.fork(attempt({ script: slow }))
+      const fiber = yield* Effect.forkChild(attempt({ script: slow }))
       yield* TestClock.adjust(5000)
       const { requests, verdict } = yield* Fiber.join(fiber)
       assert.deepStrictEqual([verdict, requests.length], ["connection timeout", 3])
@@ -679,16 +679,17 @@ describe("time", () => {
   it.effect("a name server that says nothing: failure within challenge.timeout_ms", () =>
     Effect.gen(function*() {
       const resolver = Layer.succeed(Resolver, { ...unasked, addresses: () => Effect.never })
-      const fiber = yield* Effect.fork(attempt({ resolver }))
+      const fiber = yield* Effect.forkChild(attempt({ resolver }))
       yield* TestClock.adjust(5000)
       assert.strictEqual((yield* Fiber.join(fiber)).verdict, "connection timeout")
     }))
 
   it.effect("a job cut short leaves no verdict", () =>
     Effect.gen(function*() {
-      const fiber = yield* Effect.fork(attempt({ script: () => Effect.never }))
-      yield* Effect.yieldNow()
-      assert.isTrue(Exit.isInterrupted(yield* Fiber.interrupt(fiber)))
+      const fiber = yield* Effect.forkChild(attempt({ script: () => Effect.never }))
+      yield* Effect.yieldNow
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
     }))
 })
 

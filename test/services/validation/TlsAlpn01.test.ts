@@ -1,5 +1,6 @@
 import { describe, it } from "@effect/vitest"
-import { Array, Effect, Either, Fiber, Layer, TestClock } from "effect"
+import { Array, Effect, Fiber, Layer, Result } from "effect"
+import { TestClock } from "effect/testing"
 import { generateKeyPairSync } from "node:crypto"
 import { assert } from "vitest"
 import type { DnsName } from "../../../src/domain/Identifier.ts"
@@ -10,7 +11,7 @@ import { ConnectFailed, TlsFailed } from "../../../src/kernel/net/Connect.ts"
 import { HttpGet } from "../../../src/kernel/net/HttpGet.ts"
 import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
 import type { Record as LogRecord } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import type { ChallengePolicy } from "../../../src/services/validation/Attempt.ts"
 import { Validator } from "../../../src/services/validation/Validator.ts"
 import { cn, der, dns, ecKey, ext, hexed, rsaKey, sanOf, seq, utf8 } from "../../pki/Pki.ts"
@@ -29,7 +30,7 @@ const token = "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJyPCt92wr-oA"
 const keyAuthorization = `${token}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`
 const name = "a.example"
 
-const identifier: DnsName = Either.getOrThrow(normalizeIdentifier(name, { dns01Enabled: false }))
+const identifier: DnsName = Result.getOrThrow(normalizeIdentifier(name, { dns01Enabled: false }))
 const certificate = (parts: Partial<ValidationCertificateParts> = {}) =>
   validationCertificate({ name, keyAuthorization, ...parts })
 const right: AlpnPeerAnswer = { protocol: "acme-tls/1", certificate: certificate() }
@@ -66,12 +67,12 @@ const validate = (outside: Layer.Layer<Resolver | AlpnPeer>, challenge: Policy =
             Layer.provide(HttpGet.layerScripted(() => Effect.die("tls-alpn-01 sends no request")))
           )
         ),
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
     return { verdict, records, events: records.map(({ event }) => event) }
   })
 
-type Script = (request: AlpnPeerRequest) => ReturnType<AlpnPeer["Type"]["meet"]>
+type Script = (request: AlpnPeerRequest) => ReturnType<AlpnPeer["Service"]["meet"]>
 
 interface World {
   readonly zone?: Record<string, ReadonlyArray<string> | ResolveFailed>
@@ -181,8 +182,8 @@ describe("addresses", () => {
       const deaf: Script = ({ connectMillis }) =>
         connectMillis === undefined
           ? Effect.never
-          : Effect.zipRight(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
-      const fiber = yield* Effect.fork(attempt({ zone: { [name]: ten }, script: deaf }))
+          : Effect.andThen(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
+      const fiber = yield* Effect.forkChild(attempt({ zone: { [name]: ten }, script: deaf }))
       yield* TestClock.adjust(5000)
       const { dialled, requests, verdict } = yield* Fiber.join(fiber)
       assert.deepStrictEqual([verdict, dialled], ["connection timeout", four])
@@ -220,7 +221,7 @@ it.effect("stalled handshake: failure within challenge.timeout_ms, and it is end
   Effect.gen(function*() {
     let ended = false
     const script = () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => ended = true))
-    const fiber = yield* Effect.fork(attempt({ script }))
+    const fiber = yield* Effect.forkChild(attempt({ script }))
     yield* TestClock.adjust(4999)
     assert.isFalse(ended)
     yield* TestClock.adjust(1)
@@ -293,39 +294,39 @@ describe("over the network", () => {
     ]
   }
   for (const [row, [expected, parts]] of Object.entries(rows)) {
-    it.scopedLive(`${row}: ${expected.split(" ")[0]}`, () =>
+    it.live(`${row}: ${expected.split(" ")[0]}`, () =>
       Effect.gen(function*() {
         assert.strictEqual(yield* shown(parts()), expected)
       }))
   }
 
-  it.scopedLive("TLS 1.2 and TLS 1.3: valid", () =>
+  it.live("TLS 1.2 and TLS 1.3: valid", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* shown({}, { maxVersion: "TLSv1.2" }), "valid")
       assert.strictEqual(yield* shown({}, { minVersion: "TLSv1.3" }), "valid")
     }))
 
-  it.scopedLive("http/1.1 or no ALPN: tls", () =>
+  it.live("http/1.1 or no ALPN: tls", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* shown({}, { protocols: ["http/1.1"] }), "tls handshake_failed")
       assert.strictEqual(yield* shown({}, { protocols: [] }), "tls alpn_refused")
       assert.strictEqual(yield* shown({}, { protocols: ["http/1.1", "acme-tls/1"] }), "valid")
     }))
 
-  it.scopedLive("TLS 1.1: tls", () =>
+  it.live("TLS 1.1: tls", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const { port } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } }, old)
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
     }))
 
-  it.scopedLive("no TLS: tls", () =>
+  it.live("no TLS: tls", () =>
     Effect.gen(function*() {
       const { port } = yield* rawServer(() => {}, { greeting: "HTTP/1.1 400 Bad Request\r\n\r\n" })
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
     }))
 
-  it.scopedLive("resumption offered: never resumed", () =>
+  it.live("resumption offered: never resumed", () =>
     Effect.gen(function*() {
       const { handshakes, port, shown } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } })
       assert.strictEqual(yield* asking(port), "valid")
@@ -334,24 +335,24 @@ describe("over the network", () => {
       assert.notInclude(handshakes.map(({ resumed }) => resumed), true)
     }))
 
-  it.scopedLive("stalled handshake: connection, and it is closed", () =>
+  it.live("stalled handshake: connection, and it is closed", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
       assert.strictEqual(yield* asking(responder.port, { timeout_ms: 300 }), "connection timeout")
       yield* Effect.promise(() => responder.closed)
     }))
 
-  it.scopedLive("denied: not connected to", () =>
+  it.live("denied: not connected to", () =>
     Effect.gen(function*() {
       const { offers, port } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } })
       assert.strictEqual(yield* asking(port, { denied_addresses: ["127.0.0.0/8"] }), "connection address_denied")
       assert.deepStrictEqual(offers, [])
     }))
 
-  it.scopedLive("a job cut short closes its connection", () =>
+  it.live("a job cut short closes its connection", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
-      const fiber = yield* Effect.fork(asking(responder.port))
+      const fiber = yield* Effect.forkChild(asking(responder.port))
       yield* Effect.promise(() => responder.asked)
       yield* Fiber.interrupt(fiber)
       yield* Effect.promise(() => responder.closed)

@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import { Clock, Effect, Either, Fiber, Layer } from "effect"
+import { Clock, Effect, Fiber, Layer, Result } from "effect"
 import { gzipSync } from "node:zlib"
 import { assert } from "vitest"
 import { normalizeIdentifier } from "../../../src/domain/Identifier.ts"
@@ -22,7 +22,7 @@ const ok = (content: string | Buffer, headers = "") =>
 const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePolicy["http_01"]> = {}) =>
   Effect.gen(function*() {
     const answerer = yield* dnsAnswerer({ zone: { "a.example": { A: ["127.0.0.1"] } } })
-    const identifier = yield* Either.getOrThrow(Either.map(
+    const identifier = yield* Result.getOrThrow(Result.map(
       normalizeIdentifier("a.example", { dns01Enabled: false }),
       Effect.succeed
     ))
@@ -59,7 +59,7 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
   })
 
 describe("over the network", () => {
-  it.scopedLive("right body: valid", () =>
+  it.live("right body: valid", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization}\n`)))
       assert.strictEqual(yield* validate(server.port), "valid")
@@ -69,7 +69,7 @@ describe("over the network", () => {
       )
     }))
 
-  it.scopedLive("https with expired certificate: followed", () =>
+  it.live("https with expired certificate: followed", () =>
     Effect.gen(function*() {
       const tls = yield* rawServer((socket) => socket.end(ok(keyAuthorization)), { tls: expired })
       const server = yield* rawServer((socket) =>
@@ -79,7 +79,7 @@ describe("over the network", () => {
       assert.deepStrictEqual(tls.serverNames, ["a.example"])
     }))
 
-  it.scopedLive("compressed: unauthorized", () =>
+  it.live("compressed: unauthorized", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) =>
         socket.end(ok(gzipSync(keyAuthorization), "Content-Encoding: gzip\r\n"))
@@ -87,13 +87,13 @@ describe("over the network", () => {
       assert.strictEqual(yield* validate(server.port), "unauthorized body_mismatch")
     }))
 
-  it.scopedLive("followed by spaces and junk past the limit: unauthorized", () =>
+  it.live("followed by spaces and junk past the limit: unauthorized", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization.padEnd(64)}junk`)))
       assert.strictEqual(yield* validate(server.port), "unauthorized body_too_large")
     }))
 
-  it.scopedLive("denied: not connected to", () =>
+  it.live("denied: not connected to", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(keyAuthorization)))
       assert.strictEqual(
@@ -103,17 +103,17 @@ describe("over the network", () => {
       assert.deepStrictEqual(server.received, [])
     }))
 
-  it.scopedLive("a server that stalls: failure within challenge.timeout_ms, and its connection is closed", () =>
+  it.live("a server that stalls: failure within challenge.timeout_ms, and its connection is closed", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\ntoken"))
       assert.strictEqual(yield* validate(server.port, { timeout_ms: 500 }), "connection timeout")
       yield* Effect.promise(() => server.closed)
     }))
 
-  it.scopedLive("a job cut short closes its connection", () =>
+  it.live("a job cut short closes its connection", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {})
-      const fiber = yield* Effect.fork(validate(server.port))
+      const fiber = yield* Effect.forkChild(validate(server.port))
       yield* Effect.promise(() => server.asked)
       yield* Fiber.interrupt(fiber)
       yield* Effect.promise(() => server.closed)
@@ -122,19 +122,19 @@ describe("over the network", () => {
 
 describe("a check without a verdict in time", () => {
   /** The system's clock, whose two readings can be moved. */
-  const movable = () => {
+  const movable = Effect.map(Clock.Clock, (real) => {
     const moved = { lifeMillis: 0, clockMillis: 0 }
-    const real = Clock.make()
     const clock: Clock.Clock = {
       ...real,
       sleep: (duration) => real.sleep(duration),
-      unsafeCurrentTimeMillis: () => real.unsafeCurrentTimeMillis() + moved.clockMillis,
-      unsafeCurrentTimeNanos: () => real.unsafeCurrentTimeNanos() + BigInt(moved.lifeMillis) * 1_000_000n
+      currentTimeMillisUnsafe: () => real.currentTimeMillisUnsafe() + moved.clockMillis,
+      currentTimeNanosUnsafe: () => real.currentTimeNanosUnsafe() + BigInt(moved.clockMillis) * 1_000_000n,
+      monotonicTimeNanosUnsafe: () => real.monotonicTimeNanosUnsafe() + BigInt(moved.lifeMillis) * 1_000_000n
     }
     return { clock, moved }
-  }
+  })
 
-  it.scopedLive("is refused, whatever the clock does; where the process stood still, it is postponed", () =>
+  it.live("is refused, whatever the clock does; where the process stood still, it is postponed", () =>
     Effect.gen(function*() {
       for (
         const [by, verdict] of [
@@ -143,9 +143,10 @@ describe("a check without a verdict in time", () => {
           [{ lifeMillis: 5000 }, "ChallengePostponed"]
         ] as const
       ) {
-        const { clock, moved } = movable()
+        const { clock, moved } = yield* movable
         const server = yield* rawServer(() => void Object.assign(moved, by))
-        assert.strictEqual(yield* validate(server.port, { timeout_ms: 300 }).pipe(Effect.withClock(clock)), verdict)
+        const validating = Effect.provideService(validate(server.port, { timeout_ms: 300 }), Clock.Clock, clock)
+        assert.strictEqual(yield* validating, verdict)
       }
     }))
 })

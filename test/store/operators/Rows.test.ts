@@ -112,7 +112,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
         const text = "SELECT username FROM admin_users ORDER BY username FOR UPDATE SKIP LOCKED"
         /** Whom another process could change now. */
         const free = Effect.map(
-          elsewhere.exclusive((connection) => connection.execute(text, [], undefined)),
+          elsewhere.exclusive((connection) => connection.execute(text, [])),
           (rows) => rows.map((row) => Object.values(row).join())
         )
         yield* person(idOf(3), "cem")
@@ -123,7 +123,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
         const [admins, others] = yield* transaction(Effect.orDie(ofAdmins))
         assert.deepStrictEqual(admins, [{ id: ann, username: "ann" }, { id: ben, username: "ben" }], "in one order")
         assert.deepStrictEqual(others, ["cem"])
-        assert.deepStrictEqual(yield* transaction(Effect.orDie(Effect.zipRight(users.lock("ben"), free))), [
+        assert.deepStrictEqual(yield* transaction(Effect.orDie(Effect.andThen(users.lock("ben"), free))), [
           "ann",
           "cem"
         ])

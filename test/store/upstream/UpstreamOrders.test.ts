@@ -175,7 +175,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
         const both = [yield* inserted, yield* inserted]
         const kept = yield* Effect.all(
           both.map((orderId, index) =>
-            Effect.either(Effect.provideService(
+            Effect.result(Effect.provideService(
               transaction(opened(orderId, round, 120)),
               Database,
               index === 0 ? other : database.driver()
@@ -183,7 +183,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
           ),
           { concurrency: 2 }
         )
-        assert.lengthOf(kept.filter((one) => one._tag === "Right" && one.right), 1)
+        assert.lengthOf(kept.filter((one) => one._tag === "Success" && one.success), 1)
         const url = `https://ca.example/order/${round}`
         assert.strictEqual(yield* count(`SELECT count(*) FROM upstream_orders WHERE upstream_order_url = '${url}'`), 1)
       }

@@ -1,4 +1,5 @@
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Answer, Request } from "../../../src/kernel/http/Message.ts"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../../src/kernel/http/Refused.ts"
@@ -326,18 +327,18 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
           if (other.dialect === "postgres") yield* connection.executeRaw("ROLLBACK", [])
         })
       )
-      const fiber = yield* Effect.fork(holding)
+      const fiber = yield* Effect.forkChild(holding)
       yield* Effect.addFinalizer(() =>
-        Effect.zipRight(Deferred.succeed(ended, undefined), Effect.orDie(Fiber.join(fiber)))
+        Effect.andThen(Deferred.succeed(ended, undefined), Effect.orDie(Fiber.join(fiber)))
       )
       yield* Deferred.await(begun)
     })
 
     /** Whether the one slot is free: a request that finds none waits its time and is shed. */
-    const isFree = (app: Effect.Effect.Success<typeof surface>) =>
+    const isFree = (app: Effect.Success<typeof surface>) =>
       Effect.gen(function*() {
-        const asking = yield* Effect.fork(app.handle(directory))
-        yield* Effect.yieldNow()
+        const asking = yield* Effect.forkChild(app.handle(directory))
+        yield* Effect.yieldNow
         yield* TestClock.adjust(config.server.admission_wait_ms)
         return (yield* Fiber.join(asking)).status === 200
       })
@@ -356,8 +357,8 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         yield* Effect.scoped(Effect.gen(function*() {
           yield* stalled
           for (let round = 0; round < 20; round++) {
-            const request = yield* Effect.fork(app.handle(cut))
-            yield* Effect.yieldNow()
+            const request = yield* Effect.forkChild(app.handle(cut))
+            yield* Effect.yieldNow
             assert.isFalse(yield* isFree(app), "while it works")
             yield* Fiber.interrupt(request)
             assert.isTrue(yield* isFree(app), "after interruption")
@@ -376,11 +377,11 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         const kid = yield* register(app, key)
         const target = kid.slice(urlOf("").length)
         const [looking, found] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        const slow = yield* Effect.fork(Effect.provideService(
+        const slow = yield* Effect.forkChild(Effect.provideService(
           app.handle(yield* byAccount(key, kid, target, { contact: ["mailto:a@b.example"] })),
           ReverseNames,
           {
-            look: () => Effect.zipRight(Deferred.succeed(looking, undefined), Deferred.await(found)),
+            look: () => Effect.andThen(Deferred.succeed(looking, undefined), Deferred.await(found)),
             of: () => Effect.succeed("web.example")
           }
         ))
@@ -395,17 +396,17 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)
         const body = yield* Deferred.make<Buffer>()
-        const slow = yield* Effect.fork(
+        const slow = yield* Effect.forkChild(
           app.handle(requestOf("POST", at("/newOrder"), { headers: jose, body: Deferred.await(body) }))
         )
-        yield* Effect.yieldNow()
+        yield* Effect.yieldNow
         assert.isTrue(yield* isFree(app), "a slow sender holds no slot")
         const first = yield* byAccount(key, kid, kid.slice(urlOf("").length))
         yield* freshNonce // more are at hand
         const holding = yield* Effect.scoped(Effect.gen(function*() {
           yield* stalled
-          const holding = yield* Effect.fork(app.handle(first))
-          yield* Effect.yieldNow()
+          const holding = yield* Effect.forkChild(app.handle(first))
+          yield* Effect.yieldNow
           yield* Deferred.succeed(body, Buffer.from("{}"))
           yield* TestClock.adjust(config.server.admission_wait_ms)
           const shed = yield* Fiber.join(slow)
@@ -426,13 +427,13 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         const first = yield* byAccount(key, kid, kid.slice(urlOf("").length))
         const waiting = yield* Effect.scoped(Effect.gen(function*() {
           yield* stalled
-          yield* Effect.fork(app.handle(first))
-          yield* Effect.yieldNow()
+          yield* Effect.forkChild(app.handle(first))
+          yield* Effect.yieldNow
           const waiting = yield* Effect.forEach(
             [1, 2, 3],
-            () => Effect.fork(app.handle(directory))
+            () => Effect.forkChild(app.handle(directory))
           )
-          yield* Effect.yieldNow()
+          yield* Effect.yieldNow
           return waiting
         }))
         const answers = yield* Effect.forEach(waiting, Fiber.join)

@@ -35,7 +35,7 @@ const caller = {
   client: {}
 }
 
-type Needs = Effect.Effect.Context<ReturnType<typeof create>>
+type Needs = Effect.Services<ReturnType<typeof create>>
 
 /** newOrder up to where names have been judged; these are refused, so that nothing behind it is needed. */
 const orders = (names: ReadonlyArray<string>) =>
@@ -45,7 +45,7 @@ const orders = (names: ReadonlyArray<string>) =>
       notBefore: undefined,
       notAfter: undefined
     }),
-    Context.unsafeMake<Needs>(new Map())
+    Context.makeUnsafe<Needs>(new Map())
   )))
 
 const partsOf = (refusal: ReturnType<typeof orders>) => refusal._tag === "Compound" ? refusal.parts : []
@@ -82,7 +82,7 @@ describe("the cost of", () => {
   )
   within("an order of 100 names that are none", () => orders(Array.from({ length: 100 }, () => "-.".repeat(600))))
   within("a newOrder of as many members as there can be", () =>
-    Schema.decodeUnknownEither(NewOrder)({
+    Schema.decodeUnknownResult(NewOrder)({
       identifiers: Array.from({ length: longest / 24 }, () => ({ type: "", value: "" }))
     }))
   within("a body that is all brackets", () => parseObject(Buffer.from(`{"a":[${"[],".repeat(longest / 3)}[]]}`)))

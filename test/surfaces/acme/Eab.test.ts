@@ -50,7 +50,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       Effect.suspend(() => {
         answers.length = 0
         secrets.clear()
-        return Effect.zipRight(body, nothingTold)
+        return Effect.andThen(body, nothingTold)
       })
   })
   /** What must be in no record and in no answer: secrets in every spelling, and every MAC sent. */
@@ -68,7 +68,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       return { kid: credential.kid, secret }
     })
 
-  const handled = Effect.fnUntraced(function*(request: Parameters<Effect.Effect.Success<typeof surface>["handle"]>[0]) {
+  const handled = Effect.fnUntraced(function*(request: Parameters<Effect.Success<typeof surface>["handle"]>[0]) {
     const answer = yield* (yield* surface).handle(request)
     answers.push(answer)
     return answer
@@ -461,7 +461,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       // The id of the account is made when the binding has been verified.
       const database = yield* Database
       const revoked = Effect.orDie(Effect.provideService(eab.revoke(operator, to.kid), Database, database))
-      const uuid = Effect.zipRight(revoked, entropy.uuid)
+      const uuid = Effect.andThen(revoked, entropy.uuid)
       const answer = yield* Effect.provideService(bound(to, acmeKey()), Entropy, { ...entropy, uuid })
       yield* refused(answer, [401, "unauthorized"], { reason: "revoked", kid: to.kid })
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
@@ -512,7 +512,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
   test("many newAccounts of one key at once: one account, one answer 201, bound once", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
-      const fibers = yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.fork(bound(to, key)))
+      const fibers = yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.forkChild(bound(to, key)))
       const statuses = yield* Effect.forEach(fibers, (fiber) => Effect.map(Fiber.join(fiber), ({ status }) => status))
       assert.sameMembers([...statuses], [201, ...Array<number>(9).fill(200)])
       assert.deepStrictEqual(yield* kidsOf, [stored(to)])

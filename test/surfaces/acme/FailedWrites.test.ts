@@ -1,4 +1,5 @@
-import { Effect, Fiber, Option, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
@@ -80,8 +81,8 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       yield* breakWrites(backend.dialect, write)
       while ((yield* count("SELECT count(*) FROM jobs WHERE status IN ('ready', 'running')")) > 0) {
         yield* pass
-        const ending = yield* Effect.fork(idle)
-        while (Option.isNone(yield* Fiber.poll(ending))) {
+        const ending = yield* Effect.forkChild(idle)
+        while (ending.pollUnsafe() === undefined) {
           yield* repair
           yield* TestClock.adjust("50 millis")
         }

@@ -42,7 +42,7 @@ describe.each(databases)("the filter on $name", (backend) => {
     around: onSystemClock
   })
 
-  type Surface = Effect.Effect.Success<ReturnType<typeof surfaceOf>>
+  type Surface = Effect.Success<ReturnType<typeof surfaceOf>>
 
   const someone = (surface: Surface, ip = "192.0.2.1") =>
     Effect.gen(function*() {

@@ -1,4 +1,6 @@
-import { Effect, FastCheck, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
 import { sign, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Answer, Request } from "../../../src/kernel/http/Message.ts"
@@ -40,8 +42,8 @@ const goodCertificate = Buffer.from(
 )
 const goodCsr = makeCsr({ names: ["a.example"], commonNames: ["a.example"], key: csrKey }).csr
 
-const sample = <A>(arbitrary: FastCheck.Arbitrary<A>, seed: number): ReadonlyArray<A> =>
-  FastCheck.sample(arbitrary, { numRuns: runsOf(600), seed: seedOf(seed) })
+const sample = <A>(arbitrary: fc.Arbitrary<A>, seed: number): ReadonlyArray<A> =>
+  fc.sample(arbitrary, { numRuns: runsOf(600), seed: seedOf(seed) })
 
 /** One change of some octets, at a place given as a fraction of their length. */
 interface Edit {
@@ -50,14 +52,14 @@ interface Edit {
   readonly octets: ReadonlyArray<number>
 }
 
-const octet = FastCheck.nat({ max: 255 })
-const edits: FastCheck.Arbitrary<ReadonlyArray<Edit>> = FastCheck.array(
-  FastCheck.record({
-    kind: FastCheck.constantFrom("flip", "flip", "set", "drop", "insert", "cut", "repeat"),
+const octet = fc.nat({ max: 255 })
+const edits: fc.Arbitrary<ReadonlyArray<Edit>> = fc.array(
+  fc.record({
+    kind: fc.constantFrom("flip", "flip", "set", "drop", "insert", "cut", "repeat"),
     // Without bias, which would favour the beginning.
-    place: FastCheck.noBias(FastCheck.nat({ max: 999 })).map((thousandth) => thousandth / 1000),
-    octets: FastCheck.oneof(
-      FastCheck.array(octet, { minLength: 1, maxLength: 6 }),
+    place: fc.noBias(fc.nat({ max: 999 })).map((thousandth) => thousandth / 1000),
+    octets: fc.oneof(
+      fc.array(octet, { minLength: 1, maxLength: 6 }),
       // What JSON and DER are made of.
       ...[
         "\0",
@@ -72,7 +74,7 @@ const edits: FastCheck.Arbitrary<ReadonlyArray<Edit>> = FastCheck.array(
         "\u0030\u0080",
         "\u0084\u00ff\u00ff\u00ff\u00ff"
       ]
-        .map((text) => FastCheck.constant([...Buffer.from(text, "latin1")]))
+        .map((text) => fc.constant([...Buffer.from(text, "latin1")]))
     )
   }),
   { minLength: 1, maxLength: 3 }
@@ -96,10 +98,10 @@ const edited = (good: Uint8Array, changes: ReadonlyArray<Edit>): Buffer =>
   }, Buffer.from(good))
 
 /** JSON that stands where another value was expected, or one that is nearly right. */
-const anyValue = FastCheck.oneof(
-  FastCheck.jsonValue({ depthSize: "small" }),
-  FastCheck.fullUnicodeString({ maxLength: 40 }),
-  FastCheck.constantFrom<unknown>(
+const anyValue = fc.oneof(
+  fc.jsonValue({ depthSize: "small" }),
+  fc.fullUnicodeString({ maxLength: 40 }),
+  fc.constantFrom<unknown>(
     "",
     "\0",
     "\ud800",
@@ -224,10 +226,10 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
   test("header members of any kind, properly signed", () =>
     Effect.gen(function*() {
       const kid = yield* registered
-      const cases = FastCheck.tuple(
-        FastCheck.constantFrom("alg", "jwk", "kid", "nonce", "url", "crit", "b64", "typ", "__proto__"),
+      const cases = fc.tuple(
+        fc.constantFrom("alg", "jwk", "kid", "nonce", "url", "crit", "b64", "typ", "__proto__"),
         anyValue,
-        FastCheck.boolean()
+        fc.boolean()
       )
       const statuses = yield* tryAll(sample(cases, 2), ([member, value, isKid], nonce) => {
         const target = at(isKid ? "/newOrder" : "/newAccount")
@@ -239,14 +241,14 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
 
   test("keys of any kind", () =>
     Effect.gen(function*() {
-      const member = FastCheck.constantFrom("kty", "crv", "x", "y", "n", "e", "d", "k")
-      const text = FastCheck.oneof(
-        FastCheck.uint8Array({ maxLength: 300 }),
-        FastCheck.uint8Array({ minLength: 32, maxLength: 32 }) // a coordinate, but of no point
+      const member = fc.constantFrom("kty", "crv", "x", "y", "n", "e", "d", "k")
+      const text = fc.oneof(
+        fc.uint8Array({ maxLength: 300 }),
+        fc.uint8Array({ minLength: 32, maxLength: 32 }) // a coordinate, but of no point
       ).map((bytes) => Buffer.from(bytes).toString("base64url"))
-      const cases = FastCheck.tuple(
-        FastCheck.constantFrom("EC", "RSA"),
-        FastCheck.dictionary(member, FastCheck.oneof(text, anyValue), { minKeys: 1 })
+      const cases = fc.tuple(
+        fc.constantFrom("EC", "RSA"),
+        fc.dictionary(member, fc.oneof(text, anyValue), { minKeys: 1 })
       )
       const statuses = yield* tryAll(sample(cases, 3), ([kty, members], nonce) => {
         const target = at("/newAccount")
@@ -273,12 +275,12 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
       ]
       const members = ["contact", "termsOfServiceAgreed", "onlyReturnExisting", "externalAccountBinding", "status"]
         .concat("identifiers", "notBefore", "notAfter", "replaces", "csr", "certificate", "reason", "__proto__")
-      const cases = FastCheck.tuple(
-        FastCheck.nat({ max: resources.length - 1 }),
-        FastCheck.oneof(
-          FastCheck.dictionary(FastCheck.constantFrom(...members), anyValue, { minKeys: 1, maxKeys: 3 }),
-          FastCheck.fullUnicodeString().map((value) => ({ identifiers: [{ type: "dns", value }] })),
-          FastCheck.fullUnicodeString().map((value) => ({ contact: [`mailto:${value}@b.example`] })),
+      const cases = fc.tuple(
+        fc.nat({ max: resources.length - 1 }),
+        fc.oneof(
+          fc.dictionary(fc.constantFrom(...members), anyValue, { minKeys: 1, maxKeys: 3 }),
+          fc.fullUnicodeString().map((value) => ({ identifiers: [{ type: "dns", value }] })),
+          fc.fullUnicodeString().map((value) => ({ contact: [`mailto:${value}@b.example`] })),
           anyValue
         )
       )
@@ -296,13 +298,13 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
   test("paths of any kind", () =>
     Effect.gen(function*() {
       const kid = yield* registered
-      const cases = FastCheck.tuple(
-        FastCheck.oneof(
-          FastCheck.webPath(),
-          FastCheck.fullUnicodeString().map((text) => `/order/${text}`),
-          FastCheck.asciiString().map((text) => `/acct/${text}/${text}`)
+      const cases = fc.tuple(
+        fc.oneof(
+          fc.webPath(),
+          fc.fullUnicodeString().map((text) => `/order/${text}`),
+          fc.asciiString().map((text) => `/acct/${text}/${text}`)
         ),
-        FastCheck.constantFrom("GET", "POST", "HEAD")
+        fc.constantFrom("GET", "POST", "HEAD")
       )
       const statuses = yield* tryAll(sample(cases, 5), ([path, method], nonce) => {
         const target = at(path)

@@ -1,4 +1,5 @@
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { generateKeyPairSync, X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import { AccountId } from "../../../src/domain/Id.ts"
@@ -251,7 +252,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       const old = acmeKey()
       const kid = yield* registered(old)
       const nexts = [acmeKey(), acmeKey(), acmeKey(), acmeKey()]
-      const fibers = yield* Effect.forEach(nexts, (next) => Effect.fork(change(old, kid, innerOf(next, kid, old))))
+      const fibers = yield* Effect.forEach(nexts, (next) => Effect.forkChild(change(old, kid, innerOf(next, kid, old))))
       const statuses = yield* Effect.forEach(fibers, (fiber) => Effect.map(Fiber.join(fiber), ({ status }) => status))
       assert.strictEqual(statuses.filter((status) => status === 200).length, 1, String(statuses))
       assert.isTrue(statuses.every((status) => status === 200 || status === 400 || status === 401), String(statuses))
@@ -271,7 +272,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       const together: Driver = {
         ...driver,
         transact: (body) =>
-          Effect.zipRight(
+          Effect.andThen(
             Effect.suspend(() => ++arrived === 2 ? Deferred.succeed(both, undefined) : Deferred.await(both)),
             driver.transact(body)
           )

@@ -43,7 +43,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       const sizes: Array<number> = []
       let query: string | undefined = ""
       while (query !== undefined) {
-        const answer: Effect.Effect.Success<ReturnType<typeof list>> = yield* list(query)
+        const answer: Effect.Success<ReturnType<typeof list>> = yield* list(query)
         const page = listed(answer)
         sizes.push(page.length)
         seen.push(...page)

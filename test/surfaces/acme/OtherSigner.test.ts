@@ -1,4 +1,5 @@
-import { Clock, Effect, Fiber, TestClock } from "effect"
+import { Clock, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
 import { SigningFailed } from "../../../src/services/signing/Signer.ts"
@@ -49,11 +50,11 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
 
   /** Waits, in real time, until as many rows are there. */
   const rowsAre = (query: string, wanted: number) =>
-    Effect.repeat(Effect.zipRight(Effect.yieldNow(), count(`SELECT count(*) FROM ${query}`)), {
+    Effect.repeat(Effect.andThen(Effect.yieldNow, count(`SELECT count(*) FROM ${query}`)), {
       until: (found) => found === wanted
     })
   const queued = rowsAre("jobs WHERE kind = 'signer_revoke' AND status = 'ready'", 1)
-  const waiting = Effect.zipRight(queued, asleep)
+  const waiting = Effect.andThen(queued, asleep)
 
   const isPending = (answer: Answer) => {
     assert.strictEqual(answer.status, 503)
@@ -75,9 +76,9 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
   test("revokeCert waits for the signer, and then is done", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
-      const asking = yield* Effect.fork(revoke)
+      const asking = yield* Effect.forkChild(revoke)
       yield* waiting
-      assert.isTrue((yield* Fiber.poll(asking))._tag === "None")
+      assert.isUndefined(asking.pollUnsafe())
       yield* work("signer_revoke")
       assert.strictEqual((yield* wakened(asking)).status, 200)
       const again = yield* revoke
@@ -94,7 +95,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       const key = acmeKey(first.key)
       const header = { jwk: key.jwk, url: urlOf(at("/revokeCert")), nonce: yield* freshNonce }
       const payload = { certificate: first.der.toString("base64url"), reason: 1 }
-      const asking = yield* Effect.fork(app.handle(posted(at("/revokeCert"), signed(key, header, payload))))
+      const asking = yield* Effect.forkChild(app.handle(posted(at("/revokeCert"), signed(key, header, payload))))
       yield* waiting
       yield* work("key_revoke")
       yield* work("signer_revoke")
@@ -106,11 +107,11 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
   test("a second shorter than its own time it says that the revocation goes on", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
-      const asking = yield* Effect.fork(revoke)
+      const asking = yield* Effect.forkChild(revoke)
       yield* waiting
       const since = yield* Clock.currentTimeMillis
       yield* TestClock.adjust("58750 millis")
-      assert.isTrue((yield* Fiber.poll(asking))._tag === "None")
+      assert.isUndefined(asking.pollUnsafe())
       isPending(yield* wakened(asking))
       assert.isBelow((yield* Clock.currentTimeMillis) - since, 60_000)
       yield* work("signer_revoke")
@@ -127,7 +128,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     test(`a revocation ${how} is a failure, and may be asked for anew`, () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
-        const asking = yield* Effect.fork(revoke)
+        const asking = yield* Effect.forkChild(revoke)
         yield* waiting
         yield* given
         const answer = yield* wakened(asking)
@@ -138,7 +139,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
         })
         assert.isUndefined(answer.headers["retry-after"])
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL"), 0)
-        const again = yield* Effect.fork(revoke)
+        const again = yield* Effect.forkChild(revoke)
         yield* queued
         yield* Fiber.interrupt(again)
       }), {
@@ -152,7 +153,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
-        const asking = yield* Effect.fork(revoke)
+        const asking = yield* Effect.forkChild(revoke)
         yield* waiting
         isPending(yield* revoke)
         yield* work("signer_revoke")

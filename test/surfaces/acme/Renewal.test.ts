@@ -1,4 +1,6 @@
-import { Effect, FastCheck, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
 import { X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
@@ -198,19 +200,17 @@ describe.each(databases)("renewal on $name", (backend) => {
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId, identifier, serial } = yield* certified("a.example")
-      const piece = FastCheck.constantFrom("", ".", "=", "AA", "A", "-", "_", "+", "/", "%", "\0", "é", "?", "#", " ")
-      const cut = FastCheck.nat({ max: certId.length })
-      const cases = FastCheck.sample(
-        FastCheck.oneof(
-          FastCheck.tuple(cut, cut, piece).map(([from, to, more]) => certId.slice(0, from) + more + certId.slice(to)),
-          FastCheck.tuple(FastCheck.uint8Array({ maxLength: 40 }), FastCheck.uint8Array({ maxLength: 40 })).map((
+      const piece = fc.constantFrom("", ".", "=", "AA", "A", "-", "_", "+", "/", "%", "\0", "é", "?", "#", " ")
+      const cut = fc.nat({ max: certId.length })
+      const cases = fc.sample(
+        fc.oneof(
+          fc.tuple(cut, cut, piece).map(([from, to, more]) => certId.slice(0, from) + more + certId.slice(to)),
+          fc.tuple(fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ maxLength: 40 })).map((
             parts
           ) => parts.map((octets) => Buffer.from(octets).toString("base64url")).join(".")),
-          FastCheck.nat({ max: 30 }).map((zeros) =>
-            `${base64url(identifier)}.${base64url("00".repeat(zeros) + serial)}`
-          ),
-          FastCheck.fullUnicodeString(),
-          FastCheck.nat({ max: 20_000 }).map((length) => `${certId}${"A".repeat(length)}`)
+          fc.nat({ max: 30 }).map((zeros) => `${base64url(identifier)}.${base64url("00".repeat(zeros) + serial)}`),
+          fc.fullUnicodeString(),
+          fc.nat({ max: 20_000 }).map((length) => `${certId}${"A".repeat(length)}`)
         ),
         { numRuns: runsOf(300), seed: seedOf(9773) }
       )

@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { generateKeyPairSync, sign } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
@@ -578,19 +579,19 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         const { id } = yield* orderOf(by, "b.example")
         yield* sql("UPDATE authorizations SET status = 'valid'")
         yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
-        return yield* Effect.either(
+        return yield* Effect.result(
           finalize(by, id, text(makeCsr({ names: ["b.example"], key: issued.key }).csr))
         )
       })
-      assert.strictEqual((yield* bring(caller))._tag, "Right", "one key may have several certificates")
+      assert.strictEqual((yield* bring(caller))._tag, "Success", "one key may have several certificates")
       assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
-      assert.strictEqual((yield* bring(another.caller))._tag, "Right", "an account speaks for itself alone")
+      assert.strictEqual((yield* bring(another.caller))._tag, "Success", "an account speaks for itself alone")
       assert.include(JSON.stringify(yield* bring(caller)), "key compromise")
       const again = yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)
       assert.strictEqual(typeOf(again), "alreadyRevoked", "which its holder may say nevertheless")
       for (const by of [caller, another.caller]) {
         const refused = yield* bring(by)
-        assert.deepInclude(refused._tag === "Left" ? refused.left : {}, { _tag: "BadCsr" })
+        assert.deepInclude(refused._tag === "Failure" ? refused.failure : {}, { _tag: "BadCsr" })
         assert.include(JSON.stringify(refused), "key compromise")
       }
     }))

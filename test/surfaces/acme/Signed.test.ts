@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { generateKeyPairSync } from "node:crypto"
 import { assert, describe } from "vitest"
 import type { Answer, Request } from "../../../src/kernel/http/Message.ts"

@@ -33,8 +33,8 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
   /** The same request twice: the answer of the first, and whether the second was told of its nonce and of nothing else. */
   const twice = Effect.fnUntraced(function*(
     { app, client: { key, kid } }: {
-      readonly app: Effect.Effect.Success<ReturnType<typeof surfaceOf>>
-      readonly client: Effect.Effect.Success<ReturnType<typeof newClient>>
+      readonly app: Effect.Success<ReturnType<typeof surfaceOf>>
+      readonly client: Effect.Success<ReturnType<typeof newClient>>
     },
     to: string,
     payload: object
@@ -116,9 +116,9 @@ filter.rule.all = { when = "counted", then = "allow" }
           driver.transact((connection) => {
             const sent: Array<string> = []
             transactions.push(sent)
-            const execute: Connection["execute"] = (text, params, transform) => {
+            const execute: Connection["execute"] = (text, params) => {
               sent.push(text.split(" ").slice(0, 3).join(" "))
-              return connection.execute(text, params, transform)
+              return connection.execute(text, params)
             }
             return body({ executeRaw: connection.executeRaw, execute })
           })

@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { databases } from "../../support/Databases.ts"
 import { configOf, sql } from "../../support/Graph.ts"

@@ -1,4 +1,5 @@
-import { Chunk, Clock, Effect, Fiber, TestClock } from "effect"
+import { Clock, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/kernel/http/Message.ts"
 import { currentSeconds } from "../../../src/kernel/Time.ts"
@@ -9,6 +10,7 @@ import { configOf, sql } from "../../support/Graph.ts"
 import { at, newClient, surfaceOf } from "../../support/Handle.ts"
 import { work } from "../../support/Issued.ts"
 import { useWorld } from "../../support/UseWorld.ts"
+import { sleeps, watched } from "../../support/Watched.ts"
 
 const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(body)) as A
 
@@ -23,7 +25,7 @@ const limits = { request_timeout_ms: 60_000, max_concurrent_requests: 1, hold_ms
 const mostHeld = 4
 
 describe.each(databases)("a poll, on $name", (backend) => {
-  const { test } = useWorld(backend, { script: () => ({ server: limits }) })
+  const { test } = useWorld(backend, { around: watched, script: () => ({ server: limits }) })
 
   /** A client of a service that does one request at a time. */
   const clientOf = (config: ReturnType<typeof configOf>) =>
@@ -59,20 +61,20 @@ describe.each(databases)("a poll, on $name", (backend) => {
 
   const signing = signingBy(configOf())
 
-  /** Until so many polls have been held since the clock was set; it keeps those that were given up. */
+  /** Until so many polls are held that began since the clock was set. */
   const held = (count: number) =>
     Effect.flatMap(
       Clock.currentTimeMillis,
       (now) =>
-        Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), {
-          until: (sleeps) => Chunk.size(Chunk.filter(sleeps, (due) => due === now + holdMillis)) >= count
+        Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), {
+          until: (ends) => ends.filter((at) => at === now + holdMillis).length >= count
         })
     )
 
   test("of an order that is being signed is held until it is signed, without a slot", () =>
     Effect.gen(function*() {
       const { order, poll, send } = yield* signing
-      const polling = yield* Effect.fork(poll)
+      const polling = yield* Effect.forkChild(poll)
       yield* held(1)
       assert.strictEqual(
         (yield* send(at("/newOrder"), { identifiers: [{ type: "dns", value: "b.example" }] })).status,
@@ -86,10 +88,10 @@ describe.each(databases)("a poll, on $name", (backend) => {
   test("is held for its time at most, and then told how long to wait", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
-      const polling = yield* Effect.fork(poll)
+      const polling = yield* Effect.forkChild(poll)
       yield* held(1)
       yield* TestClock.adjust(holdMillis - 1)
-      assert.isTrue((yield* Fiber.poll(polling))._tag === "None")
+      assert.isUndefined(polling.pollUnsafe())
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["processing", "1"])
     }))
@@ -100,7 +102,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       const pauses: Array<unknown> = []
       for (const taken of [1, 3, 60]) {
         yield* sql(`UPDATE jobs SET created_at = ${yield* currentSeconds} - ${taken} WHERE kind = 'signer_issue'`)
-        const polling = yield* Effect.fork(poll)
+        const polling = yield* Effect.forkChild(poll)
         yield* held(1)
         yield* TestClock.adjust(holdMillis)
         pauses.push(shownOf(yield* Fiber.join(polling)))
@@ -116,7 +118,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       const pauses: Array<unknown> = []
       for (const wait of [9, 3600]) {
         yield* sql(`UPDATE jobs SET run_at = ${now + wait} WHERE kind = 'signer_issue'`)
-        const polling = yield* Effect.fork(poll)
+        const polling = yield* Effect.forkChild(poll)
         yield* held(1)
         yield* TestClock.adjust(holdMillis)
         pauses.push(shownOf(yield* Fiber.join(polling)))
@@ -127,7 +129,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
   test("of what ended without a word is answered as it is after that time", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
-      const polling = yield* Effect.fork(poll)
+      const polling = yield* Effect.forkChild(poll)
       yield* held(1)
       yield* sql("UPDATE orders SET status = 'valid'")
       yield* TestClock.adjust(holdMillis)
@@ -138,7 +140,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
     Effect.gen(function*() {
       const { poll } = yield* signing
       const { challenge, send } = yield* client
-      const polls = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.fork(poll))
+      const polls = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.forkChild(poll))
       yield* held(mostHeld)
       assert.deepStrictEqual(shownOf(yield* send(challenge, {})), ["processing", "1"])
       yield* Fiber.interruptAll(polls)
@@ -147,12 +149,12 @@ describe.each(databases)("a poll, on $name", (backend) => {
   test("beyond the bound is answered at once; one that is given up makes room", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
-      const [first] = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.fork(poll))
+      const [first] = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.forkChild(poll))
       yield* held(mostHeld)
       assert.deepStrictEqual(shownOf(yield* poll), ["processing", "1"])
       if (first !== undefined) yield* Fiber.interrupt(first)
-      const next = yield* Effect.fork(poll)
-      yield* held(mostHeld + 1)
+      const next = yield* Effect.forkChild(poll)
+      yield* held(mostHeld)
       yield* work("signer_issue")
       assert.deepStrictEqual(shownOf(yield* Fiber.join(next)), ["valid", undefined])
     }))
@@ -164,8 +166,8 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* send(challenge)), ["pending", undefined])
       assert.deepStrictEqual(shownOf(yield* send(challenge, {})), ["processing", "0"], "the poll is held")
       assert.deepStrictEqual(shownOf(yield* send(challenge, {})), ["processing", "1"], "this is no poll")
-      const ofChallenge = yield* Effect.fork(send(challenge))
-      const ofAuthorization = yield* Effect.fork(send(authorization))
+      const ofChallenge = yield* Effect.forkChild(send(challenge))
+      const ofAuthorization = yield* Effect.forkChild(send(authorization))
       yield* held(2)
       yield* work("challenge_validate")
       assert.deepStrictEqual(shownOf(yield* Fiber.join(ofChallenge)), ["valid", undefined])
@@ -175,7 +177,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
   test("of an order whose job was given up is answered when it is", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
-      const polling = yield* Effect.fork(poll)
+      const polling = yield* Effect.forkChild(poll)
       yield* held(1)
       yield* sql("UPDATE jobs SET attempts = max_attempts WHERE kind = 'signer_issue'")
       yield* work("signer_issue")

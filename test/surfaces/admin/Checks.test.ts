@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import { assert, describe, it } from "vitest"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import type { Guard } from "../../../src/surfaces/admin/Access.ts"
@@ -33,8 +33,8 @@ const post = (headers: Request["headers"] = {}): Request => ({
   body: Effect.succeed(Buffer.alloc(0))
 })
 
-const tagOf = (fits: Either.Either<void, { readonly _tag: string }>): string =>
-  Either.match(fits, { onLeft: ({ _tag }) => _tag, onRight: () => "passes" })
+const tagOf = (fits: Result.Result<void, { readonly _tag: string }>): string =>
+  Result.match(fits, { onFailure: ({ _tag }) => _tag, onSuccess: () => "passes" })
 
 describe("a check of the entrance", () => {
   it.each(

@@ -71,8 +71,8 @@ describe("the entrance of operators", () => {
       ...of
     }
     return Effect.map(
-      Effect.either(entranceOf("https://admin.example.org", doors)(request(method, path), known(path), false)),
-      (ended) => [...asked, ended._tag === "Right" ? ended.right.client.ptr ?? "no name" : ended.left._tag]
+      Effect.result(entranceOf("https://admin.example.org", doors)(request(method, path), known(path), false)),
+      (ended) => [...asked, ended._tag === "Success" ? ended.success.client.ptr ?? "no name" : ended.failure._tag]
     )
   }
 

@@ -1,10 +1,10 @@
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { LastAdmin } from "../../../src/domain/OperatorError.ts"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import { BodyTooLarge, BodyTooSlow, Shed } from "../../../src/kernel/http/Refused.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { isPlain, isStorable, octetsOf } from "../../../src/surfaces/admin/Body.ts"
 import { sessionCookie, shownBy } from "../../../src/surfaces/admin/Credentials.ts"
 import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
@@ -30,7 +30,7 @@ const sent = (headers: Request["headers"]): Request => ({
 
 describe("a request shows", () => {
   const shown = (headers: Request["headers"]) =>
-    Either.match(shownBy(sent(headers)), { onLeft: ({ _tag }) => _tag, onRight: (found) => found })
+    Result.match(shownBy(sent(headers)), { onFailure: ({ _tag }) => _tag, onSuccess: (found) => found })
 
   it("nothing, a session among other cookies, or a token", () => {
     assert.deepStrictEqual(shown({}), { kind: "nothing" })
@@ -117,7 +117,7 @@ describe("a failure of an operation", () => {
     [failed, "Internal", ["x".repeat(2000)]]
   ])("is shown as one of operators, and in the log if nobody has told of it: %o", (failure, tag, told) => {
     const records: Array<Record> = []
-    const shown = Effect.runSync(Effect.provide(shownFailure(failure), EventLog.layerMemory(records)))
+    const shown = Effect.runSync(Effect.provide(shownFailure(failure), layerMemory(records)))
     assert.strictEqual(shown._tag, tag)
     assert.deepStrictEqual(fieldsOf(records, "request_handler_panicked").map(({ error }) => error), told)
   })
@@ -176,9 +176,9 @@ describe("the routes of a surface", () => {
 
   it("answer HEAD where they answer GET, and name the methods that they take", () => {
     const told = (path: string, method: string) =>
-      Either.match(routeOf(find(path), method), {
-        onLeft: (error) => error._tag === "MethodRefused" ? error.allow : error._tag,
-        onRight: ({ method: found }) => found
+      Result.match(routeOf(find(path), method), {
+        onFailure: (error) => error._tag === "MethodRefused" ? error.allow : error._tag,
+        onSuccess: ({ method: found }) => found
       })
     assert.strictEqual(told("/things/a", "HEAD"), "GET")
     assert.strictEqual(told("/things/a", "DELETE"), "DELETE")

@@ -107,7 +107,7 @@ describe("every route of the API", () => {
   test("that fails by a fault of ours says nothing of it, and the log has its beginning", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "vera", "viewer")
-      const driver: Driver = { ...yield* Database, aside: () => Effect.dieMessage("inside ".repeat(1000)) }
+      const driver: Driver = { ...yield* Database, aside: () => Effect.die(new Error("inside ".repeat(1000))) }
       const told = yield* Effect.provideService(ask("/api/orders", held), Database, driver)
       assert.deepStrictEqual([told.status, told.json.error], [500, "internal"])
       assert.notInclude(told.text, "inside")

@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Effect, Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { operatorProblemOf } from "../../../src/domain/OperatorProblem.ts"
 import type { Request } from "../../../src/kernel/http/Message.ts"
@@ -26,12 +26,12 @@ const sent = (method: string, body: string, headers: Request["headers"], more: P
 /** What a route is brought: its body and its query, or the status and the sentence of a refusal. */
 const told = (name: string, request: Request) => {
   const route = routes.find((one) => one.name === name) ?? assert.fail(name)
-  return Either.match(Effect.runSync(Effect.either(brought(request, route, 9))), {
-    onLeft: (error) => {
+  return Result.match(Effect.runSync(Effect.result(brought(request, route, 9))), {
+    onFailure: (error) => {
       const { message, status } = operatorProblemOf(error)
       return [status, message]
     },
-    onRight: ({ body, query }) => [body, String(query)]
+    onSuccess: ({ body, query }) => [body, String(query)]
   })
 }
 

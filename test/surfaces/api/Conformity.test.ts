@@ -1,4 +1,5 @@
-import { Arbitrary, Effect, FastCheck, Schema } from "effect"
+import { Arbitrary, Effect, Schema, SchemaAST } from "effect"
+import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import { documentOf } from "../../../src/surfaces/api/Document.ts"
@@ -33,46 +34,49 @@ interface Known {
 
 const odd: ReadonlyArray<unknown> = [null, "", 0, -1, 1.5, 1e300, true, [], {}, "x".repeat(300), { a: [null] }]
 
-const strange: FastCheck.Arbitrary<unknown> = FastCheck.oneof(
-  FastCheck.string({ unit: "grapheme", maxLength: 40 }),
-  FastCheck.constantFrom(...odd)
+const strange: fc.Arbitrary<unknown> = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 40 }),
+  fc.constantFrom(...odd)
 )
 
 /** A text for a member or a parameter of this name: now and then one that means something. */
-const textOf = (name: string, { ids }: Known): FastCheck.Arbitrary<string> => {
-  if (/password/i.test(name)) return FastCheck.constantFrom(password, password, "Gdańsk shipyard, 9 cranes", "short")
-  if (name === "contact") return FastCheck.constantFrom("mailto:ops@corp.example", "ops@corp.example", "nobody")
-  if (name === "profile") return FastCheck.constantFrom("default", "other", "none")
-  if (name === "username" || name === "user") return FastCheck.constantFrom("anna", "olga", "vera", "nobody")
-  if (name === "since" || name === "until") return FastCheck.constantFrom("2026-01-31", "2026-01-31T12:00:00Z", "soon")
-  if (/^(?:limit|offset|days)$/.test(name)) return FastCheck.integer({ min: -3, max: 400 }).map(String)
+const textOf = (name: string, { ids }: Known): fc.Arbitrary<string> => {
+  if (/password/i.test(name)) return fc.constantFrom(password, password, "Gdańsk shipyard, 9 cranes", "short")
+  if (name === "contact") return fc.constantFrom("mailto:ops@corp.example", "ops@corp.example", "nobody")
+  if (name === "profile") return fc.constantFrom("default", "other", "none")
+  if (name === "username" || name === "user") return fc.constantFrom("anna", "olga", "vera", "nobody")
+  if (name === "since" || name === "until") return fc.constantFrom("2026-01-31", "2026-01-31T12:00:00Z", "soon")
+  if (/^(?:limit|offset|days)$/.test(name)) return fc.integer({ min: -3, max: 400 }).map(String)
   if (name.startsWith("identifier") || name === "q") {
-    return FastCheck.constantFrom("a.example", "example", "*.b", ...ids)
+    return fc.constantFrom("a.example", "example", "*.b", ...ids)
   }
-  return FastCheck.oneof(
-    FastCheck.constantFrom(...ids),
-    FastCheck.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 60 })
+  return fc.oneof(
+    fc.constantFrom(...ids),
+    fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 60 })
   )
 }
 
+/** Something that a schema takes. */
+const madeFrom = (schema: Schema.Constraint): fc.Arbitrary<unknown> => {
+  const arbitrary = Arbitrary.schema(schema)
+  return fc.nat().map((seed) => Effect.runSync(Arbitrary.sampleEffect(arbitrary, { count: 1, seed }))[0])
+}
+
 /** The members of a schema with something that fits each. */
-const membersOf = (schema: Route["payload"], known: Known): FastCheck.Arbitrary<object> => {
-  if (schema === undefined) return FastCheck.constant({})
-  const { ast } = Schema.encodedSchema(schema)
-  if (ast._tag !== "TypeLiteral") return Arbitrary.make(Schema.encodedSchema(schema)) as FastCheck.Arbitrary<object>
-  const members = ast.propertySignatures.map(({ isOptional, name, type }) => {
+const membersOf = (schema: Route["payload"], known: Known): fc.Arbitrary<object> => {
+  if (schema === undefined) return fc.constant({})
+  const ast = SchemaAST.toEncoded(schema.ast)
+  if (!SchemaAST.isObjects(ast)) return madeFrom(Schema.toEncoded(schema)) as fc.Arbitrary<object>
+  const members = ast.propertySignatures.map(({ name, type }) => {
     const word = String(name)
-    const meant = type._tag === "Union" && isOptional
-      ? type.types.find(({ _tag }) => _tag !== "UndefinedKeyword")
-      : type
-    const isText = meant?._tag === "StringKeyword" || meant?._tag === "Refinement"
+    const isText = type._tag === "String" || type._tag === "Number"
     const fits = isText && !word.startsWith("expires") ? textOf(word, known) : word === "expiresInDays"
-      ? FastCheck.integer({ min: 1, max: 366 })
-      : Arbitrary.make(Schema.make<unknown>(meant ?? type))
-    return [word, fits, isOptional] as const
+      ? fc.integer({ min: 1, max: 366 })
+      : madeFrom(Schema.make(type))
+    return [word, fits, SchemaAST.isOptional(type)] as const
   })
   const needed = members.filter(([, , isOptional]) => !isOptional).map(([name]) => name)
-  return FastCheck.record(Object.fromEntries(members.map(([name, fits]) => [name, fits])), { requiredKeys: needed })
+  return fc.record(Object.fromEntries(members.map(([name, fits]) => [name, fits])), { requiredKeys: needed })
 }
 
 interface Made {
@@ -93,9 +97,9 @@ const parametersOf = ({ pattern }: Route): ReadonlyArray<string> =>
   [...pattern.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
 
 /** Requests that fit a route. */
-const fitting = (route: Route, known: Known): FastCheck.Arbitrary<Made> =>
-  FastCheck.record({
-    path: FastCheck.tuple(
+const fitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
+  fc.record({
+    path: fc.tuple(
       ...parametersOf(route).map((name) => textOf(name, known).filter((text) => /^[\w.-]+$/.test(text)))
     ),
     query: membersOf(route.query, known),
@@ -106,8 +110,8 @@ const fitting = (route: Route, known: Known): FastCheck.Arbitrary<Made> =>
   }))
 
 /** The same with one thing wrong: a member or parameter that is strange, unknown or gone. */
-const misfitting = (route: Route, known: Known): FastCheck.Arbitrary<Made> =>
-  FastCheck.tuple(fitting(route, known), strange, FastCheck.nat(), FastCheck.constantFrom("strange", "unknown", "gone"))
+const misfitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
+  fc.tuple(fitting(route, known), strange, fc.nat(), fc.constantFrom("strange", "unknown", "gone"))
     .map(
       ([{ body, target }, value, at, how]) => {
         const names = Object.keys(body ?? {})
@@ -175,8 +179,8 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
       for (const route of routes) {
         const options = { numRuns: runs, seed: seedOf(1) }
         const requests = [
-          ...FastCheck.sample(fitting(route, known), options),
-          ...FastCheck.sample(misfitting(route, known), options)
+          ...fc.sample(fitting(route, known), options),
+          ...fc.sample(misfitting(route, known), options)
         ]
         for (const one of requests) {
           const told = yield* ask(route, one)

@@ -1,4 +1,4 @@
-import { Either, Schema } from "effect"
+import { Result, Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import type { OperatorError } from "../../../src/domain/OperatorError.ts"
 import { operatorProblemOf } from "../../../src/domain/OperatorProblem.ts"
@@ -12,12 +12,12 @@ const said = (error: OperatorError): string => operatorProblemOf(error).message
 
 const bodyOf = (name: string, body: unknown) => {
   const { payload } = routeOf(name)
-  return payload === undefined ? assert.fail(name) : Either.mapLeft(checkBody(payload, body), said)
+  return payload === undefined ? assert.fail(name) : Result.mapError(checkBody(payload, body), said)
 }
 const queryOf = (name: string, query: string) =>
-  Either.mapBoth(checkQuery(routeOf(name).query, query), {
-    onLeft: said,
-    onRight: String
+  Result.mapBoth(checkQuery(routeOf(name).query, query), {
+    onFailure: said,
+    onSuccess: String
   })
 
 const token = { password: "p", name: "n", role: "viewer", expiresInDays: 1 }
@@ -31,7 +31,7 @@ describe("a body of the API fits its route", () => {
     ["cleanNonces", { ttlSeconds: -5 }],
     ["updateAccount", { contact: [] }]
   ])("%s %j", (name, body) => {
-    assert.deepStrictEqual(bodyOf(name, body), Either.right(body))
+    assert.deepStrictEqual(bodyOf(name, body), Result.succeed(body))
   })
 
   it.each<readonly [string, unknown, string]>([
@@ -57,7 +57,7 @@ describe("a body of the API fits its route", () => {
     ["disableSecondFactor", { password: null }, "The member password must be a text."],
     ["cleanNonces", { ttlSeconds: secret }, "The member ttlSeconds must be an integer."]
   ])("or is refused: %s %j", (name, body, sentence) => {
-    assert.deepStrictEqual(bodyOf(name, body), Either.left(sentence))
+    assert.deepStrictEqual(bodyOf(name, body), Result.fail(sentence))
   })
 
   it.each<readonly [unknown, string]>([
@@ -68,7 +68,7 @@ describe("a body of the API fits its route", () => {
   ])("or is refused for a character that no database stores: %j", (body, place) => {
     assert.deepStrictEqual(
       bodyOf("createToken", body),
-      Either.left(`${place} contains a character that cannot be stored.`)
+      Result.fail(`${place} contains a character that cannot be stored.`)
     )
   })
 })
@@ -83,7 +83,7 @@ describe("a query of the API fits its route", () => {
     ["readOrder", "limit=", ""],
     ["readHealth", "", ""]
   ])("%s ?%s", (name, query, kept) => {
-    assert.deepStrictEqual(queryOf(name, query), Either.right(kept))
+    assert.deepStrictEqual(queryOf(name, query), Result.succeed(kept))
   })
 
   it.each([
@@ -104,18 +104,18 @@ describe("a query of the API fits its route", () => {
     ["readOrder", "a=&b=%00", "The parameter b contains a character that cannot be stored."],
     ["readHealth", "deep=1", "The parameter deep is unknown."]
   ])("or is refused: %s ?%s", (name, query, sentence) => {
-    assert.deepStrictEqual(queryOf(name, query), Either.left(sentence))
+    assert.deepStrictEqual(queryOf(name, query), Result.fail(sentence))
   })
 
   it("or is told the one word that there is", () => {
     const schema = Schema.Struct({ all: Schema.optional(Schema.Literal("true")) })
-    const refused = Either.mapLeft(checkQuery(schema as unknown as Schema.Schema<unknown>, "all=1"), said)
-    assert.deepStrictEqual(refused, Either.left("all takes one of true, not \"1\"."))
+    const refused = Result.mapError(checkQuery(schema, "all=1"), said)
+    assert.deepStrictEqual(refused, Result.fail("all takes one of true, not \"1\"."))
   })
 
   it("with 64 parameters at most", () => {
     const blank = (count: number) => Array.from({ length: count }, (_, at) => `p${at}=`).join("&")
-    assert.deepStrictEqual(queryOf("listOrders", blank(64)), Either.right(""))
-    assert.deepStrictEqual(queryOf("listOrders", blank(65)), Either.left("A query takes 64 parameters at most."))
+    assert.deepStrictEqual(queryOf("listOrders", blank(64)), Result.succeed(""))
+    assert.deepStrictEqual(queryOf("listOrders", blank(65)), Result.fail("A query takes 64 parameters at most."))
   })
 })

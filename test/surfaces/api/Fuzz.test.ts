@@ -1,4 +1,4 @@
-import { Arbitrary, Effect, FastCheck, Schema } from "effect"
+import { Arbitrary, Effect, Schema } from "effect"
 import { assert, describe } from "vitest"
 import { operatorCodes } from "../../../src/domain/OperatorProblem.ts"
 import { Api } from "../../../src/surfaces/api/Api.ts"
@@ -58,7 +58,7 @@ const oddBodies: ReadonlyArray<unknown> = [
 ]
 
 const membersOf = (schema: Route["payload"]): ReadonlyArray<string> =>
-  schema !== undefined && schema.ast._tag === "TypeLiteral"
+  schema !== undefined && schema.ast._tag === "Objects"
     ? schema.ast.propertySignatures.map(({ name }) => String(name))
     : []
 
@@ -66,7 +66,9 @@ const membersOf = (schema: Route["payload"]): ReadonlyArray<string> =>
 const fitting = (schema: Route["payload"]): object =>
   schema === undefined
     ? {}
-    : FastCheck.sample(Arbitrary.make(Schema.encodedSchema(schema)), { numRuns: 1, seed: 7 })[0] as object
+    : Effect.runSync(
+      Arbitrary.sampleEffect(Arbitrary.schema(Schema.toEncoded(schema)), { count: 1, seed: 7 })
+    )[0] as object
 
 const holds = (route: Route, asked: string, told: Told): void => {
   const { headers, json, status, text } = told

@@ -13,6 +13,7 @@ import { sqlite } from "../../support/Databases.ts"
 import { callerAt, count, fieldsOf, idLiteral, orderOf, orderWith, profileOf, sql } from "../../support/Graph.ts"
 import { keyboard, startsAt } from "../../support/Operators.ts"
 import { selfSigned } from "../../support/Shown.ts"
+import { watched } from "../../support/Watched.ts"
 
 /* What handlers of the API decide themselves: windows, filters, who is shown what, and how a revocation is answered. */
 
@@ -168,17 +169,18 @@ describe("a handler of the API", () => {
         )
       }
       const driver = yield* Database
-      const clock = yield* Effect.clock
+      const clock = yield* Clock.Clock
       let late = 0
       /** The database, as if each statement took two seconds. */
       const slow: Driver = {
         ...driver,
         atOnce: undefined,
         aside: undefined,
-        single: (statement, params) => Effect.tap(driver.single(statement, params), () => void (late += 2000))
+        single: (statement, params) =>
+          Effect.tap(driver.single(statement, params), Effect.sync(() => void (late += 2000)))
       }
       const later = Object.assign(Object.create(clock) as Clock.Clock, {
-        unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + late
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + late
       })
       const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10100)"
       const row = "unhex(printf('01900000000070008000%012x', i)), 'default'"
@@ -191,7 +193,7 @@ describe("a handler of the API", () => {
       )
       const paths = ["orders?identifierContains=example&limit=5", "expiring?superseded=hide&limit=1"]
       const told = Effect.forEach(paths, (path) => Effect.map(api.ask(`/api/${path}`, held), ({ json }) => json))
-      const ended = told.pipe(Effect.provideService(Database, slow), Effect.withClock(later))
+      const ended = told.pipe(Effect.provideService(Database, slow), Effect.provideService(Clock.Clock)(later))
       for (const one of yield* ended) assert.deepInclude(one, { truncated: true })
       for (const one of yield* told) {
         assert.deepInclude(one, { total: 2 })
@@ -232,7 +234,7 @@ describe("a handler of the API", () => {
     }))
 
   test("answers a revocation as its job ends, or before the time of the request is over", (api) =>
-    Effect.gen(function*() {
+    watched(Effect.gen(function*() {
       const held = yield* admin(api)
       const caller = yield* callerAt(profileOf(config))
       const revoking = (id: string, body: object) =>
@@ -259,7 +261,7 @@ describe("a handler of the API", () => {
         ["a5", "updated_at = 1", 202, /"status":"queued"/]
       ] as const
       for (const [serial, set, status, said] of ends) {
-        const asking = yield* Effect.fork(revoking(yield* issued(serial), { reason: 4 }))
+        const asking = yield* Effect.forkChild(revoking(yield* issued(serial), { reason: 4 }))
         yield* asleep
         yield* sql(`UPDATE jobs SET ${set} WHERE status = 'ready'`)
         const told = yield* wakened(asking)
@@ -269,5 +271,5 @@ describe("a handler of the API", () => {
       }
       // A second before the time of the request is over; the others were answered at the next look, a quarter of one later.
       assert.strictEqual((yield* Clock.currentTimeMillis) - began, 4 * 250 + 2000)
-    }))
+    })))
 })

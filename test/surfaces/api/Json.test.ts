@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import { Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { readJson } from "../../../src/surfaces/api/Json.ts"
 
@@ -8,7 +8,7 @@ const largest = 65_536
 describe("a body of the API", () => {
   it("is read as JSON, with names and values that look like its marks", () => {
     const value = { "a:{[": "}]\"\\", b: [{ a: 1 }, { a: 2 }], "": null }
-    assert.deepStrictEqual(read(JSON.stringify(value)), Either.right(value))
+    assert.deepStrictEqual(read(JSON.stringify(value)), Result.succeed(value))
   })
 
   it.each([
@@ -19,26 +19,26 @@ describe("a body of the API", () => {
     ["{\"a\":[{}],\"a\":2}", "a"],
     [`{"${"n".repeat(300)}":1,"${"n".repeat(300)}":2}`, "n".repeat(64)]
   ])("is refused with a member that was given twice: %s", (text, name) => {
-    assert.deepStrictEqual(read(text), Either.left(`The member ${name} was given twice.`))
+    assert.deepStrictEqual(read(text), Result.fail(`The member ${name} was given twice.`))
   })
 
   it("may have one name in two objects", () => {
     for (const text of ["[{\"a\":{\"a\":1}},{\"a\":2}]", "{\"a\":{\"b\":1},\"b\":2}", "{\"a\":[{\"b\":1}],\"b\":2}"]) {
-      assert.isTrue(Either.isRight(read(text)), text)
+      assert.isTrue(Result.isSuccess(read(text)), text)
     }
   })
 
   it("is refused when it is nested too deeply, is no JSON, or no text", () => {
-    assert.deepStrictEqual(read("[".repeat(33) + "]".repeat(33)), Either.left("The body is nested too deeply."))
-    assert.isTrue(Either.isRight(read("[".repeat(32) + "]".repeat(32))))
-    assert.isTrue(Either.isRight(read(`[${"[],{},".repeat(32)}0]`)), "beside each other is not within each other")
-    assert.deepStrictEqual(read("{\"a\":}"), Either.left("The body is not JSON."))
-    assert.deepStrictEqual(readJson(Buffer.from([0xff])), Either.left("The body is not UTF-8 text."))
+    assert.deepStrictEqual(read("[".repeat(33) + "]".repeat(33)), Result.fail("The body is nested too deeply."))
+    assert.isTrue(Result.isSuccess(read("[".repeat(32) + "]".repeat(32))))
+    assert.isTrue(Result.isSuccess(read(`[${"[],{},".repeat(32)}0]`)), "beside each other is not within each other")
+    assert.deepStrictEqual(read("{\"a\":}"), Result.fail("The body is not JSON."))
+    assert.deepStrictEqual(readJson(Buffer.from([0xff])), Result.fail("The body is not UTF-8 text."))
   })
 
   // To look for the end of each string in such a text takes a second, and nobody else is served meanwhile.
   it("that is no JSON is not looked at beyond that", () => {
-    assert.deepStrictEqual(read("[".repeat(40)), Either.left("The body is not JSON."))
-    assert.deepStrictEqual(read(`"${"\\\"".repeat(largest / 2)}`), Either.left("The body is not JSON."))
+    assert.deepStrictEqual(read("[".repeat(40)), Result.fail("The body is not JSON."))
+    assert.deepStrictEqual(read(`"${"\\\"".repeat(largest / 2)}`), Result.fail("The body is not JSON."))
   })
 })

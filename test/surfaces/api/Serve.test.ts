@@ -1,5 +1,5 @@
-import { HttpServerRequest } from "@effect/platform"
-import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
+import { Cause, Effect, Exit, Layer, References } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { assert, describe } from "vitest"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import { unmatched } from "../../../src/kernel/http/Message.ts"
@@ -32,13 +32,15 @@ const request = (path: string, method = "GET"): Request => ({
   body: Effect.succeed(Buffer.alloc(0))
 })
 
+const quiet = Effect.provideService(References.MinimumLogLevel, "None")
+
 const caller = {
   sender: { kind: "token", role: "viewer", id: "t", name: "t", userId: "u", username: "vera" },
   client: { ip: "192.0.2.1", request_id: "1", user_agent: undefined }
 } as const
 
 describe("the declaration of the API", () => {
-  const { test } = useStore<Effect.Effect.Success<ReturnType<typeof declaredApp>>, World | Passwords>(sqlite, {
+  const { test } = useStore<Effect.Success<ReturnType<typeof declaredApp>>, World | Passwords>(sqlite, {
     startsAt,
     layer: ({ name, records }) =>
       Layer.provideMerge(Passwords.layer({ iterations: 2 }), world({ seed: name, records })),
@@ -56,7 +58,7 @@ describe("the declaration of the API", () => {
         assert.include(Buffer.from(body as Uint8Array).toString(), "\"limit\":7")
       }
       for (const path of ["/api/orders/", "/api//orders", "/API/orders", "/api/Orders"]) {
-        const ended = yield* Effect.exit(Logger.withMinimumLogLevel(ask(path), LogLevel.None))
+        const ended = yield* Effect.exit(quiet(ask(path)))
         assert.notStrictEqual(Exit.isSuccess(ended) ? ended.value.status : 404, 200, path)
       }
       const file = yield* ask("/api/orders/export")
@@ -108,7 +110,7 @@ describe("the declaration of the API", () => {
           ["POST", "/api/nonces/cleanup", undefined, "nobody"]
         ] as const
       ) {
-        const exit = yield* Logger.withMinimumLogLevel(ended(path, method, sender), LogLevel.None)
+        const exit = yield* quiet(ended(path, method, sender))
         const said = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "answered"
         assert.include(said, `a request of ${kind} reached a handler that is not for it`, path)
       }

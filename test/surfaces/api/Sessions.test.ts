@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { signedIn, useApi } from "../../support/Api.ts"
 import { cookieOf } from "../../support/Asked.ts"

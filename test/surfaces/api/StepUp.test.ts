@@ -12,7 +12,7 @@ import { routes } from "../../support/Roles.ts"
 
 const members = new Set(["password", "currentPassword"])
 const membersOf = (schema: (typeof routes)[number]["payload"]) =>
-  schema?.ast._tag === "TypeLiteral" ? schema.ast.propertySignatures.map(({ name }) => String(name)) : []
+  schema?.ast._tag === "Objects" ? schema.ast.propertySignatures.map(({ name }) => String(name)) : []
 
 /** Every route whose body has the caller's password, but for the sign-in itself. */
 const guarded = routes.filter(({ isWithoutCsrf, payload }) =>

@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import * as audit from "../../../src/store/Audit.ts"
 import { databases, sqlite } from "../../support/Databases.ts"

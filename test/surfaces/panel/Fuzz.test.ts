@@ -74,7 +74,7 @@ describe.each(databases)("the panel on $name", (backend) => {
       pattern.replace("{username}", "olga").replace("{name}", "default")
         .replace(/\{\w+\}/, pattern.includes("/accounts/") ? caller.accountId : order.id)
   })
-  const ground = Effect.zipRight(made("olga"), ordered)
+  const ground = Effect.andThen(made("olga"), ordered)
 
   /** Takes back what forms have done to operators. */
   const restored = (hash: string) =>
@@ -167,7 +167,7 @@ describe.each(databases)("the panel on $name", (backend) => {
   test("fails by a fault of its own without a word of it, and the log has its beginning", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vera", "viewer")
-      const driver: Driver = { ...yield* Database, aside: () => Effect.dieMessage("inside ".repeat(1000)) }
+      const driver: Driver = { ...yield* Database, aside: () => Effect.die(new Error("inside ".repeat(1000))) }
       const told = yield* Effect.provideService(panel.ask("/ui/orders", held), Database, driver)
       assert.strictEqual(told.status, 500)
       assert.include(told.text, "<code>internal</code>")

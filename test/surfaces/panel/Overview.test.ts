@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Busy } from "../../../src/domain/OperatorError.ts"
 import * as workers from "../../../src/kernel/queue/Workers.ts"

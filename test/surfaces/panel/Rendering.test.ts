@@ -18,7 +18,7 @@ const withOwn = (files: { readonly [name: string]: string }) => {
 }
 
 describe("an own template", () => {
-  it.scoped("replaces the built-in one of its name; a file that replaces nothing is named", () =>
+  it.effect("replaces the built-in one of its name; a file that replaces nothing is named", () =>
     Effect.gen(function*() {
       const { folder, made } = withOwn({
         "workers.html": "{% import 'ui.html' as ui %}{{ ui.badge('good', word) }}",
@@ -29,7 +29,7 @@ describe("an own template", () => {
       assert.deepStrictEqual(unused, [`${folder}/other.html`])
     }))
 
-  it.scoped("marks the commands in a sentence of the service", () =>
+  it.effect("marks the commands in a sentence of the service", () =>
     Effect.gen(function*() {
       const { made } = withOwn({ "workers.html": "{% import 'ui.html' as ui %}{{ ui.sentence(text) }}" })
       const { render } = yield* made

@@ -1,4 +1,5 @@
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import * as tokens from "../../../src/operations/operators/Tokens.ts"
 import { cookieOf } from "../../support/Asked.ts"

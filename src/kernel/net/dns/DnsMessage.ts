@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 
 /* The wire form of DNS messages (RFC 1035 section 4), as far as updates (RFC 2136) and their signatures need it. */
 
@@ -44,16 +44,16 @@ export const uint32 = (value: number): Buffer => {
 }
 
 /** The wire form of a name, without compression, in lower case as signatures require. A final dot may be left out. */
-export const encodeName = (name: string): Either.Either<Buffer, DnsFault> => {
+export const encodeName = (name: string): Result.Result<Buffer, DnsFault> => {
   const bare = name.replace(/\.$/, "").toLowerCase()
   const labels = bare === "" ? [] : bare.split(".").map((label) => Buffer.from(label, "latin1"))
   if (labels.some(({ length }) => length === 0 || length > 63)) {
-    return Either.left(new DnsFault({ detail: `${name} has a label that is empty or longer than 63 octets` }))
+    return Result.fail(new DnsFault({ detail: `${name} has a label that is empty or longer than 63 octets` }))
   }
   const octets = Buffer.concat([...labels.flatMap((label) => [Buffer.of(label.length), label]), Buffer.of(0)])
   return octets.length > 255
-    ? Either.left(new DnsFault({ detail: `${name} is longer than 255 octets` }))
-    : Either.right(octets)
+    ? Result.fail(new DnsFault({ detail: `${name} is longer than 255 octets` }))
+    : Result.succeed(octets)
 }
 
 /** A resource record, with its offsets in the message. */
@@ -131,14 +131,14 @@ const readRecord = (octets: Buffer, start: number): { readonly record: RecordAt;
 }
 
 /** Runs a reader over octets. A fault that it throws becomes the left side. */
-export const reading = <A>(read: () => A): Either.Either<A, DnsFault> =>
-  Either.try({
+export const reading = <A>(read: () => A): Result.Result<A, DnsFault> =>
+  Result.try({
     try: read,
     catch: (cause) => cause instanceof DnsFault ? cause : new DnsFault({ detail: "the message cannot be read" })
   })
 
 /** Parses a message. Every octet up to the last must belong to it. */
-export const readMessage = (octets: Buffer): Either.Either<DnsMessage, DnsFault> =>
+export const readMessage = (octets: Buffer): Result.Result<DnsMessage, DnsFault> =>
   reading(() => {
     if (octets.length < 12) throw short()
     const flags = octets.readUInt16BE(2)

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { hmac, isSame } from "../../../pki/Digest.ts"
 import type { DnsMessage } from "./DnsMessage.ts"
 import { DnsFault, encodeName, reading, readMessage, readName, rr, uint16, uint32 } from "./DnsMessage.ts"
@@ -53,7 +53,7 @@ const variablesOf = ({ algorithm, error, fudge, name, other, time }: Variables):
 const macOf = ({ algorithm, secret }: TsigKey, parts: ReadonlyArray<Buffer>): Buffer =>
   hmac(digests[algorithm], secret, parts)
 
-const names = (key: TsigKey) => Either.all({ name: encodeName(key.name), algorithm: encodeName(key.algorithm) })
+const names = (key: TsigKey) => Result.all({ name: encodeName(key.name), algorithm: encodeName(key.algorithm) })
 
 /**
  * Adds a signature to a message. Also answers the MAC, which the signature of the answer must cover. `now` is in epoch
@@ -63,8 +63,8 @@ export const sign = (
   message: Buffer,
   key: TsigKey,
   now: number
-): Either.Either<{ readonly signed: Buffer; readonly mac: Buffer }, DnsFault> =>
-  Either.map(names(key), ({ algorithm, name }) => {
+): Result.Result<{ readonly signed: Buffer; readonly mac: Buffer }, DnsFault> =>
+  Result.map(names(key), ({ algorithm, name }) => {
     const none = Buffer.alloc(0)
     const variables = variablesOf({ name, algorithm, time: now, fudge, error: 0, other: none })
     const mac = macOf(key, [message, variables])
@@ -92,7 +92,7 @@ interface Signature extends Omit<Variables, "name" | "algorithm"> {
   readonly start: number
 }
 
-const signatureOf = (octets: Buffer, { additional }: DnsMessage): Either.Either<Signature | undefined, DnsFault> =>
+const signatureOf = (octets: Buffer, { additional }: DnsMessage): Result.Result<Signature | undefined, DnsFault> =>
   reading(() => {
     const last = additional.at(-1)
     if (additional.slice(0, -1).some(({ type }) => type === rr.tsig)) {
@@ -139,11 +139,11 @@ export const verify = (
   key: TsigKey,
   requestMac: Buffer,
   now: number
-): Either.Either<DnsMessage, DnsFault> =>
-  Either.gen(function*() {
+): Result.Result<DnsMessage, DnsFault> =>
+  Result.gen(function*() {
     const message = yield* readMessage(octets)
     const signature = yield* signatureOf(octets, message)
-    const refuse = (detail: string) => Either.left(new DnsFault({ detail }))
+    const refuse = (detail: string) => Result.fail(new DnsFault({ detail }))
     if (signature === undefined) return yield* refuse(disbelief.unsigned)
     // These two errors come without a MAC, because the server has no key to make one.
     if (signature.mac.length === 0 && signature.error === 17) return yield* refuse(disbelief.badKey)

@@ -1,4 +1,4 @@
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import type { DnsFault } from "./DnsMessage.ts"
 import { encodeName, rr, uint16, uint32 } from "./DnsMessage.ts"
 
@@ -29,9 +29,9 @@ const strings = (value: string): Buffer => {
 }
 
 /** The unsigned message: header, zone section, and one update (sections 2.5.1 and 2.5.4). */
-export const encodeUpdate = (id: number, change: TxtChange): Either.Either<Buffer, DnsFault> =>
-  Either.map(
-    Either.all({ zone: encodeName(change.zone), name: encodeName(change.name) }),
+export const encodeUpdate = (id: number, change: TxtChange): Result.Result<Buffer, DnsFault> =>
+  Result.map(
+    Result.all({ zone: encodeName(change.zone), name: encodeName(change.name) }),
     ({ name, zone }) => {
       const rdata = strings(change.value)
       const [recordClass, life] = change.action === "add" ? [rr.classIn, ttl] as const : [rr.classNone, 0] as const

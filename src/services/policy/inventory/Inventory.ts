@@ -1,6 +1,5 @@
 import * as Data from "effect/Data"
-import type * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 
@@ -20,11 +19,11 @@ export interface Inventory {
 export const normalName = (name: string): string => name.trim().toLowerCase().replace(/\.$/, "")
 
 /** Reads an answer by a schema. An answer that does not fit is a failure, which quotes nothing of it. */
-export const decoded = <A, I>(schema: Schema.Schema<A, I>): (json: unknown) => Either.Either<A, InventoryFailed> => {
-  const decode = Schema.decodeUnknownEither(schema)
+export const decoded = <A, I>(schema: Schema.Codec<A, I>): (json: unknown) => Effect.Effect<A, InventoryFailed> => {
+  const decode = Schema.decodeUnknownEffect(schema)
   return (json) =>
-    Either.mapLeft(decode(json), () => new InventoryFailed({ detail: "the answer does not have the expected form" }))
+    Effect.mapError(decode(json), () => new InventoryFailed({ detail: "the answer does not have the expected form" }))
 }
 
 /** Custom fields of a record. */
-export const Fields = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+export const Fields = Schema.Record(Schema.String, Schema.Unknown)

@@ -13,7 +13,7 @@ const maxBytes = 1_048_576
 
 /** Asks over HTTP. */
 export const askOver = (
-  client: JsonGet["Type"],
+  client: JsonGet["Service"],
   config: { readonly url: string; readonly insecure_skip_verify: boolean },
   roots: ReadonlyArray<string>
 ): Ask =>

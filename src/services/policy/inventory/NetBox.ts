@@ -24,7 +24,7 @@ const Address = Schema.Struct({
 })
 type Address = typeof Address.Type
 
-const pageOf = <A, I>(schema: Schema.Schema<A, I>) =>
+const pageOf = <A, I>(schema: Schema.Codec<A, I>) =>
   decoded(Schema.Struct({ next: Schema.optional(Schema.NullOr(Schema.String)), results: Schema.Array(schema) }))
 
 const readAddresses = pageOf(Address)

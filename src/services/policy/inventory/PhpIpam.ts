@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 import { comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
@@ -8,7 +9,13 @@ import type { Inventory } from "./Inventory.ts"
 import { decoded, Fields, InventoryFailed } from "./Inventory.ts"
 import type { Ask } from "./InventoryGet.ts"
 
-const Code = Schema.Union(Schema.Int, Schema.NumberFromString)
+// `Schema.FiniteFromString` alone reads a blank text as 0.
+const Code = Schema.Union([
+  Schema.Int,
+  Schema.String.check(Schema.isPattern(/\S/)).pipe(
+    Schema.decodeTo(Schema.Finite, SchemaTransformation.numberFromString)
+  )
+])
 const Envelope = Schema.Struct({
   success: Schema.Unknown,
   code: Schema.optional(Code),

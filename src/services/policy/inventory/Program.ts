@@ -22,7 +22,11 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
         maxOutputBytes: maxScriptOutput,
         turns
       }),
-      ({ detail }) => new InventoryFailed({ detail: `the script ${detail}` })
+      // The whole look-up has no more time than the script, and says so in these words.
+      ({ detail, reason }) =>
+        new InventoryFailed({
+          detail: reason === "timeout" ? `no answer within ${ipam.timeout_ms} ms` : `the script ${detail}`
+        })
     )
     if (exit === noRecord) return undefined
     if (exit !== 0) return yield* new InventoryFailed({ detail: `the script ended with ${exit}` })

@@ -130,9 +130,9 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           Effect.mapError(({ detail, unsent = false }) =>
             new UpstreamUnavailable({ detail, status: undefined, unsent })
           ),
-          Effect.timeoutFail({
+          Effect.timeoutOrElse({
             duration: answerMillis,
-            onTimeout: () => unavailable(`no answer within ${answerMillis} ms`)
+            orElse: () => Effect.fail(unavailable(`no answer within ${answerMillis} ms`))
           })
         )
         if (answer.truncated) return yield* unavailable(`answers with more than ${maxAnswerBytes} bytes`, answer.status)
@@ -252,4 +252,4 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
   })
 
 /** The client of one upstream. */
-export type AcmeClient = Effect.Effect.Success<ReturnType<typeof make>>
+export type AcmeClient = Effect.Success<ReturnType<typeof make>>

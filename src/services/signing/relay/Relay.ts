@@ -47,7 +47,7 @@ export const hmacKeyOf = (text: string): Uint8Array =>
 
 const strategyOf = (
   settings: RelaySettings,
-  updates: DnsUpdate["Type"],
+  updates: DnsUpdate["Service"],
   { isTakenOver, tokens }: Pick<Relaying<never>, "isTakenOver" | "tokens">
 ): Strategy => {
   if (settings.challenge_strategy === "bypass") return bypass
@@ -139,7 +139,7 @@ export const make = (
       return readKid(account_key_path).pipe(
         Effect.flatMap((now) => now === undefined ? Effect.void : Ref.set(known, now)),
         Effect.ignore,
-        Effect.zipRight(Effect.fail(told))
+        Effect.andThen(Effect.fail(told))
       )
     }
     return {
@@ -170,8 +170,8 @@ export const make = (
             if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
             return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft })
           }
-          const chain = yield* Effect.catchAll(
-            Effect.catchAll(fulfil(upstream, wanted, keeper), named<E>),
+          const chain = yield* Effect.catch(
+            Effect.catch(fulfil(upstream, wanted, keeper), named<E>),
             (error): Effect.Effect<never, CsrRejected | SigningFailed | E> =>
               error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
                 ? Effect.flatMap(left, (left) => Effect.fail(asSigning(error, left)))
@@ -187,7 +187,7 @@ export const make = (
             ...(reason === undefined ? {} : { reason })
           }, { kid: yield* Ref.get(known) })
         }).pipe(
-          Effect.catchAll(named<never>),
+          Effect.catch(named<never>),
           // Another party was quicker, or a crash came between the answer and its record.
           Effect.catchIf(
             (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",

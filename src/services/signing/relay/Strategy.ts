@@ -66,6 +66,9 @@ export interface TokenStore {
   readonly remove: (token: string) => Effect.Effect<void>
 }
 
+const unlessTakenOver = (isTakenOver: Effect.Effect<boolean>, act: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.flatMap(isTakenOver, (is) => is ? Effect.void : act)
+
 /** The root router serves the key authorization; a forwarder brings the upstream's request there. */
 export const http01 = (tokens: TokenStore, isTakenOver: Effect.Effect<boolean>): Strategy => ({
   choose: (name, isWildcard, offered) =>
@@ -75,7 +78,7 @@ export const http01 = (tokens: TokenStore, isTakenOver: Effect.Effect<boolean>):
   prepare: ({ keyAuthorization, token }) =>
     Effect.asVoid(Effect.acquireRelease(
       tokens.put(token, keyAuthorization),
-      () => Effect.unlessEffect(tokens.remove(token), isTakenOver)
+      () => unlessTakenOver(isTakenOver, tokens.remove(token))
     ))
 })
 
@@ -92,7 +95,7 @@ export interface Dns01Settings {
 
 /** Publishes the digest as a TXT value, and removes it by its value. */
 export const dns01 = (
-  updates: DnsUpdate["Type"],
+  updates: DnsUpdate["Service"],
   settings: Dns01Settings,
   isTakenOver: Effect.Effect<boolean>
 ): Strategy => {
@@ -103,7 +106,7 @@ export const dns01 = (
     return updates.update(server, { action, zone, name: placeOf(name), value })
   }
   const clear = (proof: Proof) =>
-    Effect.catchAll(
+    Effect.catch(
       change("delete", proof),
       ({ detail: error }) => emit("upstream_record_left", { identifier: placeOf(proof.name), error })
     )
@@ -115,7 +118,7 @@ export const dns01 = (
         const at = placeOf(proof.name)
         if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
         // Added before the update: an update without an answer may have been made all the same.
-        yield* Effect.addFinalizer(() => Effect.unlessEffect(clear(proof), isTakenOver))
+        yield* Effect.addFinalizer(() => unlessTakenOver(isTakenOver, clear(proof)))
         yield* Effect.mapError(
           change("add", proof),
           ({ detail }) =>

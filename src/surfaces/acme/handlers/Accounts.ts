@@ -14,10 +14,10 @@ import { accountObject } from "../Wire.ts"
 /* Accounts. Wire shapes stand next to the handlers that read them; unknown members are ignored. */
 
 export const NewAccount = Schema.Struct({
-  contact: Schema.optional(Schema.Array(Schema.String)),
-  termsOfServiceAgreed: Schema.optional(Schema.Boolean),
-  onlyReturnExisting: Schema.optional(Schema.Boolean),
-  externalAccountBinding: Schema.optional(Schema.Unknown)
+  contact: Schema.optionalKey(Schema.Array(Schema.String)),
+  termsOfServiceAgreed: Schema.optionalKey(Schema.Boolean),
+  onlyReturnExisting: Schema.optionalKey(Schema.Boolean),
+  externalAccountBinding: Schema.optionalKey(Schema.Unknown)
 })
 
 /** RFC 8555 section 7.3. */
@@ -40,8 +40,8 @@ export const newAccount = (signed: BySomeKey<typeof NewAccount.Type>) => {
 }
 
 export const AccountUpdate = Schema.Struct({
-  contact: Schema.optional(Schema.Array(Schema.String)),
-  status: Schema.optional(Schema.String)
+  contact: Schema.optionalKey(Schema.Array(Schema.String)),
+  status: Schema.optionalKey(Schema.String)
 })
 
 /**

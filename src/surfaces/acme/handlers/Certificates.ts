@@ -13,9 +13,9 @@ import type { BySomeone } from "../Signed.ts"
 /* Issued certificates: their revocation, their renewal, and the objects their issuer publishes. */
 
 // Any whole number is decoded here; the operation refuses invalid codes.
-const Code = Schema.Number.pipe(Schema.filter((code) => Number.isInteger(code) || "not a whole number"))
+const Code = Schema.Number.check(Schema.makeFilter((code) => Number.isInteger(code) || "not a whole number"))
 
-export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optional(Code) })
+export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optionalKey(Code) })
 
 /** RFC 8555 section 7.6. */
 export const revocation = ({ client, endpoint, payload, signer }: BySomeone<typeof RevokeCert.Type>) =>

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
-import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import { OrderId } from "../../../domain/Id.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"
 import { json } from "../../../kernel/http/Message.ts"
@@ -15,22 +16,24 @@ import { begun, polled } from "../Unsettled.ts"
 import { orderObject } from "../Wire.ts"
 import { recordId } from "./RecordId.ts"
 
-const Timestamp = Schema.transformOrFail(Schema.String, Schema.Int, {
-  strict: true,
-  decode: (text, _, ast) => {
-    const seconds = parseRfc3339(text)
-    return seconds === undefined
-      ? ParseResult.fail(new ParseResult.Type(ast, text, "not an RFC 3339 time"))
-      : ParseResult.succeed(seconds)
-  },
-  encode: (seconds) => ParseResult.succeed(rfc3339(seconds))
-})
+const Timestamp = Schema.String.pipe(Schema.decodeTo(
+  Schema.Int,
+  SchemaTransformation.transformEffect({
+    decode: (text) => {
+      const seconds = parseRfc3339(text)
+      return seconds === undefined
+        ? Effect.fail(new SchemaIssue.InvalidValue({ message: "not an RFC 3339 time" }))
+        : Effect.succeed(seconds)
+    },
+    encode: (seconds) => Effect.succeed(rfc3339(seconds))
+  })
+))
 
 export const NewOrder = Schema.Struct({
   identifiers: Schema.Array(Schema.Struct({ type: Schema.String, value: Schema.String })),
-  notBefore: Schema.optional(Timestamp),
-  notAfter: Schema.optional(Timestamp),
-  replaces: Schema.optional(Schema.String)
+  notBefore: Schema.optionalKey(Timestamp),
+  notAfter: Schema.optionalKey(Timestamp),
+  replaces: Schema.optionalKey(Schema.String)
 })
 
 const orderAnswer = (status: number, endpoint: Endpoint, order: OrderView): Effect.Effect<Answer> =>

@@ -1,7 +1,7 @@
-import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
-import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
-import * as OpenApi from "@effect/platform/OpenApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
@@ -13,7 +13,7 @@ import {
   CredentialStatus,
   MintedCredential
 } from "../schemas/Accounts.ts"
-import { pageOf } from "../schemas/Common.ts"
+import { Int, pageOf } from "../schemas/Common.ts"
 import { exportOf } from "../schemas/Export.ts"
 import { Order } from "../schemas/Orders.ts"
 import { byId, exported, ofProfile, paging, segment, text, word } from "../schemas/Parameters.ts"
@@ -21,7 +21,7 @@ import { byId, exported, ofProfile, paging, segment, text, word } from "../schem
 /* Accounts of ACME clients, and the credentials that bind them. */
 
 const account = byId("account")
-const byKid = Schema.Struct({ kid: segment("The key identifier of the credential.") })
+const byKid = { kid: segment("The key identifier of the credential.") }
 
 const accountFilters = {
   ...ofProfile,
@@ -32,115 +32,94 @@ const credentialFilters = { status: word(CredentialStatus.literals, "The status 
 
 /** `/api/accounts` */
 export const accounts = HttpApiGroup.make("accounts").add(
-  HttpApiEndpoint.get("listAccounts", "/api/accounts")
-    .setUrlParams(Schema.Struct({ ...accountFilters, ...paging }))
-    .addSuccess(pageOf(Account))
+  HttpApiEndpoint.get("listAccounts", "/api/accounts", {
+    query: { ...accountFilters, ...paging },
+    success: pageOf(Account)
+  })
     .annotate(OpenApi.Summary, "Accounts, newest first")
-    .pipe(reachedBy("viewer"))
-)
-  .add(
-    HttpApiEndpoint.get("exportAccounts", "/api/accounts/export")
-      .setUrlParams(Schema.Struct({ ...accountFilters, ...exported }))
-      .addSuccess(exportOf)
-      .addError(refusals("export_too_large"))
-      .annotate(OpenApi.Summary, "Export accounts as a file")
-      .pipe(reachedBy("viewer"))
-  )
-  .add(
-    HttpApiEndpoint.get("readAccount", "/api/accounts/:id")
-      .setPath(account)
-      .addSuccess(AccountDetail)
-      .annotate(OpenApi.Summary, "One account")
-      .pipe(reachedBy("viewer"))
-  )
-  .add(
-    HttpApiEndpoint.get("listOrdersOf", "/api/accounts/:id/orders")
-      .setPath(account)
-      .setUrlParams(Schema.Struct(paging))
-      .addSuccess(pageOf(Order))
-      .annotate(OpenApi.Summary, "List the orders of an account, newest first")
-      .pipe(reachedBy("viewer"))
-  )
-  .add(
-    HttpApiEndpoint.patch("updateAccount", "/api/accounts/:id")
-      .setPath(account)
-      .setPayload(Schema.Struct({ contact: Schema.Array(Schema.String) }))
-      .addSuccess(AccountDetail)
-      .annotate(OpenApi.Summary, "Replace the contacts of an account; an empty list clears them")
-      .pipe(reachedBy("operator"))
-  )
-  .add(
-    HttpApiEndpoint.post("deactivateAccount", "/api/accounts/:id/deactivate")
-      .setPath(account)
-      .addSuccess(AccountDetail)
-      .annotate(OpenApi.Summary, "Deactivate an account for good")
-      .pipe(reachedBy("operator"))
-  )
-  .add(
-    HttpApiEndpoint.del("deleteAccount", "/api/accounts/:id")
-      .setPath(account)
-      .addSuccess(Schema.Struct({ deleted: Schema.Struct({ orders: Schema.Int, authorizations: Schema.Int }) }))
-      .addError(refusals("live_certificates"))
-      .annotate(OpenApi.Summary, "Delete an account and its orders")
-      .pipe(reachedBy("operator"))
-  ).annotate(OpenApi.Description, "Accounts of ACME clients.")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("exportAccounts", "/api/accounts/export", {
+    query: { ...accountFilters, ...exported },
+    success: exportOf,
+    error: refusals("export_too_large")
+  })
+    .annotate(OpenApi.Summary, "Export accounts as a file")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("readAccount", "/api/accounts/:id", { params: account, success: AccountDetail })
+    .annotate(OpenApi.Summary, "One account")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("listOrdersOf", "/api/accounts/:id/orders", {
+    params: account,
+    query: paging,
+    success: pageOf(Order)
+  })
+    .annotate(OpenApi.Summary, "List the orders of an account, newest first")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.patch("updateAccount", "/api/accounts/:id", {
+    params: account,
+    payload: Schema.Struct({ contact: Schema.Array(Schema.String) }),
+    success: AccountDetail
+  })
+    .annotate(OpenApi.Summary, "Replace the contacts of an account; an empty list clears them")
+    .annotateMerge(reachedBy("operator")),
+  HttpApiEndpoint.post("deactivateAccount", "/api/accounts/:id/deactivate", { params: account, success: AccountDetail })
+    .annotate(OpenApi.Summary, "Deactivate an account for good")
+    .annotateMerge(reachedBy("operator")),
+  HttpApiEndpoint.delete("deleteAccount", "/api/accounts/:id", {
+    params: account,
+    success: Schema.Struct({ deleted: Schema.Struct({ orders: Int, authorizations: Int }) }),
+    error: refusals("live_certificates")
+  })
+    .annotate(OpenApi.Summary, "Delete an account and its orders")
+    .annotateMerge(reachedBy("operator"))
+).annotate(OpenApi.Description, "Accounts of ACME clients.")
 
 /** `/api/eab` */
 export const eab = HttpApiGroup.make("eab").add(
-  HttpApiEndpoint.get("listCredentials", "/api/eab")
-    .setUrlParams(Schema.Struct({ ...credentialFilters, ...paging }))
-    .addSuccess(pageOf(Credential))
+  HttpApiEndpoint.get("listCredentials", "/api/eab", {
+    query: { ...credentialFilters, ...paging },
+    success: pageOf(Credential)
+  })
     .annotate(OpenApi.Summary, "List credentials, newest first, without their secrets")
-    .pipe(reachedBy("viewer"))
-)
-  .add(
-    HttpApiEndpoint.get("exportCredentials", "/api/eab/export")
-      .setUrlParams(Schema.Struct({ ...credentialFilters, ...exported }))
-      .addSuccess(exportOf)
-      .addError(refusals("export_too_large"))
-      .annotate(OpenApi.Summary, "Export credentials as a file, without their secrets")
-      .pipe(reachedBy("viewer"))
-  )
-  .add(
-    HttpApiEndpoint.post("createCredential", "/api/eab")
-      .setPayload(Schema.Struct({
-        label: Schema.String,
-        profile: Schema.optional(Schema.String.annotations({ description: "The only profile that accepts it." }))
-      }))
-      .addSuccess(MintedCredential)
-      .annotate(OpenApi.Summary, "Create a credential; its secret is shown once")
-      .pipe(reachedBy("operator"))
-  )
-  .add(
-    HttpApiEndpoint.get("readCredential", "/api/eab/:kid")
-      .setPath(byKid)
-      .addSuccess(Credential)
-      .annotate(OpenApi.Summary, "Show a credential, without its secret")
-      .pipe(reachedBy("viewer"))
-  )
-  .add(
-    HttpApiEndpoint.post("revokeCredential", "/api/eab/:kid/revoke")
-      .setPath(byKid)
-      .addSuccess(HttpApiSchema.NoContent)
-      .annotate(OpenApi.Summary, "Revoke a credential; its accounts remain")
-      .pipe(reachedBy("operator"))
-  )
-  .add(
-    HttpApiEndpoint.del("deleteCredential", "/api/eab/:kid")
-      .setPath(byKid)
-      .setUrlParams(Schema.Struct({
-        accounts: word(
-          ["keep", "deactivate", "delete"],
-          "What happens to the accounts that it has bound.",
-          "keep"
-        )
-      }))
-      .addSuccess(Schema.Struct({
-        deleted: Schema.Struct({ accounts: Schema.Int, orders: Schema.Int }),
-        deactivatedAccounts: Schema.Int,
-        keptAccounts: Schema.Int
-      }))
-      .addError(refusals("live_certificates"))
-      .annotate(OpenApi.Summary, "Delete a credential")
-      .pipe(reachedBy("operator"))
-  ).annotate(OpenApi.Description, "Credentials of external account binding.")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("exportCredentials", "/api/eab/export", {
+    query: { ...credentialFilters, ...exported },
+    success: exportOf,
+    error: refusals("export_too_large")
+  })
+    .annotate(OpenApi.Summary, "Export credentials as a file, without their secrets")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.post("createCredential", "/api/eab", {
+    payload: Schema.Struct({
+      label: Schema.String,
+      profile: Schema.optionalKey(Schema.String.annotate({ description: "The only profile that accepts it." }))
+    }),
+    success: MintedCredential
+  })
+    .annotate(OpenApi.Summary, "Create a credential; its secret is shown once")
+    .annotateMerge(reachedBy("operator")),
+  HttpApiEndpoint.get("readCredential", "/api/eab/:kid", { params: byKid, success: Credential })
+    .annotate(OpenApi.Summary, "Show a credential, without its secret")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.post("revokeCredential", "/api/eab/:kid/revoke", { params: byKid, success: HttpApiSchema.NoContent })
+    .annotate(OpenApi.Summary, "Revoke a credential; its accounts remain")
+    .annotateMerge(reachedBy("operator")),
+  HttpApiEndpoint.delete("deleteCredential", "/api/eab/:kid", {
+    params: byKid,
+    query: {
+      accounts: word(
+        ["keep", "deactivate", "delete"],
+        "What happens to the accounts that it has bound.",
+        "keep"
+      )
+    },
+    success: Schema.Struct({
+      deleted: Schema.Struct({ accounts: Int, orders: Int }),
+      deactivatedAccounts: Int,
+      keptAccounts: Int
+    }),
+    error: refusals("live_certificates")
+  })
+    .annotate(OpenApi.Summary, "Delete a credential")
+    .annotateMerge(reachedBy("operator"))
+).annotate(OpenApi.Description, "Credentials of external account binding.")

@@ -1,5 +1,5 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import * as accounts from "../../../operations/AccountRecords.ts"
 import { accountsFile, mostOverApi } from "../../../operations/Exports.ts"
@@ -18,38 +18,38 @@ export const accountsHandlers = (config: Config) => {
   const most = config.admin.page_size_max
   return HttpApiBuilder.group(Api, "accounts", (handlers) =>
     handlers
-      .handle("listAccounts", ({ urlParams }) => {
-        const window = windowOf(urlParams, most)
+      .handle("listAccounts", ({ query }) => {
+        const window = windowOf(query, most)
         return answering(Effect.map(
-          Effect.flatMap(accountFilters(urlParams), (filters) => accounts.list(filters, window)),
+          Effect.flatMap(accountFilters(query), (filters) => accounts.list(filters, window)),
           (found) => paged(found, accountObject, window)
         ))
       })
-      .handleRaw("exportAccounts", ({ urlParams: { format = "csv", ...given } }) =>
+      .handleRaw("exportAccounts", ({ query: { format = "csv", ...given } }) =>
         answering(Effect.gen(function*() {
           const made = yield* accountsFile(yield* accountFilters(given), { format, most: mostOverApi })
           return yield* fileAnswer("accounts", format, made)
         })))
-      .handle("readAccount", ({ path: { id } }) => answering(Effect.map(accounts.detail(id), accountDetailObject)))
-      .handle("listOrdersOf", ({ path: { id }, urlParams }) => {
-        const window = windowOf(urlParams, most)
+      .handle("readAccount", ({ params: { id } }) => answering(Effect.map(accounts.detail(id), accountDetailObject)))
+      .handle("listOrdersOf", ({ params: { id }, query }) => {
+        const window = windowOf(query, most)
         return answering(Effect.gen(function*() {
           const now = yield* currentSeconds
           return paged(yield* accounts.ordersOf(id, window), (order) => orderObject(config, order, now), window)
         }))
       })
-      .handle("updateAccount", ({ path: { id }, payload: { contact } }) =>
+      .handle("updateAccount", ({ params: { id }, payload: { contact } }) =>
         answering(Effect.map(
           Effect.flatMap(operator, (by) => accounts.updateContact(by, id, contact)),
           accountDetailObject
         )))
-      .handle("deactivateAccount", ({ path: { id } }) =>
+      .handle("deactivateAccount", ({ params: { id } }) =>
         answering(Effect.map(
           Effect.flatMap(operator, (by) => accounts.deactivate(by, id)),
           accountDetailObject
         )))
       .handle(
         "deleteAccount",
-        ({ path: { id } }) => answering(Effect.flatMap(operator, (by) => accounts.remove(by, id)))
+        ({ params: { id } }) => answering(Effect.flatMap(operator, (by) => accounts.remove(by, id)))
       ))
 }

@@ -7,7 +7,7 @@ import { CurrentCaller } from "../CurrentCaller.ts"
 /* The sender of the request, in the forms that operations take. The checks have refused everybody else. */
 
 const unexpected = (kind: string | undefined) =>
-  Effect.dieMessage(`a request of ${kind ?? "nobody"} reached a handler that is not for it`)
+  Effect.die(new Error(`a request of ${kind ?? "nobody"} reached a handler that is not for it`))
 
 /** The facts of the request about its sender. */
 export const requester: Effect.Effect<Requester, never, CurrentCaller> = Effect.map(

@@ -1,5 +1,5 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as eab from "../../../operations/Eab.ts"
 import { eabFile, mostOverApi } from "../../../operations/Exports.ts"
 import { credentialObject } from "../../../operations/Objects.ts"
@@ -14,11 +14,11 @@ import { paged, windowOf } from "./Paging.ts"
 export const eabHandlers = (config: Config) =>
   HttpApiBuilder.group(Api, "eab", (handlers) =>
     handlers
-      .handle("listCredentials", ({ urlParams: { status, ...page } }) => {
+      .handle("listCredentials", ({ query: { status, ...page } }) => {
         const window = windowOf(page, config.admin.page_size_max)
         return answering(Effect.map(eab.list({ status, ...window }), (found) => paged(found, credentialObject, window)))
       })
-      .handleRaw("exportCredentials", ({ urlParams: { format = "csv", status } }) =>
+      .handleRaw("exportCredentials", ({ query: { format = "csv", status } }) =>
         answering(Effect.gen(function*() {
           const made = yield* eabFile({ status }, { format, most: mostOverApi })
           return yield* fileAnswer("eab", format, made)
@@ -29,13 +29,13 @@ export const eabHandlers = (config: Config) =>
           const { credential, secret } = yield* eab.create(yield* operator, wanted)
           return { ...credentialObject(credential), hmacKey: Buffer.from(secret).toString("base64url") }
         })))
-      .handle("readCredential", ({ path: { kid } }) => answering(Effect.map(eab.find(kid), credentialObject)))
+      .handle("readCredential", ({ params: { kid } }) => answering(Effect.map(eab.find(kid), credentialObject)))
       .handle(
         "revokeCredential",
-        ({ path: { kid } }) => answering(Effect.asVoid(Effect.flatMap(operator, (by) => eab.revoke(by, kid))))
+        ({ params: { kid } }) => answering(Effect.asVoid(Effect.flatMap(operator, (by) => eab.revoke(by, kid))))
       )
       .handle(
         "deleteCredential",
-        ({ path: { kid }, urlParams: { accounts = "keep" } }) =>
+        ({ params: { kid }, query: { accounts = "keep" } }) =>
           answering(Effect.flatMap(operator, (by) => eab.remove(by, kid, accounts)))
       ))

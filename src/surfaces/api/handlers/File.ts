@@ -1,5 +1,5 @@
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Stream from "effect/Stream"
 import type { Database } from "../../../kernel/sql/Database.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
@@ -14,8 +14,11 @@ export const fileAnswer = (list: string, format: string, { fileName, mediaType, 
     let octets = 0
     const counted = Stream.tap(Stream.encodeText(text), (chunk) => Effect.sync(() => void (octets += chunk.length)))
     const told = Effect.suspend(() => emit("admin_export_completed", { username, list, format, body_bytes: octets }))
-    return HttpServerResponse.stream(Stream.provideContext(Stream.concat(counted, Stream.execute(told)), context), {
-      contentType: mediaType,
-      headers: { "content-disposition": `attachment; filename="${fileName}"` }
-    })
+    return HttpServerResponse.stream(
+      Stream.provideContext(Stream.concat(counted, Stream.fromEffectDrain(told)), context),
+      {
+        contentType: mediaType,
+        headers: { "content-disposition": `attachment; filename="${fileName}"` }
+      }
+    )
   })

@@ -1,5 +1,5 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { isId, OrderId } from "../../../domain/Id.ts"
 import type { JobRecord } from "../../../kernel/queue/JobRecords.ts"
 import * as workers from "../../../kernel/queue/Workers.ts"
@@ -23,20 +23,20 @@ export const jobsHandlers = (config: Config) => {
   ) => answering(Effect.flatMap(self, shown))
   return HttpApiBuilder.group(Api, "jobs", (handlers) =>
     handlers
-      .handle("listJobs", ({ urlParams: { kind, limit, offset, orderId, status } }) => {
+      .handle("listJobs", ({ query: { kind, limit, offset, orderId, status } }) => {
         const window = windowOf({ limit, offset }, admin.page_size_max)
         if (orderId !== undefined && !isId(orderId)) return Effect.succeed({ items: [], total: 0, ...window })
         const filters = { kind, status, orderId: orderId === undefined ? undefined : OrderId(orderId) }
         return answering(Effect.map(jobs.list(filters, window), (found) => paged(found, jobObject, window)))
       })
-      .handle("readJob", ({ path: { id } }) => answeringOne(jobs.find(id)))
+      .handle("readJob", ({ params: { id } }) => answeringOne(jobs.find(id)))
       .handle(
         "cancelJob",
-        ({ path: { id } }) => answeringOne(Effect.flatMap(operator, (by) => jobs.cancel(by, id)))
+        ({ params: { id } }) => answeringOne(Effect.flatMap(operator, (by) => jobs.cancel(by, id)))
       )
       .handle(
         "runJob",
-        ({ path: { id } }) => answeringOne(Effect.flatMap(operator, (by) => jobs.runNow(by, id)))
+        ({ params: { id } }) => answeringOne(Effect.flatMap(operator, (by) => jobs.runNow(by, id)))
       )
       .handle("readQueue", () =>
         answering(Effect.map(Effect.flatMap(Activity, ({ queue }) => queue), (kinds) => {

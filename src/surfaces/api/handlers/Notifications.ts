@@ -1,5 +1,5 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { deliveryObject, list } from "../../../operations/notify/Recent.ts"
 import * as trial from "../../../operations/notify/Trial.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
@@ -12,8 +12,8 @@ import { paged, windowOf } from "./Paging.ts"
 export const notificationsHandlers = (config: Config) =>
   HttpApiBuilder.group(Api, "notifications", (handlers) =>
     handlers
-      .handle("listDeliveries", ({ urlParams }) => {
-        const window = windowOf(urlParams, config.admin.page_size_max)
+      .handle("listDeliveries", ({ query }) => {
+        const window = windowOf(query, config.admin.page_size_max)
         return answering(Effect.map(list(window), (found) => paged(found, deliveryObject, window)))
       })
       .handle("testNotifications", ({ payload: { event, profile, target } }) =>

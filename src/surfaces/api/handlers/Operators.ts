@@ -1,5 +1,5 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Redacted from "effect/Redacted"
 import type { Operator } from "../../../operations/Operator.ts"
 import {
@@ -30,39 +30,39 @@ export const operatorsHandlers = ({ admin }: Config) => {
     }))
   return HttpApiBuilder.group(Api, "operators", (handlers) =>
     handlers
-      .handle("listOperators", ({ urlParams: { role, status, ...page } }) => {
+      .handle("listOperators", ({ query: { role, status, ...page } }) => {
         const window = windowOf(page, admin.page_size_max)
         return answering(
           Effect.map(operators.list({ role, status }, window), (found) => paged(found, operatorObject, window))
         )
       })
-      .handle("readOperator", ({ path: { username } }) =>
+      .handle("readOperator", ({ params: { username } }) =>
         answering(Effect.map(operators.show(admin, username), operatorDetailObject)))
-      .handle("listSessionsOf", ({ path: { username }, urlParams }) => {
-        const window = windowOf(urlParams, admin.page_size_max)
+      .handle("listSessionsOf", ({ params: { username }, query }) => {
+        const window = windowOf(query, admin.page_size_max)
         return answering(Effect.map(operatorSessions.sessionsOf(admin, username, window), (found) =>
           paged(found, (one) =>
             sessionObject(one), window)))
       })
-      .handle("disableOperator", ({ path: { username }, payload: { password } }) =>
+      .handle("disableOperator", ({ params: { username }, payload: { password } }) =>
         afterStepUp(password, (by) =>
           operators.disable(by, username)))
-      .handle("enableOperator", ({ path: { username }, payload: { password } }) =>
+      .handle("enableOperator", ({ params: { username }, payload: { password } }) =>
         afterStepUp(password, (by) =>
           operators.enable(by, username)))
-      .handle("resetSecondFactor", ({ path: { username }, payload: { password } }) =>
+      .handle("resetSecondFactor", ({ params: { username }, payload: { password } }) =>
         afterStepUp(password, (by) =>
           operators.resetTotp(by, username)))
-      .handle("changeRole", ({ path: { username }, payload: { password, role } }) =>
+      .handle("changeRole", ({ params: { username }, payload: { password, role } }) =>
         afterStepUp(password, (by) =>
           operators.setRole(by, username, role)))
-      .handle("changeContact", ({ path: { username }, payload: { contact, password } }) =>
+      .handle("changeContact", ({ params: { username }, payload: { contact, password } }) =>
         afterStepUp(password, (by) =>
           operators.setContact(by, username, contact)))
-      .handle("revokeSessionOf", ({ path: { id, username }, payload: { password } }) =>
+      .handle("revokeSessionOf", ({ params: { id, username }, payload: { password } }) =>
         afterStepUp(password, (by) =>
           operatorSessions.revokeSessions(by, username, id)))
-      .handle("revokeSessionsOf", ({ path: { username }, payload: { password } }) =>
+      .handle("revokeSessionsOf", ({ params: { username }, payload: { password } }) =>
         afterStepUp(password, (by) =>
           operatorSessions.revokeSessions(by, username))))
 }
@@ -71,7 +71,7 @@ export const operatorsHandlers = ({ admin }: Config) => {
 export const tokensHandlers = ({ admin }: Config) =>
   HttpApiBuilder.group(Api, "tokens", (handlers) =>
     handlers
-      .handle("listTokens", ({ urlParams: { user, ...page } }) => {
+      .handle("listTokens", ({ query: { user, ...page } }) => {
         const window = windowOf(page, admin.page_size_max)
         return answering(Effect.gen(function*() {
           const owner = yield* tokens.ownerListed(yield* session, user)
@@ -88,6 +88,6 @@ export const tokensHandlers = ({ admin }: Config) =>
         })))
       .handle(
         "revokeToken",
-        ({ path: { id } }) =>
+        ({ params: { id } }) =>
           answering(Effect.asVoid(Effect.flatMap(operator, (by) => tokens.revoke(by, id))))
       ))

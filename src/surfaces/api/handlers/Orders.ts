@@ -1,6 +1,5 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { shown } from "../../../domain/JobFailure.ts"
 import { SignerRefused } from "../../../domain/OperatorError.ts"
 import { BadRequest } from "../../../domain/OperatorError.ts"
@@ -37,10 +36,10 @@ export const ordersHandlers = (config: Config) => {
   const most = config.admin.page_size_max
   return HttpApiBuilder.group(Api, "orders", (handlers) =>
     handlers
-      .handle("listOrders", ({ urlParams }) => {
-        const window = windowOf(urlParams, most)
+      .handle("listOrders", ({ query }) => {
+        const window = windowOf(query, most)
         return answering(Effect.gen(function*() {
-          const found = yield* orders.list(yield* orderFilters(urlParams), window)
+          const found = yield* orders.list(yield* orderFilters(query), window)
           const now = yield* currentSeconds
           return {
             ...paged(found, (order) => orderObject(config, order, now), window),
@@ -48,24 +47,24 @@ export const ordersHandlers = (config: Config) => {
           }
         }))
       })
-      .handleRaw("exportOrders", ({ urlParams: { format = "csv", ...given } }) =>
+      .handleRaw("exportOrders", ({ query: { format = "csv", ...given } }) =>
         answering(Effect.gen(function*() {
           const made = yield* ordersFile(config, yield* orderFilters(given), { format, most: mostOverApi })
           return yield* fileAnswer("orders", format, made)
         })))
-      .handle("readOrder", ({ path: { id } }) =>
+      .handle("readOrder", ({ params: { id } }) =>
         answering(Effect.zipWith(orders.detail(config, id), currentSeconds, (found, now) =>
           orderDetailObject(config, found, now))))
-      .handle("readCertificate", ({ path: { id } }) =>
+      .handle("readCertificate", ({ params: { id } }) =>
         answering(Effect.map(decodedChain(config, id), decodedChainObject)))
-      .handle("revokeOrder", ({ path: { id }, payload: { reason } }) =>
+      .handle("revokeOrder", ({ params: { id }, payload: { reason } }) =>
         answering(Effect.gen(function*() {
           if (reason !== undefined && !isAcceptedReason(reason)) {
             return yield* new BadRequest({ detail: "The member reason takes 0 to 6 and 8 to 10." })
           }
           const { isRevoked, job } = yield* orders.revoke(config, yield* operator, id, reason)
           if (isRevoked) {
-            return HttpServerResponse.unsafeJson({ status: "revoked", job })
+            return { status: "revoked" as const, job }
           }
           const ended = yield* settledJob(job, config.server.request_timeout_ms - marginMillis)
           if (ended?.status === "failed" || ended?.status === "cancelled") {
@@ -74,10 +73,10 @@ export const ordersHandlers = (config: Config) => {
             })
           }
           return ended?.status === "done"
-            ? HttpServerResponse.unsafeJson({ status: "revoked", job })
-            : HttpServerResponse.unsafeJson({ status: "queued", job }, { status: 202 })
+            ? { status: "revoked" as const, job }
+            : { status: "queued" as const, job }
         })))
-      .handle("deleteOrder", ({ path: { id } }) =>
+      .handle("deleteOrder", ({ params: { id } }) =>
         answering(Effect.flatMap(operator, (by) =>
           remove(by, id)))))
 }
@@ -86,16 +85,16 @@ export const ordersHandlers = (config: Config) => {
 export const expiringHandlers = (config: Config) =>
   HttpApiBuilder.group(Api, "expiring", (handlers) =>
     handlers
-      .handle("listExpiring", ({ urlParams }) => {
-        const window = windowOf(urlParams, config.admin.page_size_max)
+      .handle("listExpiring", ({ query }) => {
+        const window = windowOf(query, config.admin.page_size_max)
         return answering(Effect.gen(function*() {
-          const wanted = yield* expiring.wantedOf(config, urlParams)
+          const wanted = yield* expiring.wantedOf(config, query)
           const found = yield* expiring.list(wanted, window)
           const counts = { hidden: found.hidden, days: wanted.days, ...(found.truncated ? { truncated: true } : {}) }
           return { ...paged(found, expiringObject, window), ...counts }
         }))
       })
-      .handleRaw("exportExpiring", ({ urlParams: { format = "csv", ...given } }) =>
+      .handleRaw("exportExpiring", ({ query: { format = "csv", ...given } }) =>
         answering(Effect.gen(function*() {
           const made = yield* expiringFile(yield* expiring.wantedOf(config, given), { format, most: mostOverApi })
           return yield* fileAnswer("expiring", format, made)
@@ -105,7 +104,7 @@ export const expiringHandlers = (config: Config) =>
 export const upstreamOrdersHandlers = (config: Config) =>
   HttpApiBuilder.group(Api, "upstreamOrders", (handlers) =>
     handlers
-      .handle("listUpstreamOrders", ({ urlParams: { profile, status, ...page } }) => {
+      .handle("listUpstreamOrders", ({ query: { profile, status, ...page } }) => {
         const window = windowOf(page, config.admin.page_size_max)
         return answering(Effect.gen(function*() {
           const found = yield* upstreamOrders.list({ profile, status }, window)
@@ -113,7 +112,7 @@ export const upstreamOrdersHandlers = (config: Config) =>
           return paged(found, (order) => upstreamOrderObject(config, order, now), window)
         }))
       })
-      .handle("readUpstreamOrder", ({ path: { orderId } }) =>
+      .handle("readUpstreamOrder", ({ params: { orderId } }) =>
         answering(Effect.zipWith(upstreamOrders.find(orderId), currentSeconds, ({ job, order }, now) => ({
           ...upstreamOrderObject(config, order, now),
           ...(job === undefined ? {} : { job: jobObject(job) })

@@ -1,5 +1,5 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Redacted from "effect/Redacted"
 import { sessionObject } from "../../../operations/operators/OperatorObjects.ts"
 import * as ownAccount from "../../../operations/operators/OwnAccount.ts"
@@ -48,14 +48,14 @@ export const ownHandlers = (config: Config) => {
           const change = { password: Redacted.make(password), contact }
           yield* ownAccount.changeContact(config, yield* session, change, yield* requester)
         })))
-      .handle("listOwnSessions", ({ urlParams }) => {
-        const window = windowOf(urlParams, admin.page_size_max)
+      .handle("listOwnSessions", ({ query }) => {
+        const window = windowOf(query, admin.page_size_max)
         return answering(Effect.map(
           Effect.flatMap(session, (identity) => sessions.listOwn(admin, identity, window)),
           (found) => paged(found, (one) => sessionObject(one, found.current), window)
         ))
       })
-      .handle("revokeOwnSession", ({ path: { id } }) =>
+      .handle("revokeOwnSession", ({ params: { id } }) =>
         answering(Effect.gen(function*() {
           const { isCurrent } = yield* sessions.revokeOwn(yield* session, id, yield* requester)
           if (isCurrent) yield* ended

@@ -1,5 +1,5 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { BadRequest, NoSuch } from "../../../domain/OperatorError.ts"
 import { Activity } from "../../../operations/Activity.ts"
 import * as auditTrail from "../../../operations/AuditTrail.ts"
@@ -27,19 +27,19 @@ import { paged, windowOf } from "./Paging.ts"
 export const auditHandlers = ({ admin }: Config) =>
   HttpApiBuilder.group(Api, "audit", (handlers) =>
     handlers
-      .handle("listAudit", ({ urlParams }) => {
-        const window = windowOf(urlParams, admin.page_size_max)
+      .handle("listAudit", ({ query }) => {
+        const window = windowOf(query, admin.page_size_max)
         return answering(Effect.gen(function*() {
-          const found = yield* auditTrail.list(yield* auditFilters(urlParams), window)
+          const found = yield* auditTrail.list(yield* auditFilters(query), window)
           return { ...paged(found, auditObject, window), ...(found.truncated ? { truncated: true as const } : {}) }
         }))
       })
-      .handleRaw("exportAudit", ({ urlParams: { format = "csv", ...given } }) =>
+      .handleRaw("exportAudit", ({ query: { format = "csv", ...given } }) =>
         answering(Effect.gen(function*() {
           const made = yield* auditFile(yield* auditFilters(given), { format, most: mostOverApi })
           return yield* fileAnswer("audit", format, made)
         })))
-      .handle("readAuditRow", ({ path: { id } }) => answering(Effect.map(auditTrail.find(id), auditObject))))
+      .handle("readAuditRow", ({ params: { id } }) => answering(Effect.map(auditTrail.find(id), auditObject))))
 
 /** Replay nonces. */
 export const noncesHandlers = (config: Config) =>
@@ -64,7 +64,7 @@ export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, 
         const items = profileObjects(config)
         return Effect.succeed({ items, total: items.length, limit: items.length, offset: 0 })
       })
-      .handle("readPolicy", ({ path: { name } }) => {
+      .handle("readPolicy", ({ params: { name } }) => {
         const profile = mounted.find((one) => one.name === name)
         return answering(
           profile === undefined ? new NoSuch({ noun: "profile", id: name }) : Effect.succeed(viewOf(profile))
@@ -74,7 +74,7 @@ export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, 
         answering(Effect.map(crlRecords.list(mounted.map(({ name }) => name)), (found) => ({
           items: found.map(crlObject)
         }))))
-      .handle("readConfig", ({ urlParams: { profile } }) => {
+      .handle("readConfig", ({ query: { profile } }) => {
         const keys = effectiveKeys(resolved, profile)
         return answering(
           keys === undefined
@@ -82,7 +82,7 @@ export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, 
             : Effect.succeed({ items: keys.map(configKeyObject) })
         )
       })
-      .handle("search", ({ urlParams: { q } }) =>
+      .handle("search", ({ query: { q } }) =>
         answering(Effect.gen(function*() {
           const { role } = yield* identity
           const found = yield* search(q, {
@@ -91,7 +91,7 @@ export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, 
           })
           return searchObject(found)
         })))
-      .handle("readTrends", ({ urlParams: { profile, range = "24h" } }) =>
+      .handle("readTrends", ({ query: { profile, range = "24h" } }) =>
         answering(Effect.map(
           Effect.flatMap(Activity, ({ trend }) => trend(profile, range)),
           trendObject

@@ -1,7 +1,7 @@
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpApp from "@effect/platform/HttpApp"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as HttpEffect from "effect/http/HttpEffect"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Redacted from "effect/Redacted"
 import * as mfaSignIn from "../../../operations/operators/MfaSignIn.ts"
 import { halfSessionBody, sessionBody } from "../../../operations/operators/OperatorObjects.ts"
@@ -15,7 +15,7 @@ import { answering } from "../Refusals.ts"
 import { half, requester, session } from "./Caller.ts"
 
 const withCookie = (cookie: string) =>
-  HttpApp.appendPreResponseHandler((_, response) =>
+  HttpEffect.appendPreResponseHandler((_, response) =>
     Effect.succeed(HttpServerResponse.setHeader(response, "set-cookie", cookie))
   )
 
@@ -37,7 +37,7 @@ export const sessionHandlers = ({ admin }: Config) =>
           return signedIn._tag === "Active" ? sessionBody(signedIn.identity) : halfSessionBody(signedIn.identity)
         })))
       .handle("readSession", () => Effect.map(session, sessionBody))
-      .handle("signOut", ({ urlParams: { all = "false" } }) =>
+      .handle("signOut", ({ query: { all = "false" } }) =>
         answering(Effect.gen(function*() {
           yield* sessions.signOut(yield* session, { all: all === "true" })
           yield* ended
@@ -49,7 +49,7 @@ export const sessionHandlers = ({ admin }: Config) =>
           yield* begun(verified.token)
           return sessionBody(verified.identity)
         })))
-      .handle("abandonSignIn", () => answering(Effect.zipRight(Effect.flatMap(half, sessions.abandonHalf), ended)))
+      .handle("abandonSignIn", () => answering(Effect.andThen(Effect.flatMap(half, sessions.abandonHalf), ended)))
       .handle("beginForcedEnrolment", () => answering(Effect.flatMap(half, mfaSignIn.beginEnrolment)))
       .handle("confirmForcedEnrolment", ({ payload: { code } }) =>
         answering(Effect.gen(function*() {

@@ -1,41 +1,43 @@
-import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as Schema from "effect/Schema"
 
 /* Forms that many routes share (docs/decisions/admin.md, "Conventions"). */
 
 /** The id of a record, hyphenated and in lower case. A text in another form is the id of no record. */
-export const Id = Schema.String.annotations({ examples: ["01890a5d-ac96-774b-bcce-b302099a8057"] })
+export const Id = Schema.String.annotate({ examples: ["01890a5d-ac96-774b-bcce-b302099a8057"] })
 
 /** A time in RFC 3339, in UTC and whole seconds. */
-export const Time = Schema.String.annotations({
-  jsonSchema: { type: "string", format: "date-time" },
-  examples: ["2026-01-31T12:00:00Z"]
-})
+export const Time = Schema.String.annotate({ format: "date-time" })
 
-/** Members of whatever kind. What the platform says of them in the document has the same id at each place. */
-export const Members = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object", additionalProperties: true }
-})
+/** The document leaves out the bounds, which no number of ours comes near. */
+const integer = Schema.Number.check(Schema.isInt({ title: "int", toJsonSchema: () => ({ type: "integer" }) }))
+
+/** A whole number. */
+export const Int = integer.annotate({ identifier: "Int", description: "an integer" })
+
+/** A whole number, and what the document says of it. */
+export const intOf = (description: string) => integer.annotate({ description })
+
+/** Members of whatever kind. The document says so, because some readers take silence for an object without members. */
+export const Members = Schema.Record(Schema.String, Schema.Unknown).annotate({ additionalProperties: true })
 
 /** The annotations of the schema of a new object: its name, and the status 201. */
-export const created = <A>(identifier: string): Schema.Annotations.Schema<A> =>
-  HttpApiSchema.annotations({ identifier, status: 201 })
+export const created = (identifier: string) => ({ identifier, httpApiStatus: 201 })
 
 /** A page of a list. */
-export const pageOf = <A, I>(item: Schema.Schema<A, I>) =>
+export const pageOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({
     items: Schema.Array(item),
-    total: Schema.Int.annotations({ description: "How many rows match, on all pages." }),
-    limit: Schema.Int,
-    offset: Schema.Int
+    total: intOf("How many rows match, on all pages."),
+    limit: Int,
+    offset: Int
   })
 
 /** A page of a list whose search may end early. */
-export const walkedPageOf = <A, I>(item: Schema.Schema<A, I>) =>
+export const walkedPageOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({
     ...pageOf(item).fields,
-    truncated: Schema.optional(
-      Schema.Boolean.annotations({
+    truncated: Schema.optionalKey(
+      Schema.Boolean.annotate({
         description: "The search ended early. items and total hold what it had found until then."
       })
     )
@@ -43,21 +45,21 @@ export const walkedPageOf = <A, I>(item: Schema.Schema<A, I>) =>
 
 /** An identifier as ACME has it (RFC 8555 section 9.7.7). */
 export const Identifier = Schema.Struct({
-  type: Schema.String.annotations({ examples: ["dns"] }),
-  value: Schema.String.annotations({ examples: ["www.example.org"] })
-}).annotations({ identifier: "Identifier" })
+  type: Schema.String.annotate({ examples: ["dns"] }),
+  value: Schema.String.annotate({ examples: ["www.example.org"] })
+}).annotate({ identifier: "Identifier" })
 
 /** A problem document that the ACME client got (RFC 7807). */
 export const Problem = Schema.Struct({
-  type: Schema.optional(Schema.String.annotations({ examples: ["urn:ietf:params:acme:error:badCSR"] })),
-  status: Schema.Int,
+  type: Schema.optionalKey(Schema.String.annotate({ examples: ["urn:ietf:params:acme:error:badCSR"] })),
+  status: Int,
   detail: Schema.String,
-  identifier: Schema.optional(Identifier),
-  algorithms: Schema.optional(Schema.Array(Schema.String)),
-  subproblems: Schema.optional(
+  identifier: Schema.optionalKey(Identifier),
+  algorithms: Schema.optionalKey(Schema.Array(Schema.String)),
+  subproblems: Schema.optionalKey(
     Schema.Array(Schema.Struct({ type: Schema.String, detail: Schema.String, identifier: Identifier }))
   )
-}).annotations({ identifier: "Problem" })
+}).annotate({ identifier: "Problem" })
 
 /** The caller's own password. Some changes need it. */
-export const password = Schema.String.annotations({ description: "The caller's own password." })
+export const password = Schema.String.annotate({ description: "The caller's own password." })

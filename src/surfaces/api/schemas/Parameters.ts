@@ -1,35 +1,32 @@
 import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 
 /* Parameters of paths and queries, each with what the document says of it. */
 
-const integer = Schema.transform(
-  Schema.String.pipe(Schema.pattern(/^-?[0-9]{1,15}$/)),
-  Schema.Number,
-  { strict: true, decode: Number, encode: String }
-)
+const digits = Schema.String.check(Schema.isPattern(/^-?[0-9]{1,15}$/, { expected: "an integer" }))
 
-/** An integer in a query; `default` is what counts where it is left out. */
-export const whole = (description: string, more: { readonly default?: number; readonly minimum?: number } = {}) =>
-  Schema.optional(integer.annotations({ jsonSchema: { type: "integer", ...more, description } }))
-
-/** A text in a query. */
-export const text = (description: string) => Schema.optional(Schema.String.annotations({ description }))
-
-/** A word of a closed set in a query. */
-export const word = <const A extends string>(words: ReadonlyArray<A>, description: string, byDefault?: NoInfer<A>) => {
-  const schema = Schema.Literal(...words)
-  return Schema.optional(
-    byDefault === undefined
-      ? schema.annotations({ description })
-      : schema.annotations({ jsonSchema: { type: "string", enum: words, default: byDefault, description } })
-  )
+/** An integer in a query; `default` is what counts where it is left out. The document alone has `minimum`. */
+export const whole = (
+  description: string,
+  { minimum, ...more }: { readonly default?: number; readonly minimum?: number } = {}
+) => {
+  const toJsonSchema = () => ({ type: "integer", ...(minimum === undefined ? {} : { minimum }) })
+  const number = Schema.Number.check(Schema.isInt({ description, toJsonSchema, ...more }))
+  return Schema.optionalKey(digits.pipe(Schema.decodeTo(number, SchemaTransformation.numberFromString)))
 }
 
+/** A text in a query. */
+export const text = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
+
+/** A word of a closed set in a query. */
+export const word = <const A extends string>(words: ReadonlyArray<A>, description: string, byDefault?: NoInfer<A>) =>
+  Schema.optionalKey(Schema.Literals(words).annotate({ description, default: byDefault }))
+
 /** A segment of a path. */
-export const segment = (description: string) => Schema.String.annotations({ description })
+export const segment = (description: string) => Schema.String.annotate({ description })
 
 /** The path of a record. */
-export const byId = (noun: string) => Schema.Struct({ id: segment(`The id of the ${noun}.`) })
+export const byId = (noun: string) => ({ id: segment(`The id of the ${noun}.`) })
 
 /** The window of a list. */
 export const paging = {

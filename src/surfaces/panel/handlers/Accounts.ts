@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { checkContacts } from "../../../domain/Account.ts"
 import { BadRequest } from "../../../domain/OperatorError.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
@@ -26,11 +26,11 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 ]
 
 /** Reads contacts from a text with one on each line. A contact without a scheme is a mail address. A refusal names the line. */
-const contactsOf = (text: string): Either.Either<ReadonlyArray<string>, BadRequest> => {
+const contactsOf = (text: string): Result.Result<ReadonlyArray<string>, BadRequest> => {
   const lines = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "")
   const contacts = lines.map((line) => /^[a-z][a-z0-9+.-]*:/i.test(line) ? line : `mailto:${line}`)
-  const wrong = contacts.findIndex((contact) => Either.isLeft(checkContacts([contact])))
-  return wrong < 0 ? Either.right(contacts) : Either.left(
+  const wrong = contacts.findIndex((contact) => Result.isFailure(checkContacts([contact])))
+  return wrong < 0 ? Result.succeed(contacts) : Result.fail(
     new BadRequest({ detail: `${JSON.stringify(lines[wrong]?.slice(0, 120))} is not one mail address.` })
   )
 }
@@ -92,7 +92,7 @@ export const accountRoutes = (config: Config) => [
     const { form, parameters: { id = "" } } = given
     return Effect.as(
       Effect.flatMap(
-        contactsOf(form.get("contact") ?? ""),
+        Effect.fromResult(contactsOf(form.get("contact") ?? "")),
         (contacts) => accounts.updateContact(operatorIn(given), id, contacts)
       ),
       moved(`/ui/accounts/${id}?done=contact`)

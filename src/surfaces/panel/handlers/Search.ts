@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
+import * as Result from "effect/Result"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import * as operators from "../../../operations/operators/Operators.ts"
 import type { ResultKind, SearchResult } from "../../../operations/Search.ts"
@@ -50,21 +50,21 @@ export const searchRoutes = [
       const text = (query.get("q") ?? "").trim()
       if (text === "") return page("search", "Search", { examples: examples(isAdmin) })
       const found = yield* orRefusal(search(text, { maySeeOperators: isAdmin, operators: operators.containing }))
-      if (Either.isLeft(found)) {
-        const problem = operatorProblemOf(found.left)
+      if (Result.isFailure(found)) {
+        const problem = operatorProblemOf(found.failure)
         return page("search", "Search", { query: text, problem, examples: examples(isAdmin) }, {
           status: problem.status
         })
       }
-      const { isExact, results } = found.right
+      const { isExact, results } = found.success
       const [first, ...others] = results
       if (isExact && first !== undefined && others.length === 0) return moved(first.url)
       const isName = !isExact && results.some(({ kind }) => kind === "order")
       return page("search", "Search", {
         query: text,
         groups: grouped(results),
-        isCut: found.right.truncated,
-        hint: found.right.hint,
+        isCut: found.success.truncated,
+        hint: found.success.hint,
         moreOrders: isName && text.length >= 3 ? urlOf("/ui/orders", { identifierContains: text }) : undefined,
         examples: examples(isAdmin)
       })

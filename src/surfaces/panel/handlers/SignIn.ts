@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import * as mfaSignIn from "../../../operations/operators/MfaSignIn.ts"
@@ -43,8 +43,8 @@ export const signInRoutes = ({ admin }: Config) => [
       const username = field(given.form, "username") ?? ""
       const credentials = { username, password: Redacted.make(secret(given.form, "password")) }
       const signedIn = yield* orRefusal(signIn(admin, credentials, requesterOf(given)))
-      if (Either.isLeft(signedIn)) return again("login", title, { username, next: next ?? "" }, signedIn.left)
-      const { identity, token } = signedIn.right
+      if (Result.isFailure(signedIn)) return again("login", title, { username, next: next ?? "" }, signedIn.failure)
+      const { identity, token } = signedIn.success
       const to = identity.kind === "session"
         ? next ?? "/ui/"
         : urlOf(identity.step === "enrol" ? "/ui/login/enrol" : "/ui/login/verify", { next })
@@ -64,9 +64,9 @@ export const signInRoutes = ({ admin }: Config) => [
       const verified = yield* orRefusal(
         mfaSignIn.verify(admin, given.sender, secret(given.form, "code"), requesterOf(given))
       )
-      return Either.isLeft(verified)
-        ? again("verify", title, { next: next ?? "" }, verified.left)
-        : moved(next ?? "/ui/", withCookie(verified.right.token))
+      return Result.isFailure(verified)
+        ? again("verify", title, { next: next ?? "" }, verified.failure)
+        : moved(next ?? "/ui/", withCookie(verified.success.token))
     })),
   halfway(
     "GET",
@@ -89,11 +89,11 @@ export const signInRoutes = ({ admin }: Config) => [
       const confirmed = yield* orRefusal(
         mfaSignIn.confirmEnrolment(admin, given.sender, secret(given.form, "code"), requesterOf(given))
       )
-      if (Either.isLeft(confirmed)) {
-        const isPending = confirmed.left._tag !== "MfaNotPending"
-        return again("enrol", "Second factor", { next: next ?? "", isPending }, confirmed.left)
+      if (Result.isFailure(confirmed)) {
+        const isPending = confirmed.failure._tag !== "MfaNotPending"
+        return again("enrol", "Second factor", { next: next ?? "", isPending }, confirmed.failure)
       }
-      const { active, recoveryCodes } = confirmed.right
+      const { active, recoveryCodes } = confirmed.success
       return page("codes", "Recovery codes", { recoveryCodes, next: next ?? "/ui/" }, {
         headers: withCookie(active.token)
       })

@@ -7,7 +7,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe } from "vitest"
 import type { Record as LogRecord } from "../../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../../src/kernel/telemetry/EventLog.ts"
 import type { Decision } from "../../../../src/services/policy/Policy.ts"
 import { configOf } from "../../../support/Graph.ts"
 import { ordering, policiesOf } from "../../../support/Policies.ts"
@@ -67,7 +67,7 @@ ${ipam}`))
 }
 
 const ask = (names: ReadonlyArray<string>, ip = "192.0.2.7") =>
-  Effect.map(ordering(ip, names), shown).pipe(Effect.provide(EventLog.layerMemory(records)))
+  Effect.map(ordering(ip, names), shown).pipe(Effect.provide(layerMemory(records)))
 
 /** `{ count, next, results }`. */
 const page = (...results: ReadonlyArray<object>) => ({ count: results.length, next: null, previous: null, results })
@@ -89,7 +89,7 @@ describe("netbox", () => {
   const bare = { ...record, custom_fields: { acme_domains: null } }
   const over = (
     table: { readonly [target: string]: Served },
-    body: (inventory: Inventory) => Effect.Effect<void, unknown, Effect.Effect.Context<ReturnType<typeof ask>>>,
+    body: (inventory: Inventory) => Effect.Effect<void, unknown, Effect.Services<ReturnType<typeof ask>>>,
     more = "",
     token = " t0ken "
   ) =>
@@ -101,7 +101,7 @@ describe("netbox", () => {
       )
     })
 
-  it.scopedLive("names of the address: dns_name and custom field, compared exactly", () =>
+  it.live("names of the address: dns_name and custom field, compared exactly", () =>
     over({ [first]: page(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["host.example", "a.example", "*.w.example", "cn:anything"]), "Allowed")
@@ -111,7 +111,7 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 2, "nothing is kept, and the device is not asked")
       })))
 
-  it.scopedLive("a list of common names asks nothing and passes; an unknown address fails", () =>
+  it.live("a list of common names asks nothing and passes; an unknown address fails", () =>
     over({ [first]: page(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["cn:a"]), "Allowed")
@@ -119,7 +119,7 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 0)
       })))
 
-  it.scopedLive("no record, and records of other addresses", () =>
+  it.live("no record, and records of other addresses", () =>
     over(
       { [first]: page(), "/netbox/api/ipam/ip-addresses/?address=192.0.2.8": page(record) },
       () =>
@@ -129,7 +129,7 @@ describe("netbox", () => {
         })
     ))
 
-  it.scopedLive("the device, only when the address itself carries no custom field", () =>
+  it.live("the device, only when the address itself carries no custom field", () =>
     over({
       [first]: page(bare),
       "/netbox/api/dcim/devices/4/": { id: 4, custom_fields: { acme_domains: "device.example" } }
@@ -140,13 +140,13 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 4)
       })))
 
-  it.scopedLive("a virtual machine", () =>
+  it.live("a virtual machine", () =>
     over({
       [first]: page({ ...bare, assigned_object: { virtual_machine: { id: 6 } } }),
       "/netbox/api/virtualization/virtual-machines/6/": { id: 6, custom_fields: { acme_domains: ["vm.example"] } }
     }, () => Effect.map(ask(["vm.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
 
-  it.scopedLive("virtual addresses of the device, whose role and device are looked at again", () => {
+  it.live("virtual addresses of the device, whose role and device are looked at again", () => {
     const vip = (dns_name: string, role: string | null, device: number) => ({
       ...record,
       dns_name,
@@ -173,7 +173,7 @@ describe("netbox", () => {
       }), "netbox.sources = [\"vip\"]\nnetbox.vip_roles = [\"vip\", \"carp\"]")
   })
 
-  it.scopedLive("redundancy groups, only through the client's own interface", () => {
+  it.live("redundancy groups, only through the client's own interface", () => {
     const assignment = (interface_id: number, group: number, interface_type = "dcim.interface") => ({
       interface_type,
       interface_id,
@@ -203,7 +203,7 @@ describe("netbox", () => {
       }), "netbox.sources = [\"fhrp\"]")
   })
 
-  it.scopedLive("newer tokens are sent as bearer tokens", () =>
+  it.live("newer tokens are sent as bearer tokens", () =>
     over(
       { [first]: page(record) },
       ({ asked }) =>
@@ -225,7 +225,7 @@ describe("netbox", () => {
     ["a megabyte", JSON.stringify("x".repeat(1_048_576)), "answers with more than 1048576 bytes"],
     ["silence", () => {}, silence]
   ]
-  it.scopedLive.each(failures)(
+  it.live.each(failures)(
     "%s is undecided",
     ([, served, detail]) =>
       over({ [first]: served }, () =>
@@ -251,7 +251,7 @@ describe("phpipam", () => {
   }
   const over = (
     table: { readonly [target: string]: Served },
-    body: (inventory: Inventory) => Effect.Effect<void, unknown, Effect.Effect.Context<ReturnType<typeof ask>>>
+    body: (inventory: Inventory) => Effect.Effect<void, unknown, Effect.Services<ReturnType<typeof ask>>>
   ) =>
     Effect.gen(function*() {
       const served = yield* inventory(table)
@@ -261,7 +261,7 @@ describe("phpipam", () => {
       )
     })
 
-  it.scopedLive("names of the address: host name and custom field", () =>
+  it.live("names of the address: host name and custom field", () =>
     over({ [first]: found(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["host.example", "a.example", "b.example"]), "Allowed")
@@ -270,13 +270,13 @@ describe("phpipam", () => {
         assert.strictEqual(asked.length, 2)
       })))
 
-  it.scopedLive("the device, only when the address itself carries no custom field", () =>
+  it.live("the device, only when the address itself carries no custom field", () =>
     over({
       [first]: found({ ...record, custom_acme_domains: null }),
       "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
     }, () => Effect.map(ask(["device.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
 
-  it.scopedLive("404 is no record, an address beside it none either, 0 no device", () =>
+  it.live("404 is no record, an address beside it none either, 0 no device", () =>
     over({
       "/api/acme/addresses/search/192.0.2.8/": found(record),
       "/api/acme/addresses/search/192.0.2.9/": found({ ip: "192.0.2.9", hostname: null, deviceId: "0" }),
@@ -289,15 +289,18 @@ describe("phpipam", () => {
         assert.strictEqual(yield* ask(["a.example"], "2001:db8::1"), "Allowed")
       })))
 
-  it.scopedLive.each<readonly [string, Served]>([
+  it.live.each<readonly [string, Served]>([
     ["the answer has status 401", status(401)],
     ["the answer has status 500", status(500)],
     ["the answer has status 301", status(301)],
     ["the answer says that it failed", { success: false, code: 500 }],
     ["the answer does not have the expected form", "[]"],
+    ["the answer does not have the expected form", { ...found(record), code: "x" }],
+    ["the answer does not have the expected form", { ...found(record), code: "" }],
+    ["the answer does not have the expected form", { ...found(record), code: " " }],
     ["answers with something that is not JSON", ""]
   ])(
-    "%s is undecided",
+    "%s is undecided (%j)",
     ([detail, served]) =>
       over(
         { [first]: served },

@@ -4,7 +4,7 @@ import { assert, describe } from "vitest"
 import type { WebAnswer, WebRequest } from "../../../../src/kernel/net/Web.ts"
 import { Web, WebFailed } from "../../../../src/kernel/net/Web.ts"
 import type { Record as LogRecord } from "../../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../../src/kernel/telemetry/EventLog.ts"
 import * as AcmeClient from "../../../../src/services/signing/relay/AcmeClient.ts"
 import { bypass } from "../../../../src/services/signing/relay/Strategy.ts"
 import { fulfil } from "../../../../src/services/signing/relay/UpstreamOrder.ts"
@@ -40,15 +40,20 @@ interface Option {
 /** A clock on which whoever waits has waited already; nobody waits for what takes as long as a request may. */
 const hurried = () => {
   let now = 0
-  return Object.assign(Object.create(Clock.make()) as Clock.Clock, {
+  const nanos = () => BigInt(now) * 1_000_000n
+  const clock: Clock.Clock = {
     currentTimeMillis: Effect.sync(() => now),
-    unsafeCurrentTimeMillis: () => now,
-    unsafeCurrentTimeNanos: () => BigInt(now) * 1_000_000n,
-    sleep: (duration: Duration.Duration) =>
+    currentTimeMillisUnsafe: () => now,
+    currentTimeNanos: Effect.sync(nanos),
+    currentTimeNanosUnsafe: nanos,
+    monotonicTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: nanos,
+    sleep: (duration) =>
       Duration.toMillis(duration) >= 30_000
         ? Effect.never
         : Effect.sync(() => void (now += Duration.toMillis(duration)))
-  })
+  }
+  return clock
 }
 
 /** An upstream that remembers, and what it was asked. */
@@ -146,7 +151,7 @@ const attempted = (option: Option, attempts = 6) =>
   Effect.gen(function*() {
     const upstream = upstreamWith(option)
     const records: Array<LogRecord> = []
-    const world = Layer.merge(upstream.web, EventLog.layerMemory(records))
+    const world = Layer.merge(upstream.web, layerMemory(records))
     const errors: Array<string> = []
     const asks: Array<number> = []
     let stored = storedAt(undefined)
@@ -177,15 +182,15 @@ const attempted = (option: Option, attempts = 6) =>
           unclaimed: (urls) => Effect.succeed(urls)
         }
       )
-      const ended = yield* Effect.either(Effect.provide(attempting, world))
+      const ended = yield* Effect.result(Effect.provide(attempting, world))
       // As the chain check would.
-      if (ended._tag === "Right" && /^the chain of \d$/.test(ended.right)) {
-        return { ...upstream, chain: ended.right, errors, asks, records }
+      if (ended._tag === "Success" && /^the chain of \d$/.test(ended.success)) {
+        return { ...upstream, chain: ended.success, errors, asks, records }
       }
-      errors.push(ended._tag === "Left" ? `${ended.left._tag}: ${ended.left.detail}` : "a broken chain")
+      errors.push(ended._tag === "Failure" ? `${ended.failure._tag}: ${ended.failure.detail}` : "a broken chain")
     }
     return { ...upstream, chain: undefined, errors, asks, records }
-  }).pipe(Effect.withClock(hurried()))
+  }).pipe(Effect.provideService(Clock.Clock, hurried()))
 
 const at = (turn: number, kind: Damage) => new Map([[turn, kind]])
 const newOrders = (asked: ReadonlyArray<string>) => asked.filter((one) => one === "POST /order").length

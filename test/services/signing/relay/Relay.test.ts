@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, Either, Fiber, Option, TestClock } from "effect"
+import { Effect, Result } from "effect"
+import { TestClock } from "effect/testing"
 import { writeFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../../src/pki/Entropy.ts"
@@ -15,6 +16,7 @@ import type { Paths } from "../../../support/ScriptedRelay.ts"
 import { refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import { ca, order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
+import { sleptThrough } from "../../../support/Watched.ts"
 
 /* What the relay makes of the end of an order at the upstream (docs/signers.md, "An upstream ACME CA"). */
 
@@ -35,21 +37,20 @@ const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
   ...more
 })
 
-/** How an order ends at an upstream. Time goes on in small steps: it does not wait for a thread that signs. */
+/** How an order ends at an upstream. */
 const relayed = (paths: Paths, more: Partial<Relaying<never>> = {}, asked = request) =>
   Effect.gen(function*() {
     yield* TestClock.setTime(madeAt * 1000)
     const relay = yield* relayOf(paths)
-    const signer = Either.getOrThrow(relay.made)
-    const attempt = yield* Effect.fork(Effect.either(Effect.provide(signer.relay(asked, first(more)), relay.world)))
-    for (let step = 0; step < 720 && Option.isNone(yield* attempt.poll); step++) yield* TestClock.adjust("5 seconds")
-    return { ...relay, ended: yield* Fiber.join(attempt) }
+    const signer = Result.getOrThrow(relay.made)
+    const attempt = Effect.result(Effect.provide(signer.relay(asked, first(more)), relay.world))
+    return { ...relay, ended: yield* sleptThrough(attempt) }
   })
 
 const failureOf = (...parameters: Parameters<typeof relayed>) =>
   Effect.map(relayed(...parameters), (all) => {
-    if (Either.isRight(all.ended)) throw new Error("it was fulfilled")
-    return { ...all, failure: all.ended.left }
+    if (Result.isSuccess(all.ended)) throw new Error("it was fulfilled")
+    return { ...all, failure: all.ended.failure }
   })
 
 describe("an order at the upstream", () => {
@@ -61,7 +62,7 @@ describe("an order at the upstream", () => {
     )
   const another = (names: ReadonlyArray<string>): IssueRequest => {
     const csr = csrOf({ key: newPrivateKey(), extensions: [sanOf(...names.map((name) => dns(name)))] })
-    return { ...request, csr: Either.getOrThrow(parseCsr(csr)) }
+    return { ...request, csr: Result.getOrThrow(parseCsr(csr)) }
   }
   const parts = (chain: string) => chain.split(/(?<=-----END CERTIFICATE-----\n)/)
 
@@ -70,7 +71,7 @@ describe("an order at the upstream", () => {
       yield* TestClock.setTime(madeAt * 1000)
       const chain = yield* chainFor(request)
       const { ended } = yield* relayed({ "/cert": [{ text: `${chain}\n \r\n` }] })
-      assert.strictEqual(Either.isRight(ended) ? ended.right.chain : "", chain)
+      assert.strictEqual(Result.isSuccess(ended) ? ended.success.chain : "", chain)
     }))
 
   for (
@@ -171,7 +172,7 @@ describe("an order at the upstream", () => {
       const chain = yield* chainFor(request)
       const valid = order("valid", { certificate: `${ca}/cert` })
       const { ended } = yield* relayed({ "/order/1": [{ json: valid }], "/cert": [{ text: chain }] }, late)
-      assert.strictEqual(Either.isRight(ended) ? ended.right.chain : "", chain)
+      assert.strictEqual(Result.isSuccess(ended) ? ended.success.chain : "", chain)
       for (const said of [{ json: order("processing") }, { status: 503 }]) {
         const { failure } = yield* failureOf({ "/order/1": [said] }, late)
         assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
@@ -184,7 +185,7 @@ describe("an order at the upstream", () => {
       const settings = relaySettings()
       const gone = refusal("accountDoesNotExist", 400)
       const { asked, made, world } = yield* relayOf({ "/order": [gone], "/revoke": [gone, {}] }, settings)
-      const signer = Either.getOrThrow(made)
+      const signer = Result.getOrThrow(made)
       const attempt = Effect.provide(Effect.flip(signer.relay(request, first())), world)
       const failure = yield* attempt
       const says = `the upstream does not know the account in ${settings.account_key_path}.kid any more (no); ` +
@@ -219,8 +220,8 @@ describe("a revocation at the upstream", () => {
   const revoke = (said: Said, reason?: number) =>
     Effect.gen(function*() {
       const { asked, made, world } = yield* relayOf({ "/revoke": [said] })
-      const signer = Either.getOrThrow(made)
-      const ended = yield* Effect.either(Effect.provide(signer.revoke(Buffer.from("leaf"), reason), world))
+      const signer = Result.getOrThrow(made)
+      const ended = yield* Effect.result(Effect.provide(signer.revoke(Buffer.from("leaf"), reason), world))
       const { payload } = JSON.parse(String(asked.at(-1)?.body)) as { readonly payload: string }
       return { ended, sent: JSON.parse(Buffer.from(payload, "base64url").toString()) as object }
     })
@@ -230,15 +231,18 @@ describe("a revocation at the upstream", () => {
       const certificate = Buffer.from("leaf").toString("base64url")
       assert.deepStrictEqual((yield* revoke({}, 4)).sent, { certificate, reason: 4 })
       const { ended, sent } = yield* revoke({})
-      assert.deepStrictEqual([ended._tag, sent], ["Right", { certificate }])
+      assert.deepStrictEqual([ended._tag, sent], ["Success", { certificate }])
     }))
 
   it.effect("has happened where it had already; any other refusal is a failure", () =>
     Effect.gen(function*() {
-      assert.strictEqual((yield* revoke(refusal("alreadyRevoked", 400))).ended._tag, "Right")
+      assert.strictEqual((yield* revoke(refusal("alreadyRevoked", 400))).ended._tag, "Success")
       for (const said of [refusal("unauthorized"), { status: 500 }]) {
         const { ended } = yield* revoke(said)
-        assert.deepInclude(Either.isLeft(ended) ? ended.left : {}, { _tag: "SigningFailed", cause: "signer_failed" })
+        assert.deepInclude(Result.isFailure(ended) ? ended.failure : {}, {
+          _tag: "SigningFailed",
+          cause: "signer_failed"
+        })
       }
     }))
 })

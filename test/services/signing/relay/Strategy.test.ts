@@ -1,10 +1,11 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { DnsUpdate } from "../../../../src/kernel/net/DnsUpdate.ts"
 import { DnsUpdateFailed } from "../../../../src/kernel/net/DnsUpdate.ts"
 import type { Record as LogRecord } from "../../../../src/kernel/telemetry/EventLog.ts"
-import { EventLog } from "../../../../src/kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../../../../src/kernel/telemetry/EventLog.ts"
 import { keyAuthorizationDigest } from "../../../../src/pki/jose/KeyAuthorization.ts"
 import type { Dns01Settings, Strategy, UpstreamChallenge } from "../../../../src/services/signing/relay/Strategy.ts"
 import { bypass, dns01, http01 } from "../../../../src/services/signing/relay/Strategy.ts"
@@ -26,7 +27,7 @@ const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
 const strategies = (more: Partial<Dns01Settings> = {}, isTakenOver = Effect.succeed(false)) => {
   const did: Array<string> = []
   const note = (what: string) => Effect.sync(() => void did.push(what))
-  const updates: DnsUpdate["Type"] = { update: (_, { action, name, value }) => note(`${action} ${name} ${value}`) }
+  const updates: DnsUpdate["Service"] = { update: (_, { action, name, value }) => note(`${action} ${name} ${value}`) }
   return {
     did,
     updates,
@@ -62,7 +63,7 @@ describe("names the upstream holds for authorized already", () => {
         ) {
           const all = strategies()
           const { ended, posts } = yield* play(paths, { strategy: all[name] })
-          assert.strictEqual(ended._tag, "Right")
+          assert.strictEqual(ended._tag, "Success")
           assert.deepStrictEqual(all.did, [])
           assert.notInclude(posts, "/chall")
         }
@@ -105,7 +106,7 @@ describe("a strategy", () => {
       assert.strictEqual((yield* Effect.flip(choose())).detail, "the upstream offers no challenge for a.example")
       const all = strategies()
       const { ended, posts } = yield* play({}, { strategy: all.bypass })
-      assert.deepStrictEqual([ended._tag, all.did], ["Right", []])
+      assert.deepStrictEqual([ended._tag, all.did], ["Success", []])
       assert.include(posts, "/chall")
     }))
 
@@ -125,7 +126,7 @@ describe("a strategy", () => {
       assert.strictEqual(failure.detail, "http01 cannot prove *.a.example; a wildcard needs challenge_strategy dns01")
       assert.deepStrictEqual(one.did, [])
       const two = strategies()
-      assert.strictEqual((yield* play(paths, { ...wanted, strategy: two.dns01 })).ended._tag, "Right")
+      assert.strictEqual((yield* play(paths, { ...wanted, strategy: two.dns01 })).ended._tag, "Success")
       assert.match(two.did[0] ?? "", /^add _acme-challenge\.a\.example /)
     }))
 })
@@ -142,10 +143,11 @@ describe("what is put in place", () => {
         const all = strategies()
         const strategy: Strategy = {
           ...all[name],
-          prepare: (proof) => Effect.tap(all[name].prepare(proof), () => void all.did.push("told to look"))
+          prepare: (proof) =>
+            Effect.tap(all[name].prepare(proof), () => Effect.sync(() => void all.did.push("told to look")))
         }
         const paths = { "/authz": [{ json: offers("http-01", "dns-01") }, { json: authorization("valid") }] }
-        assert.strictEqual((yield* play(paths, { strategy })).ended._tag, "Right")
+        assert.strictEqual((yield* play(paths, { strategy })).ended._tag, "Success")
         const [first = "", second, third = "", ...more] = all.did
         assert.deepStrictEqual([second, more], ["told to look", []])
         assert.match(first, put)
@@ -158,11 +160,11 @@ describe("what is put in place", () => {
       Effect.gen(function*() {
         const all = strategies()
         const there = yield* Deferred.make<void>()
-        const attempt = yield* Effect.fork(Effect.scoped(
+        const attempt = yield* Effect.forkChild(Effect.scoped(
           all[name].prepare({ name: "a.example", isWildcard: false, token: "token", keyAuthorization: "token.print" })
             .pipe(
-              Effect.zipRight(Deferred.succeed(there, undefined)),
-              Effect.zipRight(Effect.never)
+              Effect.andThen(Deferred.succeed(there, undefined)),
+              Effect.andThen(Effect.never)
             )
         ))
         yield* Deferred.await(there)
@@ -203,8 +205,10 @@ describe("the record of dns01", () => {
       const all = strategies({ alias: "acme.example" })
       const there = yield* Deferred.make<void>()
       const other = keyAuthorizationDigest("other.print").toString("base64url")
-      const first = yield* Effect.fork(Effect.scoped(Effect.zipRight(all.dns01.prepare(proof), Deferred.await(there))))
-      yield* Effect.yieldNow()
+      const first = yield* Effect.forkChild(
+        Effect.scoped(Effect.andThen(all.dns01.prepare(proof), Deferred.await(there)))
+      )
+      yield* Effect.yieldNow
       yield* Effect.scoped(all.dns01.prepare({ ...proof, keyAuthorization: "other.print" }))
       yield* Deferred.succeed(there, undefined)
       yield* Fiber.join(first)
@@ -236,8 +240,8 @@ describe("the record of dns01", () => {
   it.effect("is waited for as long as is configured, once it is made", () =>
     Effect.gen(function*() {
       const all = strategies({ delaySeconds: 30 })
-      const preparing = yield* Effect.fork(
-        Effect.scoped(Effect.tap(all.dns01.prepare(proof), () => void all.did.push("made")))
+      const preparing = yield* Effect.forkChild(
+        Effect.scoped(Effect.tap(all.dns01.prepare(proof), () => Effect.sync(() => void all.did.push("made"))))
       )
       yield* TestClock.adjust("29 seconds")
       assert.deepStrictEqual(all.did, [`add _acme-challenge.a.example ${value}`])
@@ -262,7 +266,7 @@ describe("the record of dns01", () => {
       )
       const records: Array<LogRecord> = []
       const failed = yield* Effect.flip(Effect.scoped(strategy.prepare(proof))).pipe(
-        Effect.provide(EventLog.layerMemory(records))
+        Effect.provide(layerMemory(records))
       )
       assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
         ["upstream_record_left", {

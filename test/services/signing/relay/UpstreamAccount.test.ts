@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Either, Fiber, Layer, Redacted, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Layer, Redacted, Result } from "effect"
+import { TestClock } from "effect/testing"
 import { createHmac } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -32,7 +33,7 @@ describe("the account of a relay", () => {
           "/directory": [{ json: { ...directory, ...meta } }],
           "/account": [refusal("accountDoesNotExist"), { status: 201, json: {}, headers: { location: `${ca}/acct/1` } }]
         }, given)
-        assert.strictEqual(made._tag, "Right")
+        assert.strictEqual(made._tag, "Success")
         assert.deepStrictEqual(postsOf(asked), ["/account", "/account"], "whether there is one, and then for one")
         assert.notInclude(eventsOf(records), "upstream_request_failed")
         const { payload, protected: header } = JSON.parse(String(asked.at(-1)?.body)) as {
@@ -51,7 +52,7 @@ describe("the account of a relay", () => {
         for (const name of ["", ".kid"]) assert.strictEqual(statSync(given.account_key_path + name).mode & 0o777, 0o600)
         assert.include(eventsOf(records), "upstream_registered")
         const again = yield* relayOf({}, given)
-        assert.deepStrictEqual([again.made._tag, again.asked], ["Right", []])
+        assert.deepStrictEqual([again.made._tag, again.asked], ["Success", []])
         assert.include(eventsOf(again.records), "upstream_account_reused")
       }))
   }
@@ -68,7 +69,7 @@ describe("the account of a relay", () => {
       ) {
         const given = relaySettings()
         const { made } = yield* relayOf(paths, given)
-        assert.match(Either.isLeft(made) ? made.left.detail : "made", says)
+        assert.match(Result.isFailure(made) ? made.failure.detail : "made", says)
         assert.isFalse(existsSync(`${given.account_key_path}.kid`))
       }
     }))
@@ -76,23 +77,23 @@ describe("the account of a relay", () => {
   it.effect("at an upstream that never answers is given up", () =>
     Effect.gen(function*() {
       const sent = yield* Deferred.make<void>()
-      const silent = Web.layerScripted(() => Effect.zipRight(Deferred.succeed(sent, undefined), Effect.never))
+      const silent = Web.layerScripted(() => Effect.andThen(Deferred.succeed(sent, undefined), Effect.never))
       const world = Layer.mergeAll(silent, noUpdates, Entropy.layerSeeded("relay"))
-      const starting = yield* Effect.fork(Effect.either(Effect.provide(Relay.make("web", relaySettings()), world)))
+      const starting = yield* Effect.forkChild(Effect.result(Effect.provide(Relay.make("web", relaySettings()), world)))
       yield* Deferred.await(sent)
       yield* TestClock.adjust("10 minutes")
       const made = yield* Fiber.join(starting)
-      assert.match(Either.isLeft(made) ? made.left.detail : "made", /no answer within \d+ ms/)
+      assert.match(Result.isFailure(made) ? made.failure.detail : "made", /no answer within \d+ ms/)
     }))
 
   it.effect("whose answer to the registration was lost is found by its key at the next start", () =>
     Effect.gen(function*() {
       const given = relaySettings()
       const first = yield* relayOf({ "/account": [refusal("accountDoesNotExist"), { lost: true }] }, given)
-      assert.deepInclude(Either.isLeft(first.made) ? first.made.left : {}, { mayPass: true })
+      assert.deepInclude(Result.isFailure(first.made) ? first.made.failure : {}, { mayPass: true })
       const key = readFileSync(given.account_key_path, "utf8")
       const { asked, made } = yield* relayOf({}, given)
-      assert.strictEqual(made._tag, "Right")
+      assert.strictEqual(made._tag, "Success")
       assert.deepStrictEqual(postsOf(asked), ["/account"], "it is looked for, and there")
       assert.strictEqual(readFileSync(given.account_key_path, "utf8"), key)
       assert.strictEqual(readFileSync(`${given.account_key_path}.kid`, "utf8"), `${ca}/acct/1\n`)
@@ -162,7 +163,7 @@ describe("the account of a relay", () => {
         const files = () => readdirSync(directory).map((name) => [name, readFileSync(join(directory, name), "utf8")])
         const before = files()
         const { asked, made } = yield* relayOf({}, given)
-        assert.match(Either.isLeft(made) ? made.left.detail : "made", /^signer\.relay\.account_key_path: /)
+        assert.match(Result.isFailure(made) ? made.failure.detail : "made", /^signer\.relay\.account_key_path: /)
         assert.deepStrictEqual(asked, [])
         assert.deepStrictEqual(files(), before)
       }

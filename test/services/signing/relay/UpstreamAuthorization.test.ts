@@ -20,7 +20,7 @@ const watched = (did: Array<string>): Strategy => {
   const note = (what: string, { name, token }: Proof) => Effect.sync(() => void did.push(`${what} ${name} ${token}`))
   return {
     choose: bypass.choose,
-    prepare: (proof) => Effect.zipRight(Effect.addFinalizer(() => note("takes away", proof)), note("puts", proof)),
+    prepare: (proof) => Effect.andThen(Effect.addFinalizer(() => note("takes away", proof)), note("puts", proof)),
     clear: (proof) => note("clears", proof)
   }
 }
@@ -52,7 +52,7 @@ describe("the names of an order", () => {
         "/order": [{ status: 201, json: pending, headers: { location: `${ca}/order/1` } }],
         "/order/1": [{ json: pending }, { json: valid }]
       }, { names })
-      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(ended._tag, "Success")
       const third = posts.findIndex((path, index) => posts.slice(0, index).filter((one) => one === path).length === 2)
       const begun = posts.slice(0, third).filter((path) => path.startsWith("/chall/"))
       assert.strictEqual(begun.length, 10, "before the first of them is valid")
@@ -88,7 +88,7 @@ describe("a trigger that is refused", () => {
       for (const between of [[], [{ json: begun }]]) {
         const authz = [{ json: authorization("pending") }, ...between, { json: authorization("valid") }]
         const { ended } = yield* play({ ...refused, "/authz": authz }, { deadline: 900_000 })
-        assert.strictEqual(ended._tag, "Right")
+        assert.strictEqual(ended._tag, "Success")
       }
     }))
 
@@ -139,7 +139,7 @@ describe("after an attempt that was killed", () => {
     Effect.gen(function*() {
       const paths = { "/authz": [{ status: 404, json: { detail: "gone" } }], "/order/1": [{ json: valid }] }
       const { ended } = yield* play(paths, { stored, wasBegun: true, strategy: watched([]) })
-      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(ended._tag, "Success")
     }))
 })
 

@@ -1,5 +1,6 @@
 import { it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { flattenedVerify, importJWK } from "jose"
 import { createPublicKey } from "node:crypto"
 import { assert, describe } from "vitest"
@@ -26,7 +27,7 @@ describe("an order at an honest upstream", () => {
   it.effect("goes from newOrder to its certificate, what outlives the attempt kept on the way", () =>
     Effect.gen(function*() {
       const { ended, kept, posts } = yield* play({})
-      assert.deepInclude(ended, { _tag: "Right", right: "the chain" })
+      assert.deepInclude(ended, { _tag: "Success", success: "the chain" })
       assert.deepStrictEqual(kept, ["asked 1", `opened ${ca}/order/1 ${ca}/finalize`, `issued ${ca}/cert`])
       assert.deepStrictEqual(posts, [
         "/order",
@@ -62,7 +63,7 @@ describe("an order at an honest upstream", () => {
       const { ended, posts } = yield* play({ "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }] }, {
         stored
       })
-      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(ended._tag, "Success")
       assert.deepStrictEqual(posts, ["/order/1", "/cert"])
     }))
 
@@ -99,13 +100,13 @@ describe("an order at an honest upstream", () => {
         deadline: 900_000
       })
       assert.strictEqual(endless.posts.filter((path) => path.startsWith("/orders")).length, 300)
-      assert.strictEqual(endless.ended._tag, "Right", "another is opened")
+      assert.strictEqual(endless.ended._tag, "Success", "another is opened")
     }))
 
   it.effect("is another one where the upstream lists none, but not while it does not answer", () =>
     Effect.gen(function*() {
       const refused = yield* play({ "/acct/1": [{ status: 404, json: { detail: "no" } }] }, { wasBegun: true })
-      assert.strictEqual(refused.ended._tag, "Right")
+      assert.strictEqual(refused.ended._tag, "Success")
       assert.include(refused.posts, "/order")
       const silent = yield* failureOf({ "/acct/1": [{ status: 503 }] }, { wasBegun: true, deadline: 900_000 })
       assert.strictEqual(silent.failure._tag, "UpstreamUnavailable")
@@ -134,7 +135,7 @@ describe("an order at an honest upstream", () => {
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
       const { ended, posts } = yield* play({ "/finalize": [refused] })
-      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(ended._tag, "Success")
       assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
     }))
 
@@ -175,7 +176,7 @@ describe("an order at an honest upstream", () => {
     Effect.gen(function*() {
       const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }
       const { ended, records } = yield* play({ "/order": [bad, bad, ...honest["/order"] ?? []] })
-      assert.strictEqual(ended._tag, "Right")
+      assert.strictEqual(ended._tag, "Success")
       assert.strictEqual(records.filter(({ event }) => event === "upstream_bad_nonce_retry").length, 2)
     }))
 })
@@ -239,7 +240,7 @@ describe("an upstream that lies", () => {
     Effect.gen(function*() {
       const challenges = [{ type: "future-01", url: `${ca}/chall`, status: "pending" }]
       const paths = { "/authz": [{ json: authorization("pending", { challenges }) }, { json: authorization("valid") }] }
-      assert.strictEqual((yield* play(paths)).ended._tag, "Right")
+      assert.strictEqual((yield* play(paths)).ended._tag, "Success")
     }))
 
   it.effect("redirects on POST, answers without a nonce, and bodies that are no JSON are failures to be tried again", () =>
