@@ -52,7 +52,7 @@ export const detail = (id: string) =>
 export type AccountDetail = Effect.Success<ReturnType<typeof detail>>
 
 /** A page of an account's orders, newest first, and how many it has. */
-export const ordersOf = Effect.fnUntraced(function*(id: string, page: Page) {
+export const ordersOf = Effect.fn("AccountRecords.ordersOf")(function*(id: string, page: Page) {
   const { id: accountId } = yield* find(id)
   return yield* orders.list({ accountId }, page)
 })
@@ -70,7 +70,7 @@ const refuseUnlessValid = ({ status }: AccountRecord) =>
     : new BadRequest({ detail: `The account is ${status}; contacts can be changed only while it is valid.` })
 
 /** Replaces the contacts, under the rules that clients have; an empty list clears them. The same contacts change nothing. */
-export const updateContact = Effect.fnUntraced(
+export const updateContact = Effect.fn("AccountRecords.updateContact")(
   function*(operator: Operator, id: string, contact: ReadonlyArray<string>) {
     const before = yield* find(id)
     yield* Effect.fromResult(
@@ -97,7 +97,7 @@ export const updateContact = Effect.fnUntraced(
  * Deactivates an account for good. Its orders remain, so its certificates can be revoked. A second call changes
  * nothing.
  */
-export const deactivate = Effect.fnUntraced(function*(operator: Operator, id: string) {
+export const deactivate = Effect.fn("AccountRecords.deactivate")(function*(operator: Operator, id: string) {
   const { id: accountId, profile } = yield* find(id)
   const row = rowOf(operator, { id: accountId, profile })
   const told = notify({
@@ -121,7 +121,7 @@ const refuseWhileLive = Effect.fnUntraced(function*(id: AccountId) {
 })
 
 /** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */
-export const preview = Effect.fnUntraced(function*(id: string) {
+export const preview = Effect.fn("AccountRecords.preview")(function*(id: string) {
   const found = yield* detail(id)
   yield* refuseWhileLive(found.account.id)
   return found
@@ -131,7 +131,7 @@ export const preview = Effect.fnUntraced(function*(id: string) {
  * Deletes an account with its orders and everything that belongs to them. It is refused while a certificate may still
  * be in use.
  */
-export const remove = Effect.fnUntraced(function*(operator: Operator, id: string) {
+export const remove = Effect.fn("AccountRecords.remove")(function*(operator: Operator, id: string) {
   const done = yield* transaction(Effect.gen(function*() {
     const { id: accountId, profile } = yield* find(id)
     yield* accounts.lock(accountId)

@@ -19,7 +19,7 @@ interface Page {
 }
 
 /** One row. */
-export const find = Effect.fnUntraced(function*(id: string) {
+export const find = Effect.fn("AuditTrail.find")(function*(id: string) {
   const row = /^\d{1,15}$/.test(id) ? yield* auditSearch.find(Number(id)) : undefined
   return row ?? (yield* new NoSuch({ noun: "audit row", id }))
 })
@@ -90,7 +90,7 @@ export const prune = (by: Pick<AuditRow<"audit_pruned">, "actorId" | "actorKind"
  * Deletes rows older than this many days, a thousand in each transaction ({@link prune}). An interruption takes effect between two
  * transactions. `told` gets the number so far after each transaction.
  */
-export const cleanup = Effect.fnUntraced(function*(
+export const cleanup = Effect.fn("AuditTrail.cleanup")(function*(
   operator: AtKeyboard,
   olderThanDays: number,
   told: (gone: number) => Effect.Effect<void> = () => Effect.void

@@ -46,7 +46,7 @@ const secretSize = 32
 const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
 
 /** Creates a credential. Only this answer holds its secret; no later answer shows the secret again. */
-export const create = Effect.fnUntraced(function*(
+export const create = Effect.fn("Eab.create")(function*(
   operator: Operator,
   { label, profile }: { readonly label: string; readonly profile: string | undefined }
 ) {
@@ -64,7 +64,7 @@ export const create = Effect.fnUntraced(function*(
 }, Effect.uninterruptible)
 
 /** One credential, without its secret. */
-export const find = Effect.fnUntraced(function*(kid: string) {
+export const find = Effect.fn("Eab.find")(function*(kid: string) {
   const credential = isId(kid) ? yield* eabKeys.find(kid) : undefined
   return credential ?? (yield* new NoSuch({ noun: "credential", id: kid }))
 })
@@ -93,7 +93,7 @@ export const list = (page: {
  * Revokes a credential: newAccount no longer accepts it, and the accounts bound to it stay. A second call changes
  * nothing.
  */
-export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: string) {
+export const revoke = Effect.fn("Eab.revoke")(function*(operator: Operator, kid: string) {
   const { label, profile } = yield* find(kid)
   const detail = { kid, ...scopeOf({ label, profile }) }
   const revoked = yield* audit.changing(
@@ -105,7 +105,7 @@ export const revoke = Effect.fnUntraced(function*(operator: Operator, kid: strin
 }, Effect.uninterruptible)
 
 /** Counts what a deletion would affect, to show in the confirmation. It refuses what the deletion would refuse. */
-export const preview = Effect.fnUntraced(function*(kid: string, mode: AccountsMode) {
+export const preview = Effect.fn("Eab.preview")(function*(kid: string, mode: AccountsMode) {
   const credential = yield* find(kid)
   const accounts = yield* eabKeys.accountsOf(kid)
   if (mode === "delete") yield* refuseWhileLive(accounts)
@@ -174,7 +174,7 @@ const told = Effect.fnUntraced(function*(
  * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts: all or nothing. Accounts with a
  * live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of accounts").
  */
-export const remove = Effect.fnUntraced(function*(operator: Operator, kid: string, mode: AccountsMode) {
+export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid: string, mode: AccountsMode) {
   const done = yield* transaction(Effect.gen(function*() {
     yield* find(kid)
     const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)

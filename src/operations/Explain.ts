@@ -43,7 +43,7 @@ const stageObject = (stage: "connection" | "identifiers", profile: ProfileConfig
  * Runs the policy of a profile as a request would, including scripts and look-ups. It ends after the first stage that
  * refuses.
  */
-export const explain = Effect.fnUntraced(function*(profile: ProfileConfig, supposed: Supposed) {
+export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileConfig, supposed: Supposed) {
   const policies = yield* Policies
   const policy = policies.of(profile.name)
   const { accountId, client, credential, method, names, path } = supposed

@@ -105,7 +105,7 @@ const keyset = <A extends { readonly createdAt: number }, Id>(
   })
 
 /** Orders, without their PEM. */
-export const ordersFile = Effect.fnUntraced(function*(
+export const ordersFile = Effect.fn("Exports.ordersFile")(function*(
   config: Config,
   filters: orders.ListFilters,
   wish: Wish
@@ -156,7 +156,7 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
 const tooMany = "Too many rows have this request; use `audit export` on the command line, which has no bound."
 
 /** The audit trail. Over the API, the rows of a request are those that the bounded search finds, if it finds them all. */
-export const auditFile = Effect.fnUntraced(function*(filters: auditTrail.TrailFilters, wish: Wish) {
+export const auditFile = Effect.fn("Exports.auditFile")(function*(filters: auditTrail.TrailFilters, wish: Wish) {
   const { requestId, ...indexed } = filters
   const found = keyset<AuditRecord, number>(
     latest,

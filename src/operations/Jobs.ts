@@ -26,13 +26,13 @@ import * as relaying from "./order/Relaying.ts"
 import * as signerRevocation from "./revocation/SignerRevocation.ts"
 
 /** One job. */
-export const find = Effect.fnUntraced(function*(id: string) {
+export const find = Effect.fn("Jobs.find")(function*(id: string) {
   const job = isId(id) ? yield* jobRecords.find(JobId(id)) : undefined
   return job ?? (yield* new NoSuch({ noun: "job", id }))
 })
 
 /** A job with the order it is about, and that order at its upstream, if there are such. */
-export const detailOf = Effect.fnUntraced(function*(job: JobRecord) {
+export const detailOf = Effect.fn("Jobs.detailOf")(function*(job: JobRecord) {
   const { dedupKey } = job
   const isOfRecord = isId(dedupKey)
   const order = isOfRecord ? yield* orderSearch.findRecord(OrderId(dedupKey)) : undefined
@@ -86,7 +86,7 @@ const tries = 5
  * `invalid`. The order of a failed job has already ended and is not changed (docs/decisions/job-outcomes.md, "Giving
  * up").
  */
-export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string) {
+export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id: string) {
   for (let left = tries;; left--) {
     const job = yield* find(id)
     if (job.status !== "ready" && job.status !== "failed") {
@@ -115,7 +115,7 @@ export const cancel = Effect.fnUntraced(function*(operator: Operator, id: string
 class TakenUp extends Data.TaggedError("TakenUp") {}
 
 /** Makes a waiting job run at once, and gives a failed job one more attempt. */
-export const runNow = Effect.fnUntraced(function*(operator: Operator, id: string) {
+export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id: string) {
   const job = yield* find(id)
   const now = yield* currentSeconds
   if (job.status === "ready" && job.runAt <= now) return job

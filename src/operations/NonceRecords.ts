@@ -23,7 +23,7 @@ const batch = 1000
  * Deletes nonces older than this many seconds. The default is the age at which a nonce can no longer be used. Each transaction
  * deletes a thousand and records how many.
  */
-export const cleanup = Effect.fnUntraced(function*(
+export const cleanup = Effect.fn("NonceRecords.cleanup")(function*(
   { nonce }: Pick<Config, "nonce">,
   operator: Operator,
   ttlSeconds: number = nonce.ttl_seconds

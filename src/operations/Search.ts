@@ -139,7 +139,7 @@ const serialShape = /^(?:[0-9a-f][:\s]*){8,}$/i
  * Finds what a text may mean, by its shape: an id, a serial number, or a name. At most five results of a kind. `isExact`
  * says that the text can mean nothing but what was found.
  */
-export const search = Effect.fnUntraced(
+export const search = Effect.fn("Search.search")(
   function*<E, R>(text: string, { maySeeOperators, operators }: Searching<E, R>) {
     const query = text.trim()
     if (query === "") return yield* new BadRequest({ detail: "q is empty; it takes an id, a serial number or a name." })

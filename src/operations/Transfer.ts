@@ -50,13 +50,13 @@ const refuseUnfit = (target: Driver, known: ReadonlyArray<string>) =>
   Effect.andThen(refuseSchemas(target, known), refuseServed)
 
 /** Counts the rows to copy. It fails where {@link run} would refuse to begin. `known` are this build's migrations. */
-export const plan = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {
+export const plan = Effect.fn("Transfer.plan")(function*(target: Driver, known: ReadonlyArray<string>) {
   yield* refuseUnfit(target, known)
   return yield* Transfer.plan(yield* Database, target)
 })
 
 /** Copies every row of every table to the target, and records the copy in the target's audit trail. */
-export const run = Effect.fnUntraced(function*(
+export const run = Effect.fn("Transfer.run")(function*(
   operator: AtKeyboard,
   target: Driver,
   known: ReadonlyArray<string>,

@@ -97,7 +97,7 @@ const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
 })
 
 /** The CAs of these profiles with the states of their lists by date alone: this reads one row for each. */
-export const heads = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
+export const heads = Effect.fn("CrlRecords.heads")(function*(profiles: ReadonlyArray<string>) {
   const named = yield* signing(profiles)
   const now = yield* currentSeconds
   return yield* Effect.forEach(named.values(), ({ ca }) =>
@@ -108,7 +108,7 @@ export const heads = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>
 })
 
 /** The lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */
-export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
+export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArray<string>) {
   const named = yield* signing(profiles)
   const stored = yield* crls.issuers()
   const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
@@ -116,12 +116,12 @@ export const list = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>)
 })
 
 /** The stored list of one CA, DER. */
-export const revocationList = Effect.fnUntraced(function*(issuer: string) {
+export const revocationList = Effect.fn("CrlRecords.revocationList")(function*(issuer: string) {
   return ((yield* crls.find(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))).der
 })
 
 /** The certificate of one CA with which a profile signs, PEM. */
-export const certificatePem = Effect.fnUntraced(
+export const certificatePem = Effect.fn("CrlRecords.certificatePem")(
   function*(profiles: ReadonlyArray<string>, issuer: string) {
     const found = (yield* signing(profiles)).get(issuer) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
     return encodePem("CERTIFICATE", found.ca.certificate)
@@ -129,7 +129,7 @@ export const certificatePem = Effect.fnUntraced(
 )
 
 /** The number and dates of the stored list of one CA. */
-export const find = Effect.fnUntraced(function*(issuer: string) {
+export const find = Effect.fn("CrlRecords.find")(function*(issuer: string) {
   return (yield* crls.findHead(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
 })
 
@@ -137,7 +137,7 @@ export const find = Effect.fnUntraced(function*(issuer: string) {
  * Used after a restore. It sets the stored number to `above`, so that the next list has a higher number than any that
  * clients have seen. The list is due at once.
  */
-export const raise = Effect.fnUntraced(
+export const raise = Effect.fn("CrlRecords.raise")(
   function*(operator: AtKeyboard, issuer: string, above: number) {
     const { crlNumber: before, nextUpdate: end } = yield* find(issuer)
     // The list becomes due, but not expired: the stored list is as good as before.
@@ -167,7 +167,7 @@ const mostOfSerial = 1000
  * Used after a restore. It puts a certificate on the list of its CA that no order has any more. Nobody knows its end, so it stays
  * on the list for good.
  */
-export const revokeUnknown = Effect.fnUntraced(
+export const revokeUnknown = Effect.fn("CrlRecords.revokeUnknown")(
   function*(operator: AtKeyboard, issuer: string, serial: string, reason: number | undefined) {
     yield* find(issuer)
     const orders = yield* orderSearch.search({ certSerial: serial }, { limit: mostOfSerial, offset: 0 })

@@ -120,7 +120,7 @@ const targetsOf = (config: Config, { event, profile, target }: Trial): ReadonlyA
  * Sends a sample of each event to each receiver that is meant and wants it, and says what was answered. What was sent is in the trail,
  * even if nobody waits for the answer any more.
  */
-export const test = Effect.fnUntraced(function*(config: Config, by: Operator, trial: Trial) {
+export const test = Effect.fn("Trial.test")(function*(config: Config, by: Operator, trial: Trial) {
   const { event } = trial
   if (event !== undefined && !isKind(event)) {
     return yield* new UnknownWord({ name: "event", word: event, known: messageKinds })

@@ -86,7 +86,7 @@ const completed = Effect.fnUntraced(function*(
 })
 
 /** Completes a sign-in with a code of the authenticator, or with a recovery code. */
-export const verify = Effect.fnUntraced(function*(
+export const verify = Effect.fn("MfaSignIn.verify")(function*(
   settings: SignInSettings,
   half: HalfIdentity,
   code: string,
@@ -120,7 +120,7 @@ export const verify = Effect.fnUntraced(function*(
 }, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))
 
 /** Begins the enrolment that a sign-in demands. It replaces an enrolment that was not confirmed. */
-export const beginEnrolment = Effect.fnUntraced(function*(half: HalfIdentity) {
+export const beginEnrolment = Effect.fn("MfaSignIn.beginEnrolment")(function*(half: HalfIdentity) {
   if (half.step !== "enrol") return yield* new MfaPending()
   const { enrolment, secret } = yield* codes.newSecret(half.username)
   const now = yield* currentSeconds
@@ -129,7 +129,7 @@ export const beginEnrolment = Effect.fnUntraced(function*(half: HalfIdentity) {
 })
 
 /** Completes a sign-in with the first code of a new authenticator. Only this answer holds the recovery codes. */
-export const confirmEnrolment = Effect.fnUntraced(function*(
+export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function*(
   settings: SignInSettings,
   half: HalfIdentity,
   code: string,

@@ -14,14 +14,14 @@ import { endNamed, listOf, liveNow } from "./Sessions.ts"
 /* Admins and the command line see and end the sessions of others. */
 
 /** An operator's live sessions, newest first. */
-export const sessionsOf = Effect.fnUntraced(
+export const sessionsOf = Effect.fn("OperatorSessions.sessionsOf")(
   function*(settings: SignInSettings, username: string, paging: Paging) {
     return yield* listOf(settings, (yield* named(username)).id, paging)
   }
 )
 
 /** Every live session with the name of its operator, newest first. */
-export const everySession = Effect.fnUntraced(
+export const everySession = Effect.fn("OperatorSessions.everySession")(
   function*(settings: SignInSettings, paging: Paging) {
     const of = yield* liveNow(settings)
     return yield* listed(
@@ -31,7 +31,7 @@ export const everySession = Effect.fnUntraced(
 )
 
 /** Ends one session of an operator, by its name, or all of them. Answers how many. Tokens are not sessions. */
-export const revokeSessions = Effect.fnUntraced(
+export const revokeSessions = Effect.fn("OperatorSessions.revokeSessions")(
   function*(operator: Operator, username: string, session?: string) {
     const done = yield* changing(operator, username, (target) =>
       Effect.gen(function*() {
@@ -50,7 +50,7 @@ export const revokeSessions = Effect.fnUntraced(
 )
 
 /** Ends the sessions of all operators. Answers how many. */
-export const revokeEverySession = Effect.fnUntraced(function*(operator: AtKeyboard) {
+export const revokeEverySession = Effect.fn("OperatorSessions.revokeEverySession")(function*(operator: AtKeyboard) {
   const ended = yield* transaction(Effect.tap(sessions.endEvery, (count) =>
     count === 0 ? Effect.void : audit.insert({
       event: "session_revoked",

@@ -39,7 +39,7 @@ export const containing = (text: string, limit: number) => listed(users.containi
  * An operator, with the state of the second factor and the number of live sessions. It contains nothing that can be
  * used to sign in.
  */
-export const show = Effect.fnUntraced(function*(settings: SignInSettings, username: string) {
+export const show = Effect.fn("Operators.show")(function*(settings: SignInSettings, username: string) {
   const user = yield* named(username)
   const { passwordHash: _, totpLastStep: _1, totpPendingSecret: _2, totpSecret: _3, ...shown } = user
   const factor = yield* secondFactor.factorOf(user)
@@ -51,7 +51,7 @@ export const show = Effect.fnUntraced(function*(settings: SignInSettings, userna
 export type ShownOperator = Effect.Success<ReturnType<typeof show>>
 
 /** Disables an operator. Their sessions end, and their tokens are refused. A second call changes nothing. */
-export const disable = Effect.fnUntraced(function*(operator: Operator, username: string) {
+export const disable = Effect.fn("Operators.disable")(function*(operator: Operator, username: string) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
   const now = yield* currentSeconds
   const done = yield* changing(operator, username, (target, admins) =>
@@ -68,7 +68,7 @@ export const disable = Effect.fnUntraced(function*(operator: Operator, username:
 }, Effect.uninterruptible)
 
 /** Lets a disabled operator sign in again. A second call changes nothing. */
-export const enable = Effect.fnUntraced(function*(operator: Operator, username: string) {
+export const enable = Effect.fn("Operators.enable")(function*(operator: Operator, username: string) {
   const now = yield* currentSeconds
   const done = yield* changing(operator, username, (target) =>
     Effect.gen(function*() {
@@ -83,7 +83,7 @@ export const enable = Effect.fnUntraced(function*(operator: Operator, username: 
 /**
  * Changes a role. The sessions end, and tokens permit at most the new role from now on. The same role changes nothing.
  */
-export const setRole = Effect.fnUntraced(
+export const setRole = Effect.fn("Operators.setRole")(
   function*(operator: Operator, username: string, role: OperatorRole) {
     if (isSelf(operator, username)) return yield* new SelfTarget()
     const now = yield* currentSeconds
@@ -106,7 +106,7 @@ export const setRole = Effect.fnUntraced(
 )
 
 /** Changes the contact of an operator. Without a new one it is cleared. */
-export const setContact = Effect.fnUntraced(function*(
+export const setContact = Effect.fn("Operators.setContact")(function*(
   operator: Operator,
   username: string,
   given: string | undefined
@@ -125,7 +125,7 @@ export const setContact = Effect.fnUntraced(function*(
 }, Effect.uninterruptible)
 
 /** Removes an operator's second factor, and an enrolment that is not confirmed. The sessions end. */
-export const resetTotp = Effect.fnUntraced(function*(operator: Operator, username: string) {
+export const resetTotp = Effect.fn("Operators.resetTotp")(function*(operator: Operator, username: string) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
   const done = yield* changing(
     operator,
@@ -143,7 +143,7 @@ export const resetTotp = Effect.fnUntraced(function*(operator: Operator, usernam
 export const totpStatus = (username: string) => Effect.flatMap(named(username), secondFactor.factorOf)
 
 /** A new set of recovery codes for an operator. Only this answer holds the codes. */
-export const renewCodes = Effect.fnUntraced(function*(operator: AtKeyboard, username: string) {
+export const renewCodes = Effect.fn("Operators.renewCodes")(function*(operator: AtKeyboard, username: string) {
   const user = yield* named(username)
   if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
   return yield* secondFactor.renewCodes(operator, user.username)
@@ -159,7 +159,7 @@ export interface NewOperator {
 }
 
 /** Creates an operator. Only the command line does this: access to the database is the credential there. */
-export const create = Effect.fnUntraced(function*(
+export const create = Effect.fn("Operators.create")(function*(
   config: PasswordSettings,
   operator: AtKeyboard,
   { contact: given, password, role: asked, username: name }: NewOperator
@@ -184,7 +184,7 @@ export const create = Effect.fnUntraced(function*(
 }, Effect.uninterruptible)
 
 /** Sets an operator's password. Only the command line does this. The sessions end. */
-export const setPassword = Effect.fnUntraced(function*(
+export const setPassword = Effect.fn("Operators.setPassword")(function*(
   config: PasswordSettings,
   operator: AtKeyboard,
   username: string,
@@ -213,7 +213,7 @@ export const previewRemoval = (operator: AtKeyboard, username: string) =>
 /**
  * Deletes an operator with sessions, codes and tokens. Only the command line does this. Their rows in the trail remain.
  */
-export const remove = Effect.fnUntraced(function*(operator: AtKeyboard, username: string) {
+export const remove = Effect.fn("Operators.remove")(function*(operator: AtKeyboard, username: string) {
   const target_username = yield* changing(operator, username, (target, admins) =>
     Effect.gen(function*() {
       yield* keepAnAdmin(target, admins)

@@ -26,7 +26,7 @@ export const readContact = (contact: string | undefined) =>
     : new BadRequest({ detail: `contact must be one mail address of at most ${longestContact} characters.` })
 
 /** Changes the caller's own password. Every other session of the caller ends. */
-export const changePassword = Effect.fnUntraced(function*(
+export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
   config: PasswordSettings,
   identity: SessionIdentity,
   passwords: { readonly current: Redacted.Redacted<string>; readonly chosen: Redacted.Redacted<string> },
@@ -56,7 +56,7 @@ export const changePassword = Effect.fnUntraced(function*(
 }, Effect.uninterruptible)
 
 /** Changes the caller's own contact. Without a new one it is cleared. */
-export const changeContact = Effect.fnUntraced(function*(
+export const changeContact = Effect.fn("OwnAccount.changeContact")(function*(
   config: PasswordSettings,
   identity: SessionIdentity,
   change: { readonly password: Redacted.Redacted<string>; readonly contact: string | undefined },

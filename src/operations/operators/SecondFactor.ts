@@ -62,7 +62,7 @@ const allowed = Effect.fnUntraced(function*(
 /**
  * Begins an enrolment. It replaces one that was not confirmed. A factor in force stays in force until the confirmation.
  */
-export const beginEnrolment = Effect.fnUntraced(function*(
+export const beginEnrolment = Effect.fn("SecondFactor.beginEnrolment")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
   password: Password,
@@ -76,7 +76,7 @@ export const beginEnrolment = Effect.fnUntraced(function*(
 })
 
 /** Puts the new factor in force. Only this answer holds its recovery codes. Other sessions of the caller end. */
-export const confirmEnrolment = Effect.fnUntraced(function*(
+export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
   code: string,
@@ -105,7 +105,7 @@ export const confirmEnrolment = Effect.fnUntraced(function*(
 }, Effect.uninterruptible)
 
 /** Turns the caller's own factor off, if the configuration permits it. Other sessions of the caller end. */
-export const disable = Effect.fnUntraced(function*(
+export const disable = Effect.fn("SecondFactor.disable")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
   password: Password,
@@ -135,7 +135,7 @@ export const taken = (operator: Operator, user: User, butSession?: string) =>
   }))
 
 /** Replaces the recovery codes of an operator whose factor is in force. */
-export const renewCodes = Effect.fnUntraced(function*(operator: Operator, username: string) {
+export const renewCodes = Effect.fn("SecondFactor.renewCodes")(function*(operator: Operator, username: string) {
   const made = yield* codes.newRecoveryCodes
   const now = yield* currentSeconds
   yield* transaction(Effect.gen(function*() {
@@ -151,7 +151,7 @@ export const renewCodes = Effect.fnUntraced(function*(operator: Operator, userna
 }, Effect.uninterruptible)
 
 /** Replaces the caller's own recovery codes. Only this answer holds the codes. */
-export const reissueCodes = Effect.fnUntraced(function*(
+export const reissueCodes = Effect.fn("SecondFactor.reissueCodes")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
   password: Password,

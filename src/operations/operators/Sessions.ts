@@ -123,7 +123,7 @@ export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSett
 })
 
 /** Ends the session of the caller, or every session of the caller. */
-export const signOut = Effect.fnUntraced(
+export const signOut = Effect.fn("Sessions.signOut")(
   function*(identity: SessionIdentity, { all }: { readonly all: boolean }) {
     yield* all ? sessions.endAllOf(identity.userId) : sessions.end(identity.tokenHash, "active")
     yield* emit("admin_logout", { username: identity.username, scope: all ? "all" : "one" })
@@ -145,7 +145,7 @@ export const liveNow = (settings: SignInSettings) =>
   Effect.map(currentSeconds, (now) => ({ now, idleSince: now - settings.session_idle_timeout_seconds }))
 
 /** A page of an operator's live sessions, newest first, and the number of all. */
-export const listOf = Effect.fnUntraced(function*(settings: SignInSettings, userId: string, paging: Paging) {
+export const listOf = Effect.fn("Sessions.listOf")(function*(settings: SignInSettings, userId: string, paging: Paging) {
   const of = { ...yield* liveNow(settings), userId }
   return yield* listed(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
 })
@@ -158,14 +158,14 @@ export const listOwn = (settings: SignInSettings, identity: SessionIdentity, pag
   )
 
 /** Ends the session of an operator with this name. Fails if there is none. */
-export const endNamed = Effect.fnUntraced(function*(userId: string, name: string) {
+export const endNamed = Effect.fn("Sessions.endNamed")(function*(userId: string, name: string) {
   const gone = nameForm.test(name) ? yield* sessions.endNamed(userId, name) : 0
   if (gone === 0) return yield* new NoSuch({ noun: "session", id: name })
   return gone
 })
 
 /** Ends one of the caller's own sessions. Answers whether it was the one that asked. */
-export const revokeOwn = Effect.fnUntraced(
+export const revokeOwn = Effect.fn("Sessions.revokeOwn")(
   function*(identity: SessionIdentity, name: string, requester: Requester) {
     const operator = operatorOf(identity, requester)
     const gone = yield* transaction(Effect.tap(endNamed(identity.userId, name), (count) =>

@@ -131,7 +131,7 @@ const admitted = Effect.fnUntraced(function*(
  * Signs an operator in by name and password. The attempt is counted first. Every failure costs one hash and gets the
  * same answer (docs/decisions/admin.md, "Sign-in"). An attempt that has begun ends, and is logged, even if its client hangs up.
  */
-export const signIn = Effect.fnUntraced(function*(
+export const signIn = Effect.fn("SignIn.signIn")(function*(
   settings: SignInSettings,
   { password, username }: Credentials,
   requester: Requester

@@ -61,7 +61,7 @@ const mayManage = Effect.fnUntraced(function*(operator: Operator, username: stri
 })
 
 /** Creates a token for an operator. Only this answer holds its text. */
-export const create = Effect.fnUntraced(function*(operator: Operator, asked: NewToken) {
+export const create = Effect.fn("Tokens.create")(function*(operator: Operator, asked: NewToken) {
   const fault = faultOf(asked)
   if (fault !== undefined) return yield* new BadRequest({ detail: fault })
   const { name, role } = asked
@@ -96,7 +96,7 @@ export const create = Effect.fnUntraced(function*(operator: Operator, asked: New
  * Revokes a token at once and for good. A second call changes nothing. A caller who may not see the token is told that
  * it does not exist.
  */
-export const revoke = Effect.fnUntraced(function*(operator: Operator, id: string) {
+export const revoke = Effect.fn("Tokens.revoke")(function*(operator: Operator, id: string) {
   const now = yield* currentSeconds
   const done = yield* transaction(Effect.gen(function*() {
     const record = isId(id) ? yield* apiTokens.find(id) : undefined
@@ -113,13 +113,13 @@ export const revoke = Effect.fnUntraced(function*(operator: Operator, id: string
 }, Effect.uninterruptible)
 
 /** A token by its id. */
-export const find = Effect.fnUntraced(function*(id: string) {
+export const find = Effect.fn("Tokens.find")(function*(id: string) {
   const record = isId(id) ? yield* apiTokens.find(id) : undefined
   return record ?? (yield* new NoSuch({ noun: "token", id }))
 })
 
 /** A page of the tokens of one operator or of all, newest first, and the number of all. */
-export const list = Effect.fnUntraced(function*(username: string | undefined, paging: Paging) {
+export const list = Effect.fn("Tokens.list")(function*(username: string | undefined, paging: Paging) {
   const userId = username === undefined ? undefined : (yield* named(username)).id
   return yield* listed(
     Effect.all({ items: apiTokens.list({ userId, ...paging }), total: apiTokens.count(userId) })

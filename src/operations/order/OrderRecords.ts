@@ -35,7 +35,7 @@ const find = Effect.fnUntraced(function*(id: string) {
 const everyJob = { limit: 1000, offset: 0 }
 
 /** An order with all its related records, and the reason of its failure if that is still kept. */
-export const detail = Effect.fnUntraced(
+export const detail = Effect.fn("OrderRecords.detail")(
   function*(config: Pick<Config, "order" | "profiles">, id: string) {
     const order = yield* find(id)
     const now = yield* currentSeconds
@@ -64,7 +64,7 @@ export type ListFilters = OrderFilters & { readonly identifierContains?: string 
  * What a search has to walk for; `undefined` where an index leads to the orders. The end of a name does, unless so many
  * names end so that most of the index would be read.
  */
-export const soughtBy = Effect.fnUntraced(function*({ identifierContains, ...filters }: ListFilters) {
+export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifierContains, ...filters }: ListFilters) {
   const { accountId, identifierSuffix, profile, since, status, until } = filters
   const narrowing = { accountId, profile, since, status, until }
   if (identifierContains !== undefined) {
@@ -105,7 +105,7 @@ export const list = (
   }))
 
 /** An order that has a certificate. */
-export const issuedOrder = Effect.fnUntraced(function*(id: string) {
+export const issuedOrder = Effect.fn("OrderRecords.issuedOrder")(function*(id: string) {
   const { certificate, ...order } = yield* find(id)
   return certificate === undefined ? yield* new NoSuch({ noun: "certificate of order", id }) : { ...order, certificate }
 })
@@ -114,7 +114,7 @@ export const issuedOrder = Effect.fnUntraced(function*(id: string) {
 export const chain = (id: string) => Effect.map(issuedOrder(id), ({ certificate }) => certificate)
 
 /** Revokes an order's certificate for the operator, or queues that. Answers like `revocation.revoke`. */
-export const revoke = Effect.fnUntraced(function*(
+export const revoke = Effect.fn("OrderRecords.revoke")(function*(
   config: Pick<Config, "profiles">,
   operator: Operator,
   id: string,

@@ -13,14 +13,14 @@ import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
 /* Operators delete single orders. */
 
 /** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */
-export const preview = Effect.fnUntraced(function*(id: string) {
+export const preview = Effect.fn("OrderRemoval.preview")(function*(id: string) {
   const found = isId(id) ? yield* deletions.findOrder(OrderId(id), yield* currentSeconds) : undefined
   if (found === undefined) return yield* new NoSuch({ noun: "order", id })
   return found.isLive === 1 ? yield* new LiveCertificates({ count: 1 }) : found
 })
 
 /** Deletes an order with its authorizations and challenges, unless its certificate can still be used. */
-export const remove = Effect.fnUntraced(function*(operator: Operator, id: string) {
+export const remove = Effect.fn("OrderRemoval.remove")(function*(operator: Operator, id: string) {
   const done = yield* transaction(Effect.gen(function*() {
     // An issuance locks this row while it stores a certificate, so the facts that are read below stay true.
     if (isId(id)) yield* orders.lock(OrderId(id))

@@ -35,7 +35,7 @@ const leftOf = (profiles: ReadonlyArray<string>) =>
  * What a purge would delete: for each profile the number of orders, and when their first and last certificate expired.
  * Times are epoch seconds.
  */
-export const preview = Effect.fnUntraced(function*(wanted: Wanted) {
+export const preview = Effect.fn("Purge.preview")(function*(wanted: Wanted) {
   const cutoff = yield* cutoffOf(wanted)
   const names = yield* profilesOf(wanted)
   const found = yield* Effect.forEach(
@@ -102,7 +102,7 @@ interface Gone {
  * Deletes orders whose certificate expired long ago, 500 in each transaction, which also records how many. An interruption takes
  * effect between two transactions. `told` gets the number so far after each transaction.
  */
-export const run = Effect.fnUntraced(function*(
+export const run = Effect.fn("Purge.run")(function*(
   operator: AtKeyboard,
   wanted: Wanted,
   told: (gone: number) => Effect.Effect<void> = () => Effect.void

@@ -17,7 +17,7 @@ export const list = (
   }))
 
 /** One relayed order, with its relay job while the queue still has the job. */
-export const find = Effect.fnUntraced(function*(id: string) {
+export const find = Effect.fn("UpstreamOrders.find")(function*(id: string) {
   const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
   if (order === undefined) return yield* new NoSuch({ noun: "upstream order", id })
   const filters = { kind: "signer_relay_issue", orderId: order.orderId }
