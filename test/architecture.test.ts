@@ -243,6 +243,11 @@ describe("src", () => {
     ])
   })
 
+  it("sets no service and no reference of a fiber by hand: it would end with the next `provide`, and not reach who waits", () => {
+    const setting = files.filter((file) => /\bfiber\.setContext\b/.test(readFileSync(join(src, file), "utf8")))
+    assert.deepStrictEqual(setting, [])
+  })
+
   it("races where the loser is interrupted on purpose", () => {
     const racing = files.filter((file) =>
       /\bEffect\.(?:race|raceFirst|raceAll)\b/.test(readFileSync(join(src, file), "utf8"))

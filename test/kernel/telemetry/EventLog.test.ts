@@ -111,6 +111,16 @@ describe("the facts of a request", () => {
       for (const { fields, span } of records) assert.strictEqual(span["request_id"], fields["account_id"] as string)
     }))
 
+  test("hold in what is raced and forked within, and end where it ends", () =>
+    Effect.gen(function*() {
+      const told = emit("request_shed", {})
+      const raced = Effect.raceFirst(told, Effect.never)
+      const forked = Effect.flatMap(Effect.forkChild(told), Fiber.join)
+      const within = Effect.andThen(Effect.timeoutOption(raced, 1000), Effect.andThen(forked, told))
+      yield* Effect.andThen(withinSpan({ request_id: "one" }, 0, within), told)
+      assert.deepStrictEqual(records.map(({ span }) => span.request_id), ["one", "one", "one", undefined])
+    }))
+
   test("are replaced as a whole by the next", () =>
     Effect.gen(function*() {
       const next = withinSpan({ request_id: "two" }, 0, emit("request_shed", {}))
