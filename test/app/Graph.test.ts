@@ -1,8 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
+import { expectTypeOf } from "vitest"
+import type { told } from "../../src/app/Generation.ts"
 import * as Graph from "../../src/app/Graph.ts"
+import type { serve } from "../../src/app/Serve.ts"
 import { Scripts } from "../../src/kernel/host/Scripts.ts"
+import type { Metrics } from "../../src/kernel/telemetry/Metrics.ts"
 import { Deliveries } from "../../src/services/notify/Deliveries.ts"
+import type { Notifier, notify } from "../../src/services/notify/Notifier.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
 import { configOf } from "../support/Graph.ts"
@@ -23,6 +28,12 @@ describe("the graph", () => {
       assert.notStrictEqual(Context.get(inner, tag), Context.get(outer, tag))
       assert.notStrictEqual(within, Context.get(outer, tag))
     }))
+
+  it("does not compile without what serves cannot do without: nothing looks for a notifier or metrics that may be missing", () => {
+    expectTypeOf<Notifier>().toExtend<Effect.Services<ReturnType<typeof notify>>>()
+    expectTypeOf<Notifier>().toExtend<Effect.Services<ReturnType<typeof told>>>()
+    expectTypeOf<Metrics | Notifier>().toExtend<Effect.Services<ReturnType<typeof serve>>>()
+  })
 
   it.effect("has policies of its own for each generation", () =>
     twice(Policies, () => Graph.policiesOf(config, config.profiles, "1")))
