@@ -42,7 +42,7 @@ export default defineConfig({
     pool: "forks",
     // Files share a process, and with it what is imported; what a file leaves is taken away by setup.ts. More processes
     // than cores, because those that start programs mostly wait.
-    maxWorkers: 3,
+    maxWorkers: 5,
     isolate: false,
     teardownTimeout: 20_000
   }
