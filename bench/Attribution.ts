@@ -27,12 +27,12 @@ interface Line {
 }
 
 const lines: ReadonlyArray<Line> = [
-  { title: "Schema", file: /node_modules\/effect\/.*\/(?:Schema\w*|ParseResult|schema\/\w+)\.js$/ },
+  { title: "Schema", file: /node_modules\/effect\/.*\/(?:Schema\w*|schema\/\w+)\.js$/ },
   { title: "Effect runtime: fibers, layers, waits, scheduler", file: /node_modules\/effect\// },
   { title: "PostgreSQL's driver", file: /node_modules\/pg(?:-[\w-]+)?\// },
   {
     title: "statements: SQLite itself, and the database layer in JavaScript",
-    file: /node_modules\/better-sqlite3\/|src\/(?:kernel\/sql|store)\/|node_modules\/@effect\/sql/
+    file: /node_modules\/better-sqlite3\/|src\/(?:kernel\/sql|store)\//
   },
   {
     title: "signatures, hashes, keys, random octets",

@@ -17,8 +17,8 @@ const profileOf = (frames: ReadonlyArray<readonly [name: string, url: string, sa
 describe("the attribution of a profile", () => {
   it("goes by the file of a function", () => {
     const shares = sharesOf(profileOf([
-      ["runLoop", "file:///service/node_modules/effect/dist/esm/internal/fiberRuntime.js", 5],
-      ["decode", "file:///service/node_modules/effect/dist/esm/ParseResult.js", 1],
+      ["runLoop", "file:///service/node_modules/effect/dist/internal/effect.js", 5],
+      ["decode", "file:///service/node_modules/effect/dist/SchemaParser.js", 1],
       ["issue", "file:///service/src/operations/order/Issuance.ts", 2],
       ["onread", "node:internal/stream_base_commons", 1],
       ["elsewhere", "file:///service/node_modules/other/index.js", 1]

@@ -11,6 +11,9 @@ import type { Random } from "./Random.ts"
  * one. Only time, chance, the outside and the order of events are simulated. The code is the service's own.
  */
 
+/** Milliseconds within which files and threads answer. */
+const slowestAnswer = 20
+
 const realImmediate = globalThis.setImmediate
 const turn = (): Promise<void> => new Promise((resume) => void realImmediate(resume))
 
@@ -146,11 +149,12 @@ export class Machine {
     this.now += millis
   }
 
-  #fireDue(): void {
-    for (;;) {
+  /** Whether any was due. */
+  #fireDue(): boolean {
+    for (let isDue = false;; isDue = true) {
       let earliest: Timer | undefined
       for (const timer of this.#timers) if (earliest === undefined || timer.at < earliest.at) earliest = timer
-      if (earliest === undefined || earliest.at > this.now) return
+      if (earliest === undefined || earliest.at > this.now) return isDue
       this.#timers.splice(this.#timers.indexOf(earliest), 1)
       earliest.fire()
     }
@@ -179,14 +183,17 @@ export class Machine {
       return undefined
     }
     globalThis.setImmediate = Object.assign(immediate, realImmediate) as typeof setImmediate
-    const uncount = countNative()
+    const uncount = countNative((give) => void this.after(this.#random.below(slowestAnswer), give))
     try {
       for (;;) {
         // A step may begin several requests: it is over when all are answered.
         while (native.pending > 0) await turn()
         if (isOver()) return true
         between()
-        this.#fireDue()
+        if (this.#fireDue()) {
+          await turn() // it may have kept a promise, which makes a task or a request
+          continue
+        }
         const able = this.#able()
         if (able.length > 0) this.#step(able)
         else {

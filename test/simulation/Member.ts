@@ -28,6 +28,7 @@ import * as Backends from "../../src/services/signing/Backends.ts"
 import { Issuers } from "../../src/services/signing/Issuers.ts"
 import { PublishedCrls } from "../../src/services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
+import { Signers } from "../../src/services/signing/Signer.ts"
 import { Validator } from "../../src/services/validation/Validator.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { handlers } from "../../src/surfaces/jobs/JobHandlers.ts"
@@ -105,7 +106,8 @@ export const startMember = (installation: Installation, process: Process, roles:
       Layer.mergeAll(
         receivers.layer(),
         Layer.provide(Validator.layer(), world.layer()),
-        Backends.layer(profiles).pipe(
+        Layer.effect(Signers, Effect.map(Signers, world.signing)).pipe(
+          Layer.provide(Backends.layer(profiles)),
           Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer("0"), DnsUpdate.layer)),
           Layer.provide(world.layer())
         )

@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from "node:module"
 
 /*
  * Work that the runtime does outside the event loop: files, and signatures on its threads. Its duration is not
- * repeatable, so a simulation has to know whether any is in progress.
+ * repeatable, so a simulation has to know whether any is in progress, and says itself when it is over.
  */
 
 type Anything = (...args: ReadonlyArray<unknown>) => unknown
@@ -12,15 +12,18 @@ type Anything = (...args: ReadonlyArray<unknown>) => unknown
 /** Requests begun and not answered yet. */
 export const native = { pending: 0 }
 
-/** Gives the answers of the requests in progress. They are given when all are there, in the order of the requests. */
-const giving: Array<() => void> = []
+type Give = () => void
 
-const begin = (): (give: () => void) => void => {
+/** The answers of the requests in progress. When all are there, they are given in the order of the requests. */
+const giving: Array<Give> = []
+let giveLater: (give: Give) => void = (give) => give()
+
+const begin = (): (give: Give) => void => {
   const at = giving.push(() => {}) - 1
   native.pending++
   return (give) => {
     giving[at] = give
-    if (--native.pending === 0) { for (const one of giving.splice(0)) one() }
+    if (--native.pending === 0) { for (const give of giving.splice(0)) giveLater(give) }
   }
 }
 
@@ -64,8 +67,9 @@ const opened = (open: typeof fs.open): Anything => async (...args) => {
   return file
 }
 
-/** Counts from now on, until the answer is called. */
-export const countNative = (): () => void => {
+/** Counts from now on, until the answer is called; `later` calls each `give` once. */
+export const countNative = (later: (give: Give) => void): () => void => {
+  giveLater = later
   const undo = [
     replaceAll(fs, onPaths, (call) => promised(fs, call === fs.open ? opened(fs.open) : call)),
     replaceAll(crypto, onThreads, calledBack)

@@ -24,10 +24,10 @@ export const climateOf = (random: Random) => {
     undone: rate(0.02),
     unheard: rate(0.02),
     /** Between two steps. */
-    event: rate(1 / 1500),
+    event: rate(1 / 2000),
     malice: rate(0.2),
     mischief: rate(0.3),
-    longestRun: random.pick([10, 100, 1000]),
+    longestRun: random.pick([7, 70, 700]),
     /** An account has more validations than there are slots. */
     isFlooded: random.chance(0.25),
     isUnordered: random.chance(0.5),
@@ -134,7 +134,7 @@ export class Weather implements Mishaps {
 
   /** Whether a fault may have caused a failure; otherwise the failure is the service's own. */
   excuses(process: Process, begun: number): boolean {
-    return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 1000
+    return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 2000
   }
 
   #stalls(millis: number): void {

@@ -5,6 +5,7 @@ import { AlpnPeer } from "../../src/kernel/net/AlpnPeer.ts"
 import { ConnectFailed, TlsFailed } from "../../src/kernel/net/Connect.ts"
 import { HttpGet } from "../../src/kernel/net/HttpGet.ts"
 import { ResolveFailed, Resolver } from "../../src/kernel/net/Resolver.ts"
+import type { Signers } from "../../src/services/signing/Signer.ts"
 import type { Machine } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 
@@ -62,12 +63,25 @@ export class World {
     return Effect.suspend(() => {
       const usual = this.#random.chance(this.malice) ? this.#random.between(500, 20_000) : this.#random.between(1, 30)
       const millis = name.endsWith(stuckZone) ? stuckMillis : usual
-      return Effect.andThen(
-        Effect.callback<void>((resume) => this.#machine.after(millis, () => resume(Effect.void))),
-        Effect.suspend(answer)
-      )
+      return Effect.andThen(this.#passing(millis), Effect.suspend(answer))
     })
   }
+
+  #passing(millis: number): Effect.Effect<void> {
+    return Effect.callback((resume) => this.#machine.after(millis, () => resume(Effect.void)))
+  }
+
+  /** The signers, each of which takes a while, as one outside of the process does. */
+  readonly signing = (signers: Signers["Service"]): Signers["Service"] => ({
+    ...signers,
+    of: (profile) =>
+      Effect.map(signers.of(profile), (signer) => {
+        if (signer.issue === undefined) return signer
+        const { issue } = signer
+        const passing = Effect.suspend(() => this.#passing(this.#random.between(1, 30)))
+        return { ...signer, issue: (request) => Effect.andThen(passing, issue(request)) }
+      })
+  })
 
   /** The outside, as the validators reach it. */
   readonly layer = (): Layer.Layer<Resolver | HttpGet | AlpnPeer> => {
