@@ -49,8 +49,8 @@ const handlersOf = (served: Served, version: string) => {
 const exactPaths = { caseSensitive: true, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false } as const
 
 /**
- * The app for a configuration. It lives as long as the scope. What is there while it is built would hide what a request
- * has, so nothing is there: handlers take their services from the request.
+ * The app for a configuration. It lives as long as the scope. The library lays the context in which it builds the app over
+ * that of each request. So the app is built in an empty one, and handlers take their services from the request.
  */
 export const declaredApp = (served: Served, version: string) =>
   Effect.flatMap(Effect.scope, (scope) =>
