@@ -1,6 +1,7 @@
 import { Effect, Exit, Layer, ManagedRuntime, Redacted, Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { setTimeout as delay } from "node:timers/promises"
+import { Loops } from "../src/kernel/Loops.ts"
 import { handler } from "../src/kernel/queue/Handler.ts"
 import { Queue } from "../src/kernel/queue/Queue.ts"
 import { start } from "../src/kernel/queue/Running.ts"
@@ -69,7 +70,9 @@ const layerOf = ({ hears, synchronous, where }: Part) => {
     ? Postgres.layer({ url: Redacted.make(where), pool_max: 10, acquire_timeout_ms: 5000 })
     : Sqlite.layer({ path: where, synchronous })
   const heard = hears ? database : Layer.provide(Layer.effect(Database, Effect.map(Database, deaf)), database)
-  return Queue.layer({ maxAttempts: () => 5 }).pipe(Layer.provideMerge(Layer.merge(heard, Entropy.layer)))
+  return Queue.layer({ maxAttempts: () => 5 }).pipe(
+    Layer.provideMerge(Layer.mergeAll(heard, Entropy.layer, Loops.layer))
+  )
 }
 
 type Services = Layer.Success<ReturnType<typeof layerOf>>

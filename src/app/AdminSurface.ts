@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Roles } from "../domain/Role.ts"
 import { mapLayerError } from "../kernel/Layers.ts"
 import { makeAddressSet } from "../kernel/net/Address.ts"
 import { Resolver } from "../kernel/net/Resolver.ts"
@@ -15,6 +16,7 @@ import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
+import { withReadiness } from "./Readiness.ts"
 
 /* The surface for operators, with its services. */
 
@@ -39,7 +41,7 @@ const isOfApi = (path: string): boolean => path === "/health" || path === "/api"
 /** The surface for operators. None if `admin.enabled` is off. */
 export const adminSurface = Effect.fnUntraced(function*(
   resolved: Pick<Resolved, "config" | "sources">,
-  { panel, version }: Pick<Installed, "panel" | "version">,
+  { panel, roles, version }: Pick<Installed, "panel" | "version"> & { readonly roles: Roles },
   before: Graph.Before,
   counted: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ) {
@@ -68,12 +70,12 @@ export const adminSurface = Effect.fnUntraced(function*(
     serve: (listener) =>
       Effect.provide(
         listener.serve({
-          app: {
+          app: withReadiness({
             route: (received) => {
               const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
               return { ...routed, handle: (request) => counted(routed.handle(request)) }
             }
-          },
+          }, roles),
           isCounted: true,
           isProxy: makeAddressSet(admin.filter.trusted_proxies),
           tls,

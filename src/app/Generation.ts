@@ -34,6 +34,7 @@ import type { CommandFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
+import { withReadiness } from "./Readiness.ts"
 
 /** The properties of a process that are not in its configuration. */
 export interface Build {
@@ -104,7 +105,7 @@ const counting = <R>(
 
 const acmeSurface = Effect.fnUntraced(function*(
   config: Config,
-  { version }: Build,
+  { roles, version }: Build,
   before: Graph.Before,
   counted: ReturnType<typeof makeUses>["counted"]
 ) {
@@ -135,12 +136,12 @@ const acmeSurface = Effect.fnUntraced(function*(
     serve: (listener) =>
       Effect.provide(
         listener.serve({
-          app: {
+          app: withReadiness({
             route: (received) => {
               const routed = app.route(received)
               return { ...routed, handle: (request) => counted(routed.handle(request)) }
             }
-          },
+          }, roles),
           isCounted: true,
           isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
           tls,
@@ -163,7 +164,7 @@ const metricsConnections = 16
 const metricsTimeoutMillis = 10_000
 
 /** The metrics of the process, on a socket of their own. A worker adds those of the database. */
-const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boolean) {
+const metricsSurface = Effect.fnUntraced(function*(config: Config, roles: Roles) {
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
   const sample = yield* samples.make({
@@ -174,7 +175,7 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
   const scrape = Effect.gen(function*() {
     const database = yield* Database
     const metrics = yield* Metrics
-    return yield* metrics.render(database.connections(), isWorker ? yield* sample : new Map())
+    return yield* metrics.render(database.connections(), roles.has("worker") ? yield* sample : new Map())
   })
   const surface: Surface = {
     name: "metrics",
@@ -184,7 +185,7 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, isWorker: boo
     maxConnections: metricsConnections,
     serve: (listener) =>
       listener.serve({
-        app: makeMetrics(scrape),
+        app: withReadiness(makeMetrics(scrape), roles),
         isCounted: false,
         isProxy: () => false,
         tls: undefined,
@@ -251,7 +252,7 @@ export const build = (
         surfaces: [
           ...(serving === undefined ? [] : [serving.surface]),
           ...process.roles.has("admin") ? yield* adminSurface(resolved, process, before, uses.counted) : [],
-          ...yield* metricsSurface(config, working !== undefined)
+          ...yield* metricsSurface(config, process.roles)
         ],
         handlers: counting(known, uses.counted),
         signers: working,

@@ -5,6 +5,7 @@ import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { Scripts } from "../kernel/host/Scripts.ts"
 import { mapLayerError } from "../kernel/Layers.ts"
+import { Loops } from "../kernel/Loops.ts"
 import { AlpnPeer } from "../kernel/net/AlpnPeer.ts"
 import { DnsUpdate } from "../kernel/net/DnsUpdate.ts"
 import { HttpGet } from "../kernel/net/HttpGet.ts"
@@ -70,6 +71,7 @@ export const kept = (roles: Roles) =>
   Layer.unwrap(Effect.map(InForce, ({ config }) =>
     Layer.mergeAll(
       series.layer(rolesText(roles)),
+      Loops.layer,
       Layer.provideMerge(
         Notifier.layer(config),
         Queue.layer({ maxAttempts: () => config().jobs.max_attempts })

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { hostname } from "node:os"
 import type { Role } from "../domain/Role.ts"
 import { parseAddress } from "../kernel/net/Address.ts"
@@ -12,6 +13,7 @@ import type { Config } from "../settings/AppConfig.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Host } from "./Host.ts"
 import { database } from "./OpenDatabase.ts"
+import { readyPath } from "./Readiness.ts"
 
 const freshSeconds = 30
 const maxBytes = 1024
@@ -21,33 +23,63 @@ const ipv4 = "127.0.0.1"
 /** Where to ask a listener that is bound to a host. What is bound to every address of IPv6 has those of IPv4 too. */
 const loopbacks = new Map([["0.0.0.0", [ipv4]], ["::", ["::1", ipv4]], ["localhost", [ipv4]]])
 
-/** GET /health at an address, TLS unverified. */
-const answersAt = (
-  dialled: string,
-  { port, tls, version }: Pick<Config["server"], "tls"> & { readonly port: number; readonly version: string }
-): Effect.Effect<boolean> =>
+/** What is asked: GET of a path at a listener. */
+interface Asked {
+  readonly bindAddress: string
+  readonly isSecure: boolean
+  readonly path: string
+}
+
+type Answered = Option.Option<{ readonly status: number; readonly body: string }>
+
+/** The status and the body of an answer from an address, TLS unverified; nothing where there is none. */
+const askAt = (dialled: string, port: number, { isSecure, path }: Asked, version: string): Effect.Effect<Answered> =>
   Effect.gen(function*() {
     const address = parseAddress(dialled)
-    if (Option.isNone(address)) return false
+    if (Option.isNone(address)) return Option.none()
     const { get } = yield* HttpGet
     const answer = yield* get({
       address: address.value,
       port,
       connectMillis: undefined,
-      secure: tls.enabled,
+      secure: isSecure,
       host: "localhost",
-      path: "/health",
+      path,
       maxBytes
     })
-    return answer.status === 200 && answer.body.toString().includes(`"healthy":true`)
-  }).pipe(Effect.provide(HttpGet.layer(version)), Effect.orElseSucceed(() => false))
+    return Option.some({ status: answer.status, body: answer.body.toString() })
+  }).pipe(Effect.provide(HttpGet.layer(version)), Effect.orElseSucceed(Option.none))
 
-/** GET /health where a listener is bound, over loopback for a wildcard. A host may have no loopback of IPv6, such as a container. */
-const answers = ({ bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">, version: string) => {
-  const { host, port } = parseBindAddress(bind_address) ?? { host: "", port: 0 }
-  const dialled = loopbacks.get(host) ?? [host]
-  return Effect.map(Effect.findFirst(dialled, (one) => answersAt(one, { port, tls, version })), Option.isSome)
+/** Asks where a listener is bound, over loopback for a wildcard. A host may have no loopback of IPv6, such as a container. */
+const ask = (asked: Asked, version: string): Effect.Effect<Answered> => {
+  const { host, port } = parseBindAddress(asked.bindAddress) ?? { host: "", port: 0 }
+  return Effect.reduce(
+    loopbacks.get(host) ?? [host],
+    (): Answered => Option.none(),
+    (before, dialled) => Option.isSome(before) ? Effect.succeed(before) : askAt(dialled, port, asked, version)
+  )
 }
+
+const isHealthy = ({ bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">, version: string) =>
+  Effect.map(
+    ask({ bindAddress: bind_address, isSecure: tls.enabled, path: "/health" }, version),
+    Option.exists(({ body, status }) => status === 200 && body.includes(`"healthy":true`))
+  )
+
+const readRoles = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ roles: Schema.Array(Schema.String) }))
+)
+
+/** Whether the worker that has the metrics socket of this host is ready; nothing where no worker has it. */
+const readiness = ({ metrics: { bind_address, enabled } }: Config, version: string) =>
+  enabled
+    ? Effect.map(
+      ask({ bindAddress: bind_address, isSecure: false, path: readyPath }, version),
+      Option.flatMap(({ body, status }) =>
+        Option.as(Option.filter(readRoles(body), ({ roles }) => roles.includes("worker")), status === 200)
+      )
+    )
+    : Effect.succeedNone
 
 /** A process of this host with the worker role was seen within half a minute. */
 const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
@@ -64,10 +96,15 @@ export const health = (
   role: Role,
   timeoutMillis: number
 ): Effect.Effect<void, CommandFailed, Host> =>
-  (role === "worker" ? wasSeen(config) : answers(role === "admin" ? config.admin : config.server, version)).pipe(
-    Effect.timeoutOption(timeoutMillis),
-    Effect.filterOrFail(
-      Option.exists((healthy) => healthy),
-      () => new CommandFailed({ code: 1, message: "" })
+  (role === "worker"
+    ? Effect.flatMap(
+      readiness(config, version),
+      Option.match({ onNone: () => wasSeen(config), onSome: Effect.succeed })
     )
-  )
+    : isHealthy(role === "admin" ? config.admin : config.server, version)).pipe(
+      Effect.timeoutOption(timeoutMillis),
+      Effect.filterOrFail(
+        Option.exists((healthy) => healthy),
+        () => new CommandFailed({ code: 1, message: "" })
+      )
+    )

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { TlsSettings } from "../kernel/http/BoundSocket.ts"
 import * as TlsFiles from "../kernel/http/TlsFiles.ts"
+import type { Loops } from "../kernel/Loops.ts"
 import type { Entropy } from "../pki/Entropy.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { CommandFailed } from "./CommandFailed.ts"
@@ -22,7 +23,7 @@ export const tlsOf = (config: Config, listener: TlsFiles.TlsFileSettings["listen
 export const load = (
   config: Config,
   listener: TlsFiles.TlsFileSettings["listener"]
-): Effect.Effect<TlsSettings | undefined, CommandFailed, Entropy | Scope.Scope> =>
+): Effect.Effect<TlsSettings | undefined, CommandFailed, Entropy | Loops | Scope.Scope> =>
   Effect.gen(function*() {
     const { enabled, handshakeTimeoutMillis, settings } = tlsOf(config, listener)
     if (!enabled) return undefined

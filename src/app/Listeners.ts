@@ -83,7 +83,7 @@ export const make = Effect.gen(function*() {
     )
 
   /** Binds the missing sockets. If one of them fails, nothing has changed. */
-  const prepare = (surfaces: ReadonlyArray<Surface>): Effect.Effect<Prepared, CommandFailed> =>
+  const prepare = (surfaces: ReadonlyArray<Surface>): Effect.Effect<Prepared, CommandFailed, Kept> =>
     Effect.gen(function*() {
       const fresh = new Map<Surface["name"], Held>()
       const abandon = Effect.suspend(() => Effect.forEach([...fresh.values()], release, { discard: true }))

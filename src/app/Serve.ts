@@ -6,6 +6,7 @@ import * as Ref from "effect/Ref"
 import { hostname } from "node:os"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
+import { bounds, Loops } from "../kernel/Loops.ts"
 import { Resolver } from "../kernel/net/Resolver.ts"
 import { Web } from "../kernel/net/Web.ts"
 import * as Owner from "../kernel/queue/Owner.ts"
@@ -41,6 +42,18 @@ const replaced = Effect.flatMap(
       ? Effect.never
       : Effect.flatMap(lost, (message) => new CommandFailed({ code: 1, message }))
 )
+
+/** Fails when work in the background keeps dying: a new process begins from nothing, as restarting the work did not. */
+const givenUp = Effect.gen(function*() {
+  const { givenUp } = yield* Loops
+  const loop = yield* givenUp
+  yield* emit("server_loop_given_up", { loop })
+  return yield* new CommandFailed({
+    code: 1,
+    message:
+      `The background work ${loop} has died ${bounds.end} times in a row, so that this process ends. Its last error is in the record server_loop_failed.`
+  })
+})
 
 const emptied = ({ number, path }: crl.DatabaseEmptied) =>
   new CommandFailed({
@@ -134,7 +147,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
  * Serves until the stop signal. Every socket is bound before anything serves. Presence and recovery come before the
  * first claim. At the end, requests and jobs finish in parallel, then presence and database are closed
  * (docs/decisions/process.md). SIGHUP reloads. An uncaught exception ends the process in the same order, with that
- * exception as the failure.
+ * exception as the failure; so does vital background work that keeps dying.
  */
 export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept | Host | InForce | Settings> =>
   Effect.scoped(Effect.gen(function*() {
@@ -143,14 +156,16 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept |
     const count = yield* Ref.make(0)
     const surroundings = { ...build, scope: yield* Effect.scope, listeners, runner }
     const reloading = Effect.forever(Effect.andThen(process.reloadSignal, reload(current, count, surroundings)))
-    const broken = Effect.flip(Effect.sandbox(process.uncaught))
+    const broken = Effect.flip(Effect.sandbox(Effect.raceFirst(process.uncaught, givenUp)))
     const ended = yield* Effect.raceFirst(Effect.raceFirst(stopped, reloading), Effect.raceFirst(broken, replaced))
     const begun = yield* currentMillis
     yield* supervised(
       "reload_refused",
       Effect.forever(Effect.andThen(process.reloadSignal, emit("server_reload_supervisor_gone", {})))
     )
-    yield* emit("server_shutdown_started", { signal: Cause.isCause(ended) ? "uncaughtException" : ended })
+    yield* emit("server_shutdown_started", {
+      signal: !Cause.isCause(ended) ? ended : Cause.hasFails(ended) ? "loop_given_up" : "uncaughtException"
+    })
     const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, stop], { concurrency: 2 })
     const elapsed_ms = (yield* currentMillis) - begun
     yield* emit("server_shutdown_completed", { requests_cut, jobs_released, elapsed_ms })

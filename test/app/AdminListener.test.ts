@@ -215,6 +215,8 @@ then = "allow"
       )
       const url = `http://${yield* address}`
       const { send } = yield* client
+      // Whoever asks for readiness needs no credential, and is asked for no policy.
+      assert.strictEqual((yield* Effect.promise(() => send(`${url}/ready`))).status, 200)
       for (const path of ["/health", "/api/orders"]) {
         const told = yield* Effect.promise(() => send(`${url}${path}`))
         assert.deepStrictEqual([told.status, (told.json as { readonly error: string }).error], [403, "access_denied"])

@@ -8,25 +8,44 @@ import { minimalConfig } from "../support/Server.ts"
 
 /* The command that asks a listener for its health. */
 
-/** The port of a server on loopback of IPv4 alone, which says that it is healthy. */
-const healthy = Effect.map(
-  Effect.acquireRelease(
-    Effect.callback<ReturnType<typeof createServer>>((resume) => {
-      const server = createServer((_, response) => void response.end(`{"healthy":true}`))
-      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-    }),
-    (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
-  ),
-  (server) => (server.address() as AddressInfo).port
-)
+/** The port of a server on loopback of IPv4 alone, which answers everything alike: by default that it is healthy. */
+const answering = (status = 200, body = `{"healthy":true}`) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.callback<ReturnType<typeof createServer>>((resume) => {
+        const server = createServer((_, response) => void response.writeHead(status).end(body))
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      }),
+      (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
+    ),
+    (server) => (server.address() as AddressInfo).port
+  )
 
 describe("health", () => {
   it.live("of a listener that is bound to every address is asked over IPv4 where the host has no ::1", () =>
     Effect.gen(function*() {
-      const port = yield* healthy
+      const port = yield* answering()
       for (const [host, code] of [["[::]", 0], ["0.0.0.0", 0], ["localhost", 0], ["[::1]", 1]] as const) {
         const { run } = freshPlace(() => `${minimalConfig}[server]\nbind_address = "${host}:${port}"\n`)
         assert.strictEqual((yield* run(["health"])).code, code, host)
+      }
+    }))
+
+  it.live("of a worker is what its metrics socket says of it; without a worker there, whether one was seen", () =>
+    Effect.gen(function*() {
+      const cases = [
+        [200, `{"ready":true,"roles":["worker"]}`, 0],
+        [503, `{"ready":false,"roles":["acme","worker"],"loops":["job_claims"]}`, 1],
+        [200, `{"ready":true,"roles":["acme"]}`, 1],
+        [200, "something else", 1]
+      ] as const
+      for (const [status, body, code] of cases) {
+        const port = yield* answering(status, body)
+        const { run } = freshPlace(() =>
+          `${minimalConfig}[metrics]\nenabled = true\nbind_address = "127.0.0.1:${port}"\n`
+        )
+        yield* run(["migrate"])
+        assert.strictEqual((yield* run(["health", "--role", "worker"])).code, code, body)
       }
     }))
 })

@@ -72,6 +72,9 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
       [404, 404, 404]
     )
     assert.strictEqual((await http.send(`${ground.server.baseUrl}/metrics`, { method: "GET" })).status, 404)
+    const ready = `{"ready":true,"roles":["acme","admin","worker"]}`
+    assert.strictEqual((await ask("/ready")).text, ready)
+    assert.strictEqual((await http.send(`${ground.server.baseUrl}/ready`, { method: "GET" })).text, ready)
     assert.strictEqual((await ground.server.waitForEvent("metrics_listening")).fields["address"], `127.0.0.1:${port}`)
   })
 

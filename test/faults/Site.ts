@@ -27,6 +27,8 @@ export interface SiteOptions {
   readonly web?: Http01ResponderOptions
   /** The folder of the build its processes begin with; that of the sources when not given. */
   readonly build?: string
+  /** Whether its processes run what is built, or the sources; what is built when not given. */
+  readonly from?: ServerOptions["from"]
   /** What is done to the database before the service starts. */
   readonly prepare?: (databaseUrl: string, directory: string) => Promise<void>
 }
@@ -80,6 +82,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
       env: { ...world.env, ...haste, ...options.env, ...options.envOf?.(index) },
       ...options.config === undefined ? {} : { config: options.config },
       ...options.tls === undefined ? {} : { tls: options.tls },
+      ...options.from === undefined ? {} : { from: options.from },
       ...options.build === undefined ? {} : { build: options.build },
       ...more
     })

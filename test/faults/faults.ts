@@ -6,6 +6,7 @@ import { databaseFileGone, descriptorsGone, staleLock } from "./Files.ts"
 import { idleConnections, nonceFlood } from "./Floods.ts"
 import { killApart, killOne } from "./Kill.ts"
 import { longQueue } from "./LongQueue.ts"
+import { poison } from "./Poison.ts"
 import { powerCut } from "./PowerCut.ts"
 import { clientResets, databaseResets } from "./Resets.ts"
 import { killWhileRelaying, killWhileSigning } from "./Signing.ts"
@@ -41,6 +42,7 @@ export const faults: ReadonlyArray<Fault> = [
   idleConnections,
   nonceFlood,
   longQueue,
+  poison,
   upgradedApart,
   upgradedWhole,
   ...starving

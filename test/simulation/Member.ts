@@ -3,6 +3,7 @@ import type { Roles } from "../../src/domain/Role.ts"
 import { rolesText } from "../../src/domain/Role.ts"
 import { Scripts } from "../../src/kernel/host/Scripts.ts"
 import type { Answer, Request } from "../../src/kernel/http/Message.ts"
+import { Loops } from "../../src/kernel/Loops.ts"
 import { DnsUpdate } from "../../src/kernel/net/DnsUpdate.ts"
 import { ReverseNames } from "../../src/kernel/net/ReverseNames.ts"
 import { Web } from "../../src/kernel/net/Web.ts"
@@ -65,6 +66,7 @@ const kept = ({ config }: Installation) =>
   Layer.mergeAll(
     Layer.provideMerge(Notifier.layer(() => config), Queue.layer({ maxAttempts: () => config.jobs.max_attempts })),
     Nonces.layer({ ttlSeconds: () => config.nonce.ttl_seconds }),
+    Loops.layer,
     AccountKeys.layer,
     AuditAllowance.layer,
     PublishedCrls.layer

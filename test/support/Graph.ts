@@ -3,6 +3,7 @@ import type { KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import { Scripts } from "../../src/kernel/host/Scripts.ts"
+import { Loops } from "../../src/kernel/Loops.ts"
 import { DnsUpdate } from "../../src/kernel/net/DnsUpdate.ts"
 import type { ResolveFailed } from "../../src/kernel/net/Resolver.ts"
 import { Resolver } from "../../src/kernel/net/Resolver.ts"
@@ -179,7 +180,7 @@ export const world = (script: Script = {}) =>
       )
       : realSigners(script.profiles)
   ).pipe(
-    Layer.provideMerge(Entropy.layerSeeded(script.seed ?? "seed")),
+    Layer.provideMerge(Layer.merge(Entropy.layerSeeded(script.seed ?? "seed"), Loops.layer)),
     Layer.provideMerge(layerMemory(script.records ?? []))
   )
 

@@ -2,6 +2,7 @@ import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { Loops } from "../../src/kernel/Loops.ts"
 import type { Database } from "../../src/kernel/sql/Database.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
 import { layerMemory } from "../../src/kernel/telemetry/EventLog.ts"
@@ -11,8 +12,8 @@ import { useDatabase } from "./Databases.ts"
 
 /* The one way to write tests that are effects: every file has its own services, and all files run them alike. */
 
-/** The services every test has, besides a log that keeps its records: randomness seeded by its name. */
-export type Given = Entropy | Scope.Scope
+/** The services every test has, besides a log that keeps its records: randomness seeded by its name, and the loops. */
+export type Given = Entropy | Loops | Scope.Scope
 
 /** The input from which the services of a test are made. */
 export interface Making<S> {
@@ -26,7 +27,7 @@ export interface Making<S> {
 /** How the tests of a block run; `O` are the services outside the test's own. */
 export interface Manner<A, R, S, O> {
   /** Services besides those that every test has. */
-  readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy>
+  readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy | Loops>
   /** Where the test's clock begins, in epoch seconds. */
   readonly startsAt?: number
   /** Runs first in every test; its result is passed to the body. */
@@ -67,7 +68,7 @@ const testsIn = <A, R, S, O>(
           records.length = 0
           const services = Layer.provideMerge(
             own({ name, records, script }),
-            Layer.merge(Entropy.layerSeeded(name), layerMemory(records))
+            Layer.mergeAll(Entropy.layerSeeded(name), Loops.layer, layerMemory(records))
           )
           const whole: Effect.Effect<void, unknown, O | Scope.Scope> = Effect.provide(
             Effect.flatMap(Effect.suspend(() => before(script)), body),

@@ -8,6 +8,7 @@ import type { Socket } from "node:net"
 import type { TLSSocket } from "node:tls"
 import { Entropy } from "../../pki/Entropy.ts"
 import { makeAwake } from "../Awake.ts"
+import type { Loops } from "../Loops.ts"
 import { comparable } from "../net/Address.ts"
 import type { Comparable } from "../net/Address.ts"
 import type { Peer } from "../net/Peer.ts"
@@ -71,7 +72,7 @@ const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
   Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
 
 /** Binds a socket for as long as the scope lives; call {@link Listener.drain} before the scope ends. */
-export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed, Scope.Scope> =>
+export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed, Loops | Scope.Scope> =>
   Effect.gen(function*() {
     const bodies = new Body()
     const inFlight = new RequestsInFlight()

@@ -78,4 +78,5 @@ export const withHeaders = (answer: Answer, headers: Answer["headers"]): Answer 
 
 /** Whether a request asks whether the service is there, as monitors do again and again. */
 export const isProbe = ({ method, path }: Pick<Request, "method" | "path">): boolean =>
-  (method === "GET" || method === "HEAD") && (path === "/health" || path === "/debug" || path.startsWith("/debug/"))
+  (method === "GET" || method === "HEAD") &&
+  (path === "/health" || path === "/ready" || path === "/debug" || path.startsWith("/debug/"))

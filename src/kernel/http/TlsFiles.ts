@@ -10,6 +10,7 @@ import { readTlsCertificate } from "../../pki/x509/TlsCertificate.ts"
 import { generateTlsPair } from "../../pki/x509/TlsPair.ts"
 import type { FileUnusable } from "../host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../host/KeyFile.ts"
+import type { Loops } from "../Loops.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
@@ -145,7 +146,7 @@ export const load = (
 export const watchExpiry = (
   listener: TlsFileSettings["listener"],
   notAfter: Date
-): Effect.Effect<void, never, Scope.Scope> =>
+): Effect.Effect<void, never, Loops | Scope.Scope> =>
   Effect.asVoid(supervised(
     "tls_expiry",
     Effect.repeat(

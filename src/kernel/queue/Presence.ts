@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import type { Loops } from "../Loops.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EventLog.ts"
@@ -43,7 +44,7 @@ const measure = Effect.fnUntraced(function*(owner: string) {
  * Keeps a row in `workers` while the scope lives, refreshed every ten seconds, and removes rows of processes that are
  * long gone. Reports clocks that differ from this process's, and again when the difference has changed by ten seconds.
  */
-export const layer = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database> =>
+export const layer = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database | Loops> =>
   Layer.effectDiscard(
     Effect.gen(function*() {
       const seconds = currentSeconds

@@ -5,6 +5,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Entropy } from "../../pki/Entropy.ts"
+import type { Loops } from "../Loops.ts"
 import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
@@ -39,7 +40,7 @@ export interface Running<R, F extends Failure = Failure> {
 export const start = <R, F extends Failure>(
   options: RunnerOptions,
   handlers: ReadonlyArray<AnyHandler<R, F>>
-): Effect.Effect<Running<R, F>, StorageFailed, Queue | Database | Entropy | Scope.Scope | R> =>
+): Effect.Effect<Running<R, F>, StorageFailed, Queue | Database | Entropy | Loops | Scope.Scope | R> =>
   Effect.gen(function*() {
     const queue = yield* Queue
     const database = yield* Database
@@ -88,8 +89,11 @@ export const start = <R, F extends Failure>(
       retune: Effect.fnUntraced(function*(tuning, next) {
         runner.retune(tuning, next)
         known = next
-        yield* Effect.catch(enqueueNew, ({ message }) =>
-          Effect.andThen(emit("job_periodic_delayed", { error: message }), Mailbox.offer(owed, undefined)))
+        yield* Effect.catch(
+          enqueueNew,
+          ({ message }) =>
+            Effect.andThen(emit("job_periodic_delayed", { error: message }), Mailbox.offer(owed, undefined))
+        )
         yield* queue.wake
         const { lease_seconds, max_concurrent, poll_interval_ms, retry_base_seconds, retry_max_seconds } = tuning
         yield* emit("job_runner_retuned", {

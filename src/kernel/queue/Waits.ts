@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Loops } from "../Loops.ts"
 import { makeTurns } from "../net/Turns.ts"
 import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
@@ -102,7 +103,7 @@ export class Waits extends Context.Service<Waits, {
     readonly request_timeout_ms: number
     readonly max_concurrent_requests: number
     readonly hold_ms?: number
-  }): Layer.Layer<Waits, never, Database | Queue> =>
+  }): Layer.Layer<Waits, never, Database | Loops | Queue> =>
     Layer.effect(
       this,
       Effect.gen(function*() {

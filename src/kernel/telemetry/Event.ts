@@ -69,6 +69,7 @@ export const events = {
   request_deadline_exceeded: warn(),
   request_handler_panicked: error("error"),
   server_loop_failed: error("loop", "error"),
+  server_loop_given_up: error("loop"),
   request_id_header_invalid: debug(),
 
   // signed requests

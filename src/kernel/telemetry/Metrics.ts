@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
+import type { Loop } from "../Loops.ts"
 
 /** One sample of a gauge: its labels and its value. */
 export interface Sample {
@@ -58,6 +59,8 @@ export class Metrics extends Context.Service<Metrics, {
   readonly expiring: (profile: string) => void
   /** Starts the counters of a backend of notifications at 0. */
   readonly notifying: (backend: string) => void
+  /** Work in the background that a defect has ended, and that runs again. */
+  readonly loopRestarted: (loop: Loop) => void
   /** Starts the counters of a profile and of its limits at 0, so that a rate sees the first increment. */
   readonly mounted: (profile: string, limits: ReadonlyArray<string>) => void
   /** The text of a scrape, with these samples. A gauge without samples is left out. */

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Tracer from "effect/Tracer"
+import type { Loops } from "../Loops.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "./EventLog.ts"
 import { tracing } from "./Tracing.ts"
@@ -143,7 +144,7 @@ const bodyOf = (spans: ReadonlyArray<OtlpSpan>, version: string): string =>
 /**
  * Makes spans and exports them while its scope lives. The remaining spans are sent at its end, within three seconds.
  */
-export const layer = (options: OtlpOptions): Layer.Layer<never> =>
+export const layer = (options: OtlpOptions): Layer.Layer<never, never, Loops> =>
   Layer.unwrap(Effect.gen(function*() {
     let waiting: Array<OtlpSpan> = []
     let dropped = 0

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { OpenMetricsContentType } from "prom-client"
 import { Counter, Gauge, Histogram, Registry } from "prom-client"
+import { loops } from "../Loops.ts"
 import type { SampledName } from "./Metrics.ts"
 import { Metrics, sampled } from "./Metrics.ts"
 
@@ -79,6 +80,13 @@ const make = (role: string): Metrics["Service"] => {
     labelNames: ["role", "state"],
     registers
   })
+  const restarts = new Counter({
+    name: "acme_svc_loop_restarts_total",
+    help: "Work in the background that a defect has ended and that ran again.",
+    labelNames: ["role", "loop"],
+    registers
+  })
+  for (const loop of Object.keys(loops)) restarts.inc({ role, loop }, 0)
   const gauges = Object.entries(sampled).map(([name, { help, labels }]) =>
     [name as SampledName, new Gauge({ name, help, labelNames: [...labels], registers: [] })] as const
   )
@@ -103,6 +111,7 @@ const make = (role: string): Metrics["Service"] => {
     notifying: (backend) => {
       for (const outcome of ["delivered", "retried", "failed"]) deliveries.inc({ role, backend, outcome }, 0)
     },
+    loopRestarted: (loop) => restarts.inc({ role, loop }),
     mounted: (profile, limits) => {
       issues.inc({ role, profile }, 0)
       for (const limit of limits) limited.inc({ role, profile, limit }, 0)

@@ -1,6 +1,7 @@
 import { it } from "@effect/vitest"
 import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
+import { Loops } from "../../../src/kernel/Loops.ts"
 import type { Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done } from "../../../src/kernel/queue/Handler.ts"
 import { handler } from "../../../src/kernel/queue/Handler.ts"
@@ -91,6 +92,7 @@ describe("work another process enqueues on PostgreSQL", () => {
       }).pipe(Effect.provide(Layer.mergeAll(
         Layer.succeed(Queue, queue),
         Entropy.layer,
+        Loops.layer,
         layerMemory(records)
       )))
     })))
@@ -105,7 +107,7 @@ describe("work another process enqueues on PostgreSQL", () => {
       const server = { request_timeout_ms: 60_000, max_concurrent_requests: 100 }
       const here = yield* queueOf(database.driver())
       const waits = Context.get(
-        yield* Layer.build(Layer.provide(Waits.layer(server), Layer.succeed(Queue, here))),
+        yield* Layer.build(Layer.provide(Waits.layer(server), Layer.merge(Layer.succeed(Queue, here), Loops.layer))),
         Waits
       )
       yield* Effect.repeat(Effect.delay(listeners, 20), { until: (rows) => rows.length === 1 })

@@ -1,6 +1,7 @@
 import { it } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Redacted } from "effect"
 import { assert, describe } from "vitest"
+import { Loops } from "../../../src/kernel/Loops.ts"
 import { Done } from "../../../src/kernel/queue/Handler.ts"
 import { handler } from "../../../src/kernel/queue/Handler.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
@@ -119,7 +120,7 @@ describe("transaction pooling on PostgreSQL", () => {
       yield* start(options, [regenerate]).pipe(
         Effect.provideService(Queue, yield* queueOn(driver)),
         Effect.provideService(Database, driver),
-        Effect.provide(Layer.merge(Entropy.layer, layerMemory(records)))
+        Effect.provide(Layer.mergeAll(Entropy.layer, Loops.layer, layerMemory(records)))
       )
       const elsewhere = yield* queueOn(own)
       yield* elsewhere.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } })

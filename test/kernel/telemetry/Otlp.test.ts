@@ -1,6 +1,7 @@
-import { Data, Deferred, Effect, Fiber } from "effect"
+import { Data, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import { Loops } from "../../../src/kernel/Loops.ts"
 import * as Otlp from "../../../src/kernel/telemetry/Otlp.ts"
 import type { Attributes } from "../../../src/kernel/telemetry/Tracing.ts"
 import { traced, tracedWithin } from "../../../src/kernel/telemetry/Tracing.ts"
@@ -35,7 +36,8 @@ const exportedBy = <E>(
 ): Effect.Effect<ReadonlyArray<string>, E> => {
   const bodies: Array<string> = []
   const send = (text: string) => Effect.sync(() => void bodies.push(text))
-  return Effect.as(Effect.provide(body, Otlp.layer({ send, version: "1", samplePercent: 100, ...more })), bodies)
+  const exporter = Layer.provide(Otlp.layer({ send, version: "1", samplePercent: 100, ...more }), Loops.layer)
+  return Effect.as(Effect.provide(body, exporter), bodies)
 }
 
 describe("spans", () => {

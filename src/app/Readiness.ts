@@ -1,0 +1,35 @@
+import * as Effect from "effect/Effect"
+import type { Roles } from "../domain/Role.ts"
+import type { App, Routed } from "../kernel/http/Message.ts"
+import { json } from "../kernel/http/Message.ts"
+import { Loops } from "../kernel/Loops.ts"
+import { lifeMillis } from "../kernel/Time.ts"
+
+/** The path of readiness, on every listener. */
+export const readyPath = "/ready"
+
+/**
+ * Answers GET and HEAD of {@link readyPath} before the app of a listener: 200, or 503 while work in the background without which
+ * nothing is answered or issued keeps dying. It needs no credential, and neither policy, database nor slot. Whether the database
+ * can be reached is no part of it: every process would be unready at once, and a restart would help none.
+ */
+export const withReadiness = <R>(app: App<R>, roles: Roles): App<R | Loops> => ({
+  route: (received): Routed<R | Loops> =>
+    received.path === readyPath
+      ? {
+        profile: undefined,
+        pattern: readyPath,
+        clientIp: received.clientIp,
+        isProxied: () => false,
+        handle: ({ method }) =>
+          method === "GET" || method === "HEAD"
+            ? Effect.map(Effect.all([Loops, lifeMillis]), ([{ failing }, life]) => {
+              const failed = failing(life)
+              const ready = failed.length === 0
+              return json(ready ? 200 : 503, { ready, roles: [...roles], ...ready ? {} : { loops: failed } })
+            })
+            : Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } }),
+        late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } })
+      }
+      : app.route(received)
+})

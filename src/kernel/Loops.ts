@@ -1,0 +1,96 @@
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+
+/**
+ * The background work of a process, by the names that its records and series have. Without what is vital nothing is answered or
+ * nothing is issued, so only that makes a process unready or ends it.
+ */
+export const loops = {
+  crl_export: { isVital: false },
+  crl_first_list: { isVital: false },
+  generation_retired: { isVital: false },
+  job_claims: { isVital: true },
+  // without it, requests look by themselves
+  job_ends_heard: { isVital: false },
+  job_leases: { isVital: true },
+  // attempts beyond their time keep their slots
+  job_overdue: { isVital: true },
+  job_periodic: { isVital: false },
+  job_polls: { isVital: true },
+  // each pass of the claims does the same
+  job_times: { isVital: false },
+  // the polls find what is not heard of
+  job_wakes_heard: { isVital: false },
+  listener_closed: { isVital: false },
+  // requests and connections beyond their time keep their places
+  listener_sweep: { isVital: true },
+  reload_refused: { isVital: false },
+  stop_signal: { isVital: false },
+  tls_expiry: { isVital: false },
+  trace_export: { isVital: false },
+  worker_presence: { isVital: false }
+} as const
+
+/** The name of background work. */
+export type Loop = keyof typeof loops
+
+/** The deaths in a row after which a vital loop makes its process unready, and those after which it ends it. */
+export const bounds = { unready: 2, end: 8 } as const
+
+/** Milliseconds after which a run is taken for well, and those after which its deaths of before no longer count. */
+const wellAfterMillis = 10_000
+const steadyAfterMillis = 60_000
+
+const longestWaitMillis = 30_000
+
+/** One piece of background work, as long as its scope lives. Times are milliseconds of the process's life. */
+export interface Watched {
+  readonly loop: Loop
+  readonly begun: (life: number) => void
+  /** Answers the milliseconds to wait before it runs again: 1, 2, 4 … 30 seconds. */
+  readonly died: (life: number) => number
+  readonly ended: () => void
+}
+
+/** How the background work of the process is: what readiness and the end of the process are decided by. */
+export class Loops extends Context.Service<Loops, {
+  readonly watch: (loop: Loop) => Watched
+  /** The vital loops that keep dying; none in a process that is ready. */
+  readonly failing: (life: number) => ReadonlyArray<Loop>
+  /** Waits until a vital loop has died too often in a row. */
+  readonly givenUp: Effect.Effect<Loop>
+}>()("acme/kernel/Loops") {
+  static readonly layer: Layer.Layer<Loops> = Layer.sync(this, () => make())
+}
+
+const make = (): Loops["Service"] => {
+  const watched = new Set<Readonly<{ loop: Loop; isFailing: (life: number) => boolean }>>()
+  const over = Deferred.makeUnsafe<Loop>()
+  return {
+    watch: (loop) => {
+      let deaths = 0
+      let begunAt: number | undefined
+      const { isVital } = loops[loop]
+      const isFailing = (life: number) =>
+        isVital && deaths >= bounds.unready && (begunAt === undefined || life - begunAt < wellAfterMillis)
+      const one = { loop, isFailing }
+      watched.add(one)
+      return {
+        loop,
+        begun: (life) => void (begunAt = life),
+        died: (life) => {
+          deaths = begunAt !== undefined && life - begunAt >= steadyAfterMillis ? 1 : deaths + 1
+          begunAt = undefined
+          if (isVital && deaths >= bounds.end) Deferred.doneUnsafe(over, Exit.succeed(loop))
+          return Math.min(1000 * 2 ** (deaths - 1), longestWaitMillis)
+        },
+        ended: () => void watched.delete(one)
+      }
+    },
+    failing: (life) => [...new Set([...watched].filter(({ isFailing }) => isFailing(life)).map(({ loop }) => loop))],
+    givenUp: Deferred.await(over)
+  }
+}
