@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import { noted } from "../kernel/sql/Unreadable.ts"
 import type { CommandNode } from "../surfaces/cli/CommandTree.ts"
 import { escapedLines } from "../surfaces/cli/Escaped.ts"
 import { Globals, readGlobals } from "../surfaces/cli/Globals.ts"
@@ -207,12 +208,25 @@ const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, ne
     return signalled[first]
   })
 
+/** Says on stderr which rows a command found and could not read as they are. What it prints of them is not the truth. */
+const telling = <A, E, R>(command: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    noted(command),
+    ([, unreadable]) =>
+      unreadable.length === 0 ? Effect.void : Effect.map(Host, ({ stderr }) =>
+        stderr.write(
+          unreadable.map(({ error, row }) => `A row of the database cannot be read as it is: ${row}: ${error}\n`).join(
+            ""
+          )
+        ))
+  )
+
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
 export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, Host | Command.Environment> =>
   Result.match(readGlobals(argv), {
     onFailure: (fault) => report(argv.includes("--json"), 2, fault),
     onSuccess: (globals) =>
-      printedThere(interpreted).pipe(
+      telling(printedThere(interpreted)).pipe(
         Effect.as(0),
         Effect.catch(({ code, message }) => report(globals.json, code, message)),
         Effect.catchDefect((defect) => report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)),

@@ -25,9 +25,17 @@ export const currentSeconds: Effect.Effect<number> = Effect.withFiber((fiber) =>
   Effect.succeed(Math.floor(millisOf(fiber) / 1000))
 )
 
-/** Whole epoch seconds as an RFC 3339 time in UTC, without a fraction. */
-export const rfc3339 = (epochSeconds: number): string =>
-  `${new Date(epochSeconds * 1000).toISOString().slice(0, -".000Z".length)}Z`
+/** The last second of year 9999, and the first of year 0: RFC 3339 has no other times. */
+const [latest, earliest] = [253_402_300_799, -62_167_219_200]
+
+/**
+ * Whole epoch seconds as an RFC 3339 time in UTC, without a fraction. A time that RFC 3339 does not have, as a row that a hand
+ * has changed may, is shown as the nearest that it has.
+ */
+export const rfc3339 = (epochSeconds: number): string => {
+  const shown = Math.min(Math.max(epochSeconds, earliest), latest)
+  return `${new Date(shown * 1000).toISOString().slice(0, -".000Z".length)}Z`
+}
 
 // RFC 3339 allows lower case, any offset and a leap second. The runtime's parser accepts all of these but the leap
 // second. It also accepts days and hours that do not exist.

@@ -134,7 +134,9 @@ export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id:
 export const queue = listed(Effect.gen(function*() {
   const now = yield* currentSeconds
   const counts = yield* queueState.counts
-  const oldest = new Map((yield* queueState.oldest(now)).map(({ kind, runAt }) => [kind, now - runAt]))
+  const oldest = new Map(
+    (yield* queueState.oldest(now)).map(({ kind, runAt }) => [kind, Math.min(now - runAt, Number.MAX_SAFE_INTEGER)])
+  )
   return [...new Set(counts.map(({ kind }) => kind))].map((kind) => {
     const of = (status: string) => counts.find((row) => row.kind === kind && row.status === status)?.count ?? 0
     return {

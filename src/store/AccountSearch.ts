@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { int, kid, nullable, text, uuid } from "../kernel/sql/Column.ts"
-import { all, first } from "../kernel/sql/Database.ts"
+import { first, lenient, lenientFirst } from "../kernel/sql/Database.ts"
 import { perFilters } from "../kernel/sql/Filters.ts"
 import { keptTotal } from "../kernel/sql/Kept.ts"
 import type { Fragments } from "../kernel/sql/Statement.ts"
@@ -118,11 +118,11 @@ const valuesOf = ({ eabKid = nobody, profile = "", status = "valid" }: AccountFi
   ({ profile, status, eabKid }) as const
 
 /** An account by its id alone. */
-export const findRecord = (id: AccountId) => first(byId, { id })
+export const findRecord = (id: AccountId) => lenientFirst(byId, { id })
 
 /** A page of matching accounts, newest first. */
 export const search = (filters: AccountFilters, page: { readonly limit: number; readonly offset: number }) =>
-  all(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
+  lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
 const countStated = (filters: AccountFilters) =>
   Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), (row) => row?.total ?? 0)
@@ -145,4 +145,4 @@ export const countMatches = (filters: AccountFilters) => keptTotal("account_sear
 export const behind = (
   filters: AccountFilters,
   before: { readonly beforeTime: number; readonly beforeId: AccountId; readonly limit: number }
-) => all(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
+) => lenient(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })

@@ -1,6 +1,6 @@
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
-import { bool, bytes, int, json, kid, nullable, text, uuid } from "../kernel/sql/Column.ts"
+import { bool, bytes, int, kid, nullable, text, texts, uuid } from "../kernel/sql/Column.ts"
 import { all, first } from "../kernel/sql/Database.ts"
 import { lockRow } from "../kernel/sql/Lock.ts"
 import { select, statement } from "../kernel/sql/Statement.ts"
@@ -11,7 +11,7 @@ export const accountColumns = {
   profile: text(),
   pubkey: bytes,
   status: text<AccountStatus>(),
-  contact: json<ReadonlyArray<string>>(),
+  contact: texts,
   termsOfServiceAgreed: nullable(bool),
   lastSeenAt: nullable(int)
 }

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { ActorKind, AuditEvent, AuditOutcome } from "../domain/Audit.ts"
-import { int, json, nullable, text } from "../kernel/sql/Column.ts"
+import { int, members, nullable, text, texts } from "../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { all, first } from "../kernel/sql/Database.ts"
+import { first, lenient, lenientFirst } from "../kernel/sql/Database.ts"
 import { perFilters } from "../kernel/sql/Filters.ts"
 import { keptTotal } from "../kernel/sql/Kept.ts"
 import type { Fragments } from "../kernel/sql/Statement.ts"
@@ -21,13 +21,13 @@ const record = {
   accountId: nullable(text()),
   orderId: nullable(text()),
   certSerial: nullable(text()),
-  identifiers: json<ReadonlyArray<string>>(),
+  identifiers: texts,
   clientIp: nullable(text()),
   clientPtr: nullable(text()),
   userAgent: nullable(text()),
   requestId: nullable(text()),
   reason: nullable(text()),
-  detail: nullable(json<{ readonly [name: string]: unknown }>())
+  detail: nullable(members<{ readonly [name: string]: unknown }>())
 }
 
 /** A row of the trail. `event` may be one that another version has written. Times are epoch seconds. */
@@ -177,11 +177,11 @@ const valuesOf = (filters: AuditFilters) =>
   }) as const
 
 /** One row. */
-export const find = (id: number) => first(byId, { id })
+export const find = (id: number) => lenientFirst(byId, { id })
 
 /** A page of matching rows, newest first. */
 export const search = (filters: AuditFilters, page: { readonly limit: number; readonly offset: number }) =>
-  all(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
+  lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
 /**
  * Counts the rows. Nearly all of them are successes and caused by clients, and no index has either: they are all rows but
@@ -209,7 +209,7 @@ export interface Before {
 
 /** Matching rows, newest first, after a given one. */
 export const behind = (filters: AuditFilters, before: Before) =>
-  all(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
+  lenient(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
 
 /** Rows of one request, newest first, after a given one. */
-export const ofRequest = (requestId: string, before: Before) => all(ofRequestStatement, { requestId, ...before })
+export const ofRequest = (requestId: string, before: Before) => lenient(ofRequestStatement, { requestId, ...before })

@@ -1,6 +1,6 @@
 import type { AuditEvent } from "../domain/Audit.ts"
 import { int, text } from "../kernel/sql/Column.ts"
-import { all } from "../kernel/sql/Database.ts"
+import { lenient } from "../kernel/sql/Database.ts"
 import type { Fragments } from "../kernel/sql/Statement.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
@@ -49,4 +49,4 @@ export const trendOf = (
     readonly until: number
     readonly bucket: number
   }
-) => all(profile === undefined ? everywhere : atProfile, { profile: profile ?? "", ...span })
+) => lenient(profile === undefined ? everywhere : atProfile, { profile: profile ?? "", ...span })

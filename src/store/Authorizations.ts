@@ -6,10 +6,11 @@ import { challengeMoves } from "../domain/Challenge.ts"
 import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
-import { bytes, int, json, nullable, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
-import { all, first, run } from "../kernel/sql/Database.ts"
+import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
+import { all, first, lenient, run } from "../kernel/sql/Database.ts"
 import { leaving, reached } from "../kernel/sql/Guard.ts"
 import { statement } from "../kernel/sql/Statement.ts"
+import { identifierColumn, problemColumn } from "./Columns.ts"
 
 /** A challenge with its authorization and order, in one row. */
 const joined = {
@@ -18,10 +19,10 @@ const joined = {
   token: text(),
   status: text<ChallengeStatus>(),
   validatedAt: nullable(int),
-  error: nullable(json<ProblemDocument>()),
+  error: nullable(problemColumn),
   authzId: uuid<AuthorizationId>(),
   authzStatus: text<AuthorizationStatus>(),
-  identifier: json<OrderIdentifier>(),
+  identifier: identifierColumn,
   createdAt: int,
   orderId: uuid<OrderId>(),
   orderStatus: text<OrderStatus>()
@@ -119,7 +120,7 @@ const acceptChallenge = statement({
 
 const refuseChallenge = statement({
   name: "challenge_refuse",
-  params: { id: joined.id, error: json<ProblemDocument>() },
+  params: { id: joined.id, error: problemColumn },
   row: { id: joined.id },
   sql: () =>
     `UPDATE challenges SET status = ${reached(challengeMoves.refuse)}, error = :error
@@ -228,4 +229,4 @@ export const transition = (name: keyof typeof authorizationMoves, id: Authorizat
 export const expire = (orderId: OrderId) => run(expireStatement, { orderId })
 
 /** `processing` challenges without a live job, with the current key of their account. */
-export const findOrphaned = (createdBefore: number, limit: number) => all(orphaned, { createdBefore, limit })
+export const findOrphaned = (createdBefore: number, limit: number) => lenient(orphaned, { createdBefore, limit })

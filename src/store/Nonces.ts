@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, rows, text } from "../kernel/sql/Column.ts"
-import { all, first, run } from "../kernel/sql/Database.ts"
+import { all, first, partitioned, run } from "../kernel/sql/Database.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
 const insertBatch = statement({
@@ -39,14 +39,17 @@ const sweepBatch = statement({
 export const insert = (values: ReadonlyArray<string>, now: number) =>
   run(insertBatch, { values: values.map((value) => [value]), now })
 
-/** Deletes those of `values` that exist, and answers when each was made. The delete decides every race. */
+/**
+ * Deletes those of `values` that exist, and answers when each was made. The delete decides every race. One whose row cannot be read
+ * counts as unknown.
+ */
 export const consume = (values: ReadonlyArray<string>) =>
   values.length === 1
     ? Effect.map(
-      all(consumeOne, { value: values[0] ?? "" }),
-      (found) => found.map(({ createdAt }) => ({ value: values[0], createdAt }))
+      partitioned(consumeOne, { value: values[0] ?? "" }),
+      ({ readable }) => readable.map(({ createdAt }) => ({ value: values[0], createdAt }))
     )
-    : all(consumeBatch, { values: values.map((value) => [value]) })
+    : Effect.map(partitioned(consumeBatch, { values: values.map((value) => [value]) }), ({ readable }) => readable)
 
 /** Deletes up to `limit` nonces made before an epoch second; answers how many there were. */
 export const sweep = (before: number, limit: number) =>

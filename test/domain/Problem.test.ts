@@ -6,8 +6,8 @@ import * as Acme from "../../src/domain/AcmeError.ts"
 import { isAcmeError, problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
 import type { ProblemDocument } from "../../src/domain/ProblemDocument.ts"
 import * as Http from "../../src/kernel/http/Refused.ts"
-import { json } from "../../src/kernel/sql/Column.ts"
 import * as Jose from "../../src/pki/jose/Refused.ts"
+import { problemColumn } from "../../src/store/Columns.ts"
 import { prop } from "../support/Property.ts"
 
 const AcmeErrors = { ...Acme, ...Http, ...Jose }
@@ -110,7 +110,7 @@ for (const [name, Failure] of classes) {
     prop("is the same document when it has been sent or stored", [parts], ([given]) => {
       const problem = problemOf(new Failure(given))
       assert.deepStrictEqual(JSON.parse(JSON.stringify(problem)), problem as unknown)
-      const stored = json<ProblemDocument>()
+      const stored = problemColumn
       for (const dialect of ["sqlite", "postgres"] as const) {
         assert.deepStrictEqual(stored.decode(stored.encode(problem, dialect), dialect), problem)
       }

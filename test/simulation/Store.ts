@@ -173,6 +173,7 @@ export const openStore = (
         listen: undefined,
         keepsSession: true,
         describe: opened.describe,
+        unreadable: opened.unreadable,
         connections: opened.connections
       }))
     }

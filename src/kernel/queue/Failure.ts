@@ -58,6 +58,17 @@ export class PayloadUnreadable extends Schema.TaggedClass<PayloadUnreadable>()("
   }
 }
 
+/** The row of the job cannot be read. */
+export class RowUnreadable extends Schema.TaggedClass<RowUnreadable>()("RowUnreadable", { detail: Words })
+  implements Failure {
+  get text(): string {
+    return `the row of the job cannot be read: ${this.detail}`
+  }
+  get row(): string {
+    return rowOf(RowUnreadable, this)
+  }
+}
+
 /** The attempt was interrupted at the end of its budget. */
 export class BudgetSpent extends Schema.TaggedClass<BudgetSpent>()("BudgetSpent", {}) implements Failure {
   get text(): string {
@@ -94,6 +105,7 @@ export const queueFailures = [
   DeadlinePassed,
   AttemptsUsedUp,
   PayloadUnreadable,
+  RowUnreadable,
   BudgetSpent,
   DatabaseFailed,
   Panicked

@@ -106,6 +106,8 @@ export interface Job {
    * job.
    */
   readonly spentSeconds: number
+  /** The columns of the row that cannot be read, and why; the job has stand-ins in their place. */
+  readonly unreadable?: string
 }
 
 /** The share of a job. Claims are fair between profiles, and between the accounts of each profile. */

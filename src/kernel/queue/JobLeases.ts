@@ -1,8 +1,9 @@
 import * as Effect from "effect/Effect"
-import { int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
-import { all, first } from "../sql/Database.ts"
+import { beyondSafe, int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
+import { all, first, lenient } from "../sql/Database.ts"
 import { statement } from "../sql/Statement.ts"
 import type { Job, JobId } from "./Job.ts"
+import { spentAnd } from "./Jobs.ts"
 
 /* Rows that a process holds, and their leases. */
 
@@ -15,7 +16,7 @@ const renewStatement = statement({
   params: { owner: text(), until: int, held: rows },
   row: { id },
   sql: ({ aside, at, each, skipLocked }) =>
-    `UPDATE jobs SET lease_until = :until, spent_seconds = spent_seconds + held.spent
+    `UPDATE jobs SET lease_until = :until, spent_seconds = ${spentAnd("held.spent")}
      FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "int")} AS attempt, ${at(2, "int")} AS spent FROM ${
       each(":held")
     }) AS held
@@ -57,7 +58,7 @@ const reclaimStatement = statement({
     } AS until
        FROM ${each(":dead")}) AS dead
      WHERE id = dead.job AND attempts = dead.attempt AND coalesce(lease_owner, '') = dead.owner
-       AND coalesce(lease_until, 0) = dead.until AND ${aside("status")} = 'running'
+       AND (coalesce(lease_until, 0) = dead.until OR ${beyondSafe("lease_until")}) AND ${aside("status")} = 'running'
        AND id IN (SELECT id FROM jobs WHERE id IN (SELECT ${at(0, "uuid")} FROM ${each(":dead")}) ${skipLocked})
      RETURNING id`
 })
@@ -108,7 +109,7 @@ export const isTaken = ({ attempts, id }: Pick<Job, "attempts" | "id">) =>
 export type Held = Effect.Success<typeof running>[number]
 
 /** Every row that a process holds. */
-export const running = all(runningStatement, {})
+export const running = lenient(runningStatement, {})
 
 /** Makes these rows ready again, due now, if they have not changed. Answers how many did so. */
 export const reclaim = (now: number, dead: ReadonlyArray<Held>) =>

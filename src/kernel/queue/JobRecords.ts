@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import { int, nullable, rows, text, uuid } from "../sql/Column.ts"
-import { all, first } from "../sql/Database.ts"
+import { all, first, lenientFirst } from "../sql/Database.ts"
 import { distinct } from "../sql/Distinct.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
@@ -80,7 +80,7 @@ const unknownKindsStatement = statement({
 })
 
 /** One job. */
-export const find = (id: JobId) => first(findStatement, { id })
+export const find = (id: JobId) => lenientFirst(findStatement, { id })
 
 /**
  * Cancels a job that still has the status it was seen in. `undefined` if the status has changed, or does not allow

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import { int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
-import { all } from "../sql/Database.ts"
+import { beyondSafe, int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
+import { all, lenient } from "../sql/Database.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
 import type { JobKind } from "./Job.ts"
@@ -31,7 +31,9 @@ const moveStatement = statement({
      FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "int")} AS before, ${at(2, "int")} AS due FROM ${
       each(":moves")
     }) AS move
-     WHERE id = move.job AND ${aside("run_at")} = move.before AND ${aside("status")} = 'ready' RETURNING id`
+     WHERE id = move.job AND (${aside("run_at")} = move.before OR ${beyondSafe(aside("run_at"))}) AND ${
+      aside("status")
+    } = 'ready' RETURNING id`
 })
 
 const bringForwardStatement = statement({
@@ -55,7 +57,7 @@ const lookAgainStatement = statement({
 
 /** Waiting rows with a time of writing later than now, or due later than `beyond`; up to `limit` of each. */
 export const ahead = (params: { readonly now: number; readonly beyond: number; readonly limit: number }) =>
-  all(aheadStatement, params)
+  lenient(aheadStatement, params)
 
 /** Moves the due times of waiting rows whose due time has not changed meanwhile. Answers how many were moved. */
 export const move = (now: number, moves: ReadonlyArray<readonly [id: JobId, before: number, due: number]>) =>

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, nullable, packedUuid, rows, text, uuid } from "../sql/Column.ts"
-import { all, first } from "../sql/Database.ts"
+import { all, first, lenient, lenientFirst, partitioned } from "../sql/Database.ts"
 import type { Fragments } from "../sql/Statement.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
@@ -97,9 +97,13 @@ const joinStatement = statement({
 })
 
 const claiming = { now: int, owner: text(), until: int, limit: int, kinds: rows }
+
+/** More attempts than a job can have made. A count beyond that is no count: the sum with one more may be none of the engine's integers. */
+const mostAttempts = 1_000_000
+
 const claimOf = (ids: string): string =>
-  `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now, lease_until = :until,
-     attempts = attempts + 1, joined = 0
+  `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now, lease_until = :until, joined = 0,
+     attempts = CASE WHEN attempts BETWEEN 0 AND ${mostAttempts} THEN attempts + 1 ELSE ${mostAttempts} END
    WHERE id IN (${ids}) RETURNING ${select(job)}`
 
 const claimStatement = statement({
@@ -160,6 +164,12 @@ const claimTheseStatement = statement({
     )
 })
 
+const mostSpent = 1_000_000_000
+
+/** The seconds that a row has spent, with some more. What is beyond all years stays as it is: the sum may be none of the engine's integers. */
+export const spentAnd = (more: string): string =>
+  `CASE WHEN spent_seconds BETWEEN 0 AND ${mostSpent} THEN spent_seconds + ${more} ELSE spent_seconds END`
+
 const attempt = { id: job.id, owner: text(), attempts: int }
 
 const settleStatement = statement({
@@ -178,7 +188,7 @@ const rescheduleStatement = statement({
   row: { id: job.id },
   sql: () =>
     `UPDATE jobs SET status = 'ready', run_at = :runAt, attempts = :attemptsAfter, last_error = :error,
-       spent_seconds = spent_seconds + :spent, lease_until = NULL, lease_owner = NULL, updated_at = :now
+       spent_seconds = ${spentAnd(":spent")}, lease_until = NULL, lease_owner = NULL, updated_at = :now
      WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
 })
 
@@ -214,10 +224,12 @@ export const insert = (
   })
 
 /** The live row of a kind and key. */
-export const findLive = (kind: JobKind, dedupKey: string) => first(liveStatement, { kind, dedupKey })
+export const findLive = (kind: JobKind, dedupKey: string) => lenientFirst(liveStatement, { kind, dedupKey })
 
 /** The live row of a kind and key. If it is running, it is marked as wanted once more. */
 export const join = (kind: JobKind, dedupKey: string) => first(joinStatement, { kind, dedupKey })
+
+const claimedBy = partitioned<typeof claiming, typeof job>
 
 /** The owner that claims, and until when. Times are epoch seconds. */
 export interface Claimant {
@@ -226,8 +238,11 @@ export interface Claimant {
   readonly until: number
 }
 
-const inOrder = (claimed: ReadonlyArray<Job>): ReadonlyArray<Job> =>
-  [...claimed].sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
+/** A job whose row cannot be read is claimed too, so that it is given up in order. */
+const inOrder = ({ readable, unreadable }: Effect.Success<ReturnType<typeof claimedBy>>): ReadonlyArray<Job> =>
+  [...readable, ...unreadable.map(([one, error]): Job => ({ ...one, unreadable: error }))].sort((one, other) =>
+    one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1)
+  )
 
 /**
  * Claims the oldest due rows of the given kinds, in one guarded write. `among` means that other kinds may have many due
@@ -241,7 +256,7 @@ export const claim = (
   }
 ) =>
   Effect.map(
-    all(among === true ? claimAmongStatement : claimStatement, { ...params, kinds: kinds.map((kind) => [kind]) }),
+    claimedBy(among === true ? claimAmongStatement : claimStatement, { ...params, kinds: kinds.map((kind) => [kind]) }),
     inOrder
   )
 
@@ -250,11 +265,11 @@ export const heads = (params: {
   readonly kind: JobKind
   readonly from: string
   readonly limit: number
-}) => all(headsStatement, params)
+}) => lenient(headsStatement, params)
 
 /** Claims the given rows, as far as they are still ready and due. */
 export const claimThese = ({ ids, ...claimant }: Claimant & { readonly ids: ReadonlyArray<JobId> }) =>
-  Effect.map(all(claimTheseStatement, { ...claimant, ids: ids.map((id) => [packedUuid(id)]) }), inOrder)
+  Effect.map(partitioned(claimTheseStatement, { ...claimant, ids: ids.map((id) => [packedUuid(id)]) }), inOrder)
 
 /** Identifies one attempt. If a settlement matches no row, the lease had been taken away before. */
 export interface Attempt {

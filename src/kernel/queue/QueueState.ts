@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, nullable, text } from "../sql/Column.ts"
-import { all, first } from "../sql/Database.ts"
+import { first, lenient } from "../sql/Database.ts"
 import { statement } from "../sql/Statement.ts"
 
 /* The state of the queue for operators: counts and ages by kind. */
@@ -35,7 +35,7 @@ const undeliveredStatement = statement({
 export const undelivered = Effect.map(first(undeliveredStatement, {}), (row) => row?.since)
 
 /** How many rows wait, run or have failed, by kind. */
-export const counts = all(countsStatement, {})
+export const counts = lenient(countsStatement, {})
 
 /** The due time of the oldest due row, by kind. */
-export const oldest = (now: number) => all(oldestStatement, { now })
+export const oldest = (now: number) => lenient(oldestStatement, { now })

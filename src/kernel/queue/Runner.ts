@@ -13,7 +13,7 @@ import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
 import * as Births from "./Births.ts"
 import { subjectText } from "./Ends.ts"
 import type { Failure } from "./Failure.ts"
-import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable } from "./Failure.ts"
+import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from "./Failure.ts"
 import type { AnyHandler, Outcome, Round } from "./Handler.ts"
 import { kindsOf, roundsOf } from "./Handler.ts"
 import type { BackoffPolicy, Job } from "./Job.ts"
@@ -131,6 +131,12 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         }
         const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
         const life = yield* lifeMillis
+        if (job.unreadable !== undefined && !ended.periodic) {
+          return yield* insisting(
+            settlement.giveUp(ended, new RowUnreadable({ detail: job.unreadable })),
+            life + giveUpMillis
+          )
+        }
         if (deadline <= startedAt) {
           yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
           return yield* insisting(settlement.giveUp(ended, new DeadlinePassed()), life + giveUpMillis)

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, nullable, text } from "../sql/Column.ts"
-import { all, first, run } from "../sql/Database.ts"
+import { all, first, lenient, run } from "../sql/Database.ts"
 import { statement } from "../sql/Statement.ts"
 
 const upsert = statement({
@@ -65,7 +65,7 @@ const listStatement = statement({
 })
 
 /** Every known process, the youngest first. Times are epoch seconds. */
-export const list = all(listStatement, {})
+export const list = lenient(listStatement, {})
 
 /** Writes or refreshes the presence of a process. */
 export const present = (row: {

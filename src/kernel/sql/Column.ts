@@ -3,19 +3,26 @@ export type Dialect = "sqlite" | "postgres"
 
 /**
  * How a value is written to and read from a column on either engine. The engines' value types differ only here
- * (docs/decisions/data-model.md, "Kinds of columns"). A value that does not decode is a defect: the schema and the code
- * disagree.
+ * (docs/decisions/data-model.md, "Kinds of columns"). `decode` throws an error of its own for a value that nothing of
+ * this service writes, as a restore, a copy or a hand may leave one (docs/decisions/unreadable-rows.md).
  */
 export interface Column<A> {
   readonly encode: (value: A, dialect: Dialect) => unknown
   readonly decode: (raw: unknown, dialect: Dialect) => A
+  /** What a list shows in place of a value that does not decode; undefined where it cannot show the row. */
+  readonly standIn?: (raw: unknown) => A | undefined
+  /** Whether a value of it says which row it is in. */
+  readonly isName?: true
 }
+
+/** A value of a column does not decode. The message has its type, and not the value. */
+class ColumnUnreadable extends TypeError {}
 
 export type Columns = { readonly [name: string]: Column<any> } // oxlint-disable-line typescript/no-explicit-any
 export type ValuesOf<C extends Columns> = { readonly [K in keyof C]: C[K] extends Column<infer A> ? A : never }
 
 const undecodable = (expected: string, raw: unknown): never => {
-  throw new TypeError(`a column holds ${raw === null ? "NULL" : typeof raw} where ${expected} belongs`)
+  throw new ColumnUnreadable(`holds ${raw === null ? "NULL" : typeof raw} where ${expected} belongs`)
 }
 
 /**
@@ -35,14 +42,22 @@ const plainText = {
  */
 export const text = <A extends string = string>(): Column<A> => plainText
 
-/** A 64-bit integer within the safe range. A value beyond that range is refused, not rounded. */
+const beyond = (value: number): number | undefined =>
+  Number.isNaN(value) ? undefined : Math.sign(value) * Number.MAX_SAFE_INTEGER
+
+/** A 64-bit integer within the safe range. A value beyond that range is refused, not rounded; a list shows the end of the range. */
 export const int: Column<number> = {
+  standIn: (raw) => beyond(Number(raw)),
   encode: (value) => Number.isSafeInteger(value) ? value : undecodable("a safe integer", value),
   decode: (raw) => {
     const value = typeof raw === "string" ? Number(raw) : raw
     return typeof value === "number" && Number.isSafeInteger(value) ? value : undecodable("a safe integer", raw)
   }
 }
+
+/** A condition in SQL: the column holds an integer that {@link int} does not read. */
+export const beyondSafe = (column: string): string =>
+  `(${column} > ${Number.MAX_SAFE_INTEGER} OR ${column} < ${Number.MIN_SAFE_INTEGER})`
 
 /** BOOLEAN on PostgreSQL, 0 or 1 on SQLite. */
 export const bool: Column<boolean> = {
@@ -86,6 +101,7 @@ const octetsOf = (id: string): Buffer => {
 }
 
 const plainUuid: Column<string> = {
+  isName: true,
   encode: (value, dialect) => dialect === "postgres" ? value : octetsOf(value),
   decode: (raw) =>
     typeof raw === "string" ? raw : Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a uuid", raw)
@@ -96,23 +112,50 @@ export const uuid = <A extends string = string>(): Column<A> => plainUuid as unk
 
 /** The kid of an EAB credential: the 16 octets of a UUID in both engines, hyphenated lower-case text in memory. */
 export const kid: Column<string> = {
+  isName: true,
   encode: (value) => Buffer.from(value.replaceAll("-", ""), "hex"),
   decode: (raw) => Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a kid", raw)
 }
 
-const plainJson = {
-  encode: (value: object): string => JSON.stringify(value),
-  decode: (raw: unknown): any => { // oxlint-disable-line typescript/no-explicit-any
-    const value: unknown = typeof raw === "string" ? JSON.parse(raw) : undecodable("JSON", raw)
-    return typeof value === "object" && value !== null ? value : undecodable("an object or a list", value)
+const parsed = (raw: unknown): unknown => {
+  try {
+    return typeof raw === "string" ? JSON.parse(raw) : undefined
+  } catch {
+    return undefined
   }
 }
 
-/** Canonical JSON text (member order as built, no white space). Its type is trusted, because only this code writes such columns. */
-export const json = <A extends object>(): Column<A> => plainJson
+/** How values of a column of JSON are told from others, and what a list shows in place of another. */
+export interface JsonForm<A extends object> {
+  readonly fits: (value: object) => boolean
+  readonly standIn: A
+}
+
+/** Canonical JSON text (member order as built, no white space) of a form. */
+export const json = <A extends object>({ fits, standIn }: JsonForm<A>): Column<A> => ({
+  encode: (value) => JSON.stringify(value),
+  decode: (raw) => {
+    const value = parsed(raw)
+    return typeof value === "object" && value !== null && fits(value)
+      ? value as A
+      : undecodable("JSON of its form", raw)
+  },
+  standIn: () => standIn
+})
+
+/** A list of texts. */
+export const texts: Column<ReadonlyArray<string>> = json<ReadonlyArray<string>>({
+  fits: (value) => Array.isArray(value) && value.every((one) => typeof one === "string"),
+  standIn: []
+})
+
+/** An object of any members. */
+export const members = <A extends { readonly [name: string]: unknown }>(): Column<A> =>
+  json<A>({ fits: (value) => !Array.isArray(value), standIn: {} as A }) // every member of these forms is optional
 
 /** NULL is `undefined`. */
 export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({
+  ...column,
   encode: (value, dialect) => value === undefined ? null : column.encode(value, dialect),
   decode: (raw, dialect) => raw === null ? undefined : column.decode(raw, dialect)
 })

@@ -6,16 +6,20 @@ import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { emit } from "../telemetry/EventLog.ts"
 import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
-import type { Columns, ValuesOf } from "./Column.ts"
+import type { Columns, Dialect, ValuesOf } from "./Column.ts"
 import type { Connection, Driver, Executor, Row } from "./Driver.ts"
 import { Late } from "./Late.ts"
 import type { SqlError } from "./SqlError.ts"
-import type { Statement } from "./Statement.ts"
-import { decode, encode } from "./Statement.ts"
+import type { Fault, Statement } from "./Statement.ts"
+import { decode, encode, nameOf } from "./Statement.ts"
 import type { Plans } from "./Transaction.ts"
 import { heardLater, mostAhead, noPlans, openTransaction, slow, slowAfterMillis } from "./Transaction.ts"
+import type { Unreadable } from "./Unreadable.ts"
 
-/** A statement failed. `detail` has the engine's own message, without the values of the row. */
+/**
+ * A statement failed, or a row of its answer cannot be read. `detail` has the engine's own message, or which row and column that
+ * is, without the values of the row.
+ */
 export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   readonly statement: string
   readonly detail: string
@@ -23,6 +27,8 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   readonly transient: boolean
   /** The time for it was up, or no connection came free in time. */
   readonly isLate?: boolean
+  /** A row of its answer cannot be read: trying again does not help. */
+  readonly isUnreadable?: boolean
 }> {
   override get message(): string {
     return `${this.statement}: ${this.detail}`
@@ -63,33 +69,82 @@ const failed =
     )
   }
 
-/** Runs a statement; `answer` makes the result of its decoded rows. With `isAhead` nobody needs them. */
+/** The decoded rows of a statement, and the columns of some of them that do not decode. */
+interface Decoded<Row> {
+  readonly rows: ReadonlyArray<Row>
+  readonly faults: ReadonlyMap<Row, ReadonlyArray<Fault>>
+}
+
+const noFaults = new Map<never, never>()
+
+const decodeAll = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  raw: ReadonlyArray<Row>,
+  dialect: Dialect
+): Decoded<ValuesOf<R>> => {
+  let faults: Map<ValuesOf<R>, Array<Fault>> | undefined
+  const rows = raw.map((one) => {
+    let found: Array<Fault> | undefined
+    const row = decode(statement, one, dialect, (fault) => (found ??= []).push(fault))
+    if (found !== undefined) (faults ??= new Map()).set(row, found)
+    return row
+  })
+  return { rows, faults: faults ?? (noFaults as Decoded<ValuesOf<R>>["faults"]) }
+}
+
+const errorOf = (faults: ReadonlyArray<Fault>): string =>
+  faults.map(({ column, detail }) => `${column}: ${detail}`).join("; ").slice(0, 500)
+
+/** No verdict is made of an answer with a row that cannot be read. */
+const refused = <P extends Columns, R extends Columns>(
+  { name }: Statement<P, R>,
+  found: ReadonlyArray<Unreadable>
+): StorageFailed =>
+  new StorageFailed({
+    statement: name,
+    detail: `a row cannot be read: ${found.map(({ error, row }) => `${row}: ${error}`).join("; ").slice(0, 500)}`,
+    transient: false,
+    isUnreadable: true
+  })
+
+/**
+ * Runs a statement; `answer` makes the result of its decoded rows. It fails for a row that cannot be read, unless `toleratesFaults`:
+ * then `answer` decides. With `isAhead` nobody needs the rows.
+ */
 const query = <P extends Columns, R extends Columns, A>(
   statement: Statement<P, R>,
   params: ValuesOf<P>,
-  answer: (rows: ReadonlyArray<ValuesOf<R>>) => A,
-  isAhead = false
+  answer: (rows: ReadonlyArray<ValuesOf<R>>, faults: Decoded<ValuesOf<R>>["faults"]) => A,
+  { isAhead = false, toleratesFaults = false }: { readonly isAhead?: boolean; readonly toleratesFaults?: boolean } = {}
 ): Effect.Effect<A, StorageFailed, Database> =>
   Effect.withFiber((fiber) => {
     const driver = driverOf(fiber)
     const within = fiber.getRef(openTransaction)
     const compiled = statement.compiled[driver.dialect]
     if (within === undefined && !compiled.reads && openingOf(fiber) !== undefined) {
-      return transaction(query(statement, params, answer))
+      return transaction(query(statement, params, answer, { toleratesFaults }))
     }
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
-    const answered = (raw: ReadonlyArray<Row>): Effect.Effect<A> => {
-      const result = answer(raw.map((row) => decode(statement, row, driver.dialect)))
+    const answered = (raw: ReadonlyArray<Row>): Effect.Effect<A, StorageFailed> => {
+      const { faults, rows } = decodeAll(statement, raw, driver.dialect)
       const elapsed = performance.now() - Math.max(started, within?.plans.answered ?? 0)
-      return elapsed < slowAfterMillis
-        ? Effect.succeed(result)
-        : Effect.as(slow(statement.name, elapsed), result)
+      const result = faults.size === 0 || toleratesFaults ? Effect.succeed(answer(rows, faults)) : undefined
+      if (result !== undefined && faults.size === 0 && elapsed < slowAfterMillis) return result
+      const found = [...faults].map(([row, own]): Unreadable => ({
+        statement: statement.name,
+        row: nameOf(statement, row, params),
+        error: errorOf(own)
+      }))
+      return Effect.forEach(found, driver.unreadable, { discard: true }).pipe(
+        Effect.andThen(elapsed < slowAfterMillis ? Effect.void : slow(statement.name, elapsed)),
+        Effect.andThen(result ?? Effect.fail(refused(statement, found)))
+      )
     }
     const isTraced = isTracedWithin(fiber)
     if (isAhead && !isTraced && within?.connection.ahead !== undefined && within.plans.inFlight < mostAhead) {
       within.connection.ahead(compiled.text, values, heardLater(statement.name, within.plans))
-      return Effect.succeed(answer([]))
+      return Effect.succeed(answer([], new Map()))
     }
     const atHand = isTraced
       ? undefined
@@ -111,13 +166,58 @@ const query = <P extends Columns, R extends Columns, A>(
     )
   })
 
-/** Runs a statement and decodes every row. */
+/** Runs a statement and decodes every row. Fails where a row cannot be read: for answers that a verdict is made of. */
 export const all = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
 ): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> => query(statement, params, (rows) => rows)
 
-/** The first row, or `undefined`. */
+/**
+ * The rows of a list. What cannot be read of a row has a stand-in, or the row is left out if there is none; either way it is named
+ * in a record, and to whoever takes them by `noted`. No verdict may be made of the rows.
+ */
+export const lenient = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> =>
+  query(
+    statement,
+    params,
+    (rows, faults) =>
+      faults.size === 0 ? rows : rows.filter((row) => faults.get(row)?.every(({ isStoodIn }) => isStoodIn) !== false),
+    { toleratesFaults: true }
+  )
+
+/** The first row of {@link lenient}, or `undefined`. */
+export const lenientFirst = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> =>
+  Effect.map(lenient(statement, params), ([row]) => row)
+
+/** The rows that can be read, and those that cannot, with their stand-ins and the reason of each. The others are recorded. */
+export const partitioned = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<
+  {
+    readonly readable: ReadonlyArray<ValuesOf<R>>
+    readonly unreadable: ReadonlyArray<readonly [row: ValuesOf<R>, error: string]>
+  },
+  StorageFailed,
+  Database
+> =>
+  query(
+    statement,
+    params,
+    (rows, faults) => ({
+      readable: faults.size === 0 ? rows : rows.filter((row) => !faults.has(row)),
+      unreadable: [...faults].map(([row, own]) => [row, errorOf(own)] as const)
+    }),
+    { toleratesFaults: true }
+  )
+
+/** The first row, or `undefined`. Fails where it cannot be read. */
 export const first = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
@@ -130,7 +230,7 @@ export const first = <P extends Columns, R extends Columns>(
 export const run = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
-): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined, true)
+): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined, { isAhead: true })
 
 /** Waits for the statements of the open transaction that nobody waited for, and fails if one of them failed. */
 export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) => {

@@ -3,6 +3,7 @@ import type * as Exit from "effect/Exit"
 import type { Dialect } from "./Column.ts"
 import type { SqlError } from "./SqlError.ts"
 import type { Compiled } from "./Statement.ts"
+import type { Unreadable } from "./Unreadable.ts"
 
 /** A row as the engine gives it. */
 export interface Row {
@@ -95,6 +96,8 @@ export interface Driver {
   /** Whether a connection keeps the same session of the server from one transaction to the next. */
   readonly keepsSession: boolean
   readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
+  /** Records a row that cannot be read. */
+  readonly unreadable: (found: Unreadable) => Effect.Effect<void>
   /** The current connections of this process. */
   readonly connections: () => Connections
 }

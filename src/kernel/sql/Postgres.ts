@@ -23,6 +23,7 @@ import {
 } from "./PostgresPool.ts"
 import { withRemedy } from "./Remedies.ts"
 import { SqlError } from "./SqlError.ts"
+import { makeRecorder } from "./Unreadable.ts"
 
 /**
  * For reads of listings and samples: one processor is enough for them. With parallel workers a single count would take
@@ -166,6 +167,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       lost: undefined,
       keepsSession,
       describe,
+      unreadable: makeRecorder(),
       connections: () => ({ idle: pool.idleCount, busy: pool.totalCount - pool.idleCount + listening })
     })
   })

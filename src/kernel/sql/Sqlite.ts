@@ -14,6 +14,7 @@ import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
 import { withRemedy } from "./Remedies.ts"
 import { SqlError } from "./SqlError.ts"
+import { makeRecorder } from "./Unreadable.ts"
 
 /** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
 export interface SqliteOptions {
@@ -157,6 +158,7 @@ const make = (options: SqliteOptions) =>
       lost: path === ":memory:" ? undefined : replaced(path, identityOf(path)),
       keepsSession: true,
       describe,
+      unreadable: makeRecorder(),
       connections: () => {
         const { busy, idle } = beside?.connections() ?? { busy: 0, idle: 0 }
         return gate.isFree() ? { idle: idle + 1, busy } : { idle, busy: busy + 1 }

@@ -185,16 +185,55 @@ export const encode = <P extends Columns, R extends Columns>(
     return column.encode(values[name], dialect)
   })
 
-/** Decodes one row of the driver. The row is nobody else's, and most of its values stay as they are. */
+/** A column of a row that does not decode. The row has a stand-in in its place, or cannot be shown. */
+export interface Fault {
+  readonly column: string
+  readonly detail: string
+  readonly isStoodIn: boolean
+}
+
+/**
+ * Decodes one row of the driver. The row is nobody else's, and most of its values stay as they are. What does not decode is given
+ * to `onFault`.
+ */
 export const decode = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,
   row: { [column: string]: unknown },
-  dialect: Dialect
+  dialect: Dialect,
+  onFault: (fault: Fault) => void
 ): ValuesOf<R> => {
   for (const [name, column] of self.decoders) {
     const raw = row[name]
-    const value: unknown = column.decode(raw, dialect)
+    let value: unknown
+    try {
+      value = column.decode(raw, dialect)
+    } catch (error) {
+      value = column.standIn?.(raw)
+      onFault({
+        column: snake(name),
+        detail: error instanceof Error ? error.message : String(error),
+        isStoodIn: value !== undefined
+      })
+    }
     if (value !== raw) row[name] = value
   }
   return row as ValuesOf<R>
+}
+
+/** Names of text columns whose values say which row they are in. They are neither secret nor chosen by strangers at length. */
+const telling = new Set(["kind", "profile", "issuer", "owner", "serial", "certSerial", "username"])
+
+/** Says which row it is: `id 0190…, kind signer_issue`, by what of it can be read, else by the parameters of the statement. */
+export const nameOf = <P extends Columns, R extends Columns>(
+  self: Statement<P, R>,
+  row: { readonly [column: string]: unknown },
+  params: ValuesOf<P>
+): string => {
+  const named = (columns: Columns, values: { readonly [column: string]: unknown }) =>
+    Object.entries(columns).flatMap(([name, { isName }]) => {
+      const value = values[name]
+      return typeof value === "string" && (isName === true || telling.has(name)) ? [`${snake(name)} ${value}`] : []
+    })
+  const own = named(self.row, row)
+  return (own.length > 0 ? own : named(self.params, params)).join(", ").slice(0, 200)
 }

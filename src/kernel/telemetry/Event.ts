@@ -53,6 +53,7 @@ export const events = {
   db_migration_applied: info("name", "elapsed_ms"),
   db_migration_failed: error("name", "error"),
   db_statement_failed: error("statement", "error"),
+  db_row_unreadable: error("statement", "row", "error"),
   db_statement_slow: advisory("statement", "elapsed_ms"),
   db_pool_timeout: error("waited_ms"),
   db_listen_lost: warn("error"),

@@ -96,6 +96,7 @@ export const fields = {
   rows_imported: "int",
   rows_removed: "int",
   rows_updated: "int",
+  row: "text",
   rule: "text",
   scope: "word",
   self_signed: "bool",

@@ -187,13 +187,33 @@ export const refuseEmptied = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
     const number = yield* exportedNumber(crl)
-    if (number === undefined || (yield* crls.findHead(crl.id)) !== undefined) continue
+    if (number === undefined || (yield* crls.shownHead(crl.id)) !== undefined) continue
     const hasLedger = Result.getOrElse(
       Result.map(yield* Effect.result(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
       () => true // the ledger exists; its fault is reported when it is imported
     )
     if (!hasLedger) return yield* new DatabaseEmptied({ path: crl.path, number })
   }
+})
+
+const initializeList = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const exported = yield* exportedNumber(crl)
+  const head = yield* crls.findHead(crl.id)
+  if (head === undefined) {
+    // The head is not read again: a second list must not follow the one of a worker that was faster.
+    const first = yield* Effect.result(publish(crl, head))
+    if (Result.isSuccess(first)) return
+    if (first.failure._tag === "StorageFailed") return yield* first.failure
+    yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.failure.message })
+    return yield* enqueue(crl)
+  }
+  if (exported !== undefined && exported > head.crlNumber) {
+    // The database is older than the published list. Clients have seen this number, so the next one must be above it.
+    yield* crls.raise(crl.id, { before: head.crlNumber, number: exported, nextUpdate: head.thisUpdate })
+    return yield* enqueue(crl)
+  }
+  if (yield* isDue(crl)) return yield* enqueue(crl)
+  yield* exportList(crl) // the worker that stored it may have died before it wrote the file
 })
 
 /**
@@ -204,22 +224,12 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
   function*() {
     const { crlIssuers } = yield* Signers
     for (const crl of crlIssuers) {
-      const exported = yield* exportedNumber(crl)
-      const head = yield* crls.findHead(crl.id)
-      if (head === undefined) {
-        // The head is not read again: a second list must not follow the one of a worker that was faster.
-        const first = yield* Effect.result(publish(crl, head))
-        if (Result.isSuccess(first)) continue
-        if (first.failure._tag === "StorageFailed") return yield* first.failure
-        yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.failure.message })
-        yield* enqueue(crl)
-      } else if (exported !== undefined && exported > head.crlNumber) {
-        // The database is older than the published list. Clients have seen this number, so the next one must be above
-        // it.
-        yield* crls.raise(crl.id, { before: head.crlNumber, number: exported, nextUpdate: head.thisUpdate })
-        yield* enqueue(crl)
-      } else if (yield* isDue(crl)) yield* enqueue(crl)
-      else yield* exportList(crl) // the worker that stored it may have died before it wrote the file
+      // What cannot be read of one list keeps neither the others nor the worker from their work.
+      yield* Effect.catchIf(
+        initializeList(crl),
+        ({ isUnreadable }) => isUnreadable === true,
+        ({ message }) => emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: message })
+      )
     }
     const served = new Set(crlIssuers.map(({ id }) => id))
     for (const { issuer } of yield* revocations.issuers(yield* currentSeconds)) {
@@ -252,10 +262,13 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
 export const sweep: Effect.Effect<void, StorageFailed, Database | Queue | Signers> = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
-    if (yield* isDue(crl)) yield* enqueue(crl)
-    yield* Effect.tapError(
-      prune(crl),
-      ({ message }) => emit("local_ca_crl_prune_failed", { issuer: crl.id, error: message })
+    const swept = Effect.andThen(
+      Effect.flatMap(isDue(crl), (due) => due ? enqueue(crl) : Effect.void),
+      Effect.tapError(
+        prune(crl),
+        ({ message }) => emit("local_ca_crl_prune_failed", { issuer: crl.id, error: message })
+      )
     )
+    yield* Effect.catchIf(swept, ({ isUnreadable }) => isUnreadable === true, () => Effect.void) // recorded, and the next one is swept
   }
 })

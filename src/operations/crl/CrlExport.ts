@@ -101,7 +101,8 @@ const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known
 const round = Effect.fnUntraced(function*(known: Known) {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
-    if (yield* isInOrder(crl, known)) continue
+    // One list that cannot be read keeps no other from its file; the write below says what is wrong.
+    if (yield* Effect.orElseSucceed(isInOrder(crl, known), () => false)) continue
     const error = yield* Effect.match(exported(crl), { onSuccess: () => undefined, onFailure: (error) => error })
     if (error === undefined) {
       known.told.delete(crl.path)

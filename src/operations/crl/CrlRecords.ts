@@ -51,13 +51,13 @@ const rowsPerEntry = 100
 
 /** Compares the stored list with the recorded revocations. */
 const compare = Effect.fnUntraced(function*(issuer: string) {
-  const stored = yield* crls.find(issuer)
+  const stored = yield* crls.shown(issuer)
   const listed = stored === undefined
     ? new Set<string>()
     : Result.getOrElse(listedSerials(stored.der), () => new Set<string>())
   let [after, unlisted] = ["", 0]
   for (;;) {
-    const page = yield* revocations.page(issuer, after, pageSize)
+    const page = yield* revocations.shownPage(issuer, after, pageSize)
     unlisted += page.filter(({ serial }) => !listed.has(serial)).length
     after = page.at(-1)?.serial ?? after
     if (page.length < pageSize) return { entries: listed.size, unlisted } satisfies Compared
@@ -70,7 +70,7 @@ const view = Effect.fnUntraced(function*(
   ca: Issuer | undefined,
   profiles: ReadonlyArray<string>
 ): Effect.fn.Return<CrlView, StorageFailed, Database> {
-  const stored = yield* crls.findHead(issuer)
+  const stored = yield* crls.shownHead(issuer)
   const known = { issuer, ca, profiles, stored }
   if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: "missing" }
   const recorded = yield* revocations.count(issuer)
@@ -101,7 +101,7 @@ export const heads = Effect.fn("CrlRecords.heads")(function*(profiles: ReadonlyA
   const named = yield* signing(profiles)
   const now = yield* currentSeconds
   return yield* Effect.forEach(named.values(), ({ ca }) =>
-    Effect.map(crls.findHead(ca.id), (stored) => ({
+    Effect.map(crls.shownHead(ca.id), (stored) => ({
       ca,
       state: stored === undefined ? "missing" as const : stateOf(stored.nextUpdate, 0, now)
     })))

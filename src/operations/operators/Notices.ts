@@ -51,7 +51,7 @@ export const lockedOut = (settings: SignInSettings, typed: string, requester: Re
     operatorScope,
     transaction(Effect.gen(function*() {
       const username = readUsername(typed)
-      const user = username === undefined ? undefined : yield* users.find(username)
+      const user = username === undefined ? undefined : yield* users.findShown(username)
       if (user === undefined) return
       const taken = yield* loginAttempts.take({
         key: lockoutKey(user.id),

@@ -11,7 +11,7 @@ import type { Operator } from "../Operator.ts"
 /** The operator with a name, in any notation. */
 export const named = Effect.fnUntraced(function*(username: string) {
   const name = readUsername(username)
-  const user = name === undefined ? undefined : yield* users.find(name)
+  const user = name === undefined ? undefined : yield* users.findShown(name)
   return user ?? (yield* new NoSuch({ noun: "operator", id: username }))
 })
 

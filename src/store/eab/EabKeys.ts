@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountId } from "../../domain/Id.ts"
 import { bytes, int, kid, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { all, first, lenient, lenientFirst, run } from "../../kernel/sql/Database.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
 /** `active` binds accounts, `revoked` binds no new ones. */
@@ -130,19 +130,19 @@ export const secretOf = (kid: string) => first(secretStatement, { kid })
 export const isActive = (kid: string) => Effect.map(first(activeStatement, { kid }), (found) => found !== undefined)
 
 /** A credential with the number of accounts it bound. */
-export const find = (kid: string) => first(showStatement, { kid })
+export const find = (kid: string) => lenientFirst(showStatement, { kid })
 
 /** A page of credentials, newest first. */
 export const list = (page: {
   readonly status: EabStatus | undefined
   readonly limit: number
   readonly offset: number
-}) => all(listStatement, page)
+}) => lenient(listStatement, page)
 
 /** Credentials, newest first, after a given one. */
 export const behind = (
   params: Parameters<typeof all<typeof behindStatement.params, typeof behindStatement.row>>[1]
-) => all(behindStatement, params)
+) => lenient(behindStatement, params)
 
 /** How many credentials a listing without pages would show. */
 export const count = (status: EabStatus | undefined) =>

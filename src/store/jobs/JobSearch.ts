@@ -3,7 +3,7 @@ import type { OrderId } from "../../domain/Id.ts"
 import type { JobStatus } from "../../kernel/queue/Job.ts"
 import { record } from "../../kernel/queue/JobRecords.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { first, lenient } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
 import { keptTotal } from "../../kernel/sql/Kept.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
@@ -63,7 +63,7 @@ const valuesOf = ({ kind = "", orderId = nobody, status = "ready" }: JobFilters)
 
 /** A page of jobs, newest first. */
 export const search = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
-  all(pageStatement(filters), { ...valuesOf(filters), ...page })
+  lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 
 /** How many jobs match, now or a short time ago ({@link keptTotal}). */
 export const countMatches = (filters: JobFilters) =>

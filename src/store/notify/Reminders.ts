@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, packedUuid, rows, uuid } from "../../kernel/sql/Column.ts"
-import { all } from "../../kernel/sql/Database.ts"
+import { all, lenient } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
@@ -49,7 +49,7 @@ const packed = (orders: ReadonlyArray<OrderId>) => orders.map((id) => [packedUui
 /** Those of these orders that were written about after an epoch second. */
 export const recent = (orders: ReadonlyArray<OrderId>, since: number) =>
   Effect.map(
-    all(recentStatement, { orders: packed(orders), since }),
+    lenient(recentStatement, { orders: packed(orders), since }),
     (found) => new Set(found.map(({ id }) => id))
   )
 

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
-import { int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { int, nullable, text, texts, uuid } from "../../kernel/sql/Column.ts"
+import { first, lenient, run } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
@@ -12,7 +12,7 @@ const token = {
   userId: uuid(),
   name: text(),
   role: text<OperatorRole>(),
-  allowedAddresses: json<ReadonlyArray<string>>(),
+  allowedAddresses: texts,
   createdAt: int,
   expiresAt: int,
   lastUsedAt: nullable(int),
@@ -146,7 +146,7 @@ export const revoke = (id: string, now: number) => first(revokeStatement, { id, 
 
 /** A page of tokens, of one operator or of all, newest first. */
 export const list = (of: { readonly userId: string | undefined; readonly limit: number; readonly offset: number }) =>
-  all(listStatement(of), of)
+  lenient(listStatement(of), of)
 
 /** The number of tokens on all pages of a listing. */
 export const count = (userId: string | undefined) =>

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { all, first, lenient, run } from "../../kernel/sql/Database.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
 
@@ -235,14 +235,15 @@ interface Live {
 
 /** A page of an operator's live sessions, newest first. */
 export const list = (of: Live & { readonly userId: string; readonly limit: number; readonly offset: number }) =>
-  all(listStatement, of)
+  lenient(listStatement, of)
 
 /** How many live sessions an operator has. */
 export const count = (of: Live & { readonly userId: string }) =>
   Effect.map(first(countStatement, of), (row) => row?.total ?? 0)
 
 /** A page of the live sessions of all operators, newest first, each with the operator's name. */
-export const listEvery = (of: Live & { readonly limit: number; readonly offset: number }) => all(listEveryStatement, of)
+export const listEvery = (of: Live & { readonly limit: number; readonly offset: number }) =>
+  lenient(listEveryStatement, of)
 
 /** How many live sessions there are. */
 export const countEvery = (of: Live) => Effect.map(first(countEveryStatement, of), (row) => row?.total ?? 0)

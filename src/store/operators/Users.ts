@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
-import { bytes, int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { bytes, int, nullable, text, texts, uuid } from "../../kernel/sql/Column.ts"
+import { all, first, lenient, lenientFirst, run } from "../../kernel/sql/Database.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
 /** `disabled` operators cannot sign in, and their tokens are refused. */
 export type UserStatus = "active" | "disabled"
 
-const addresses = json<ReadonlyArray<string>>()
+const addresses = texts
 
 /** The columns of an operator that are shown. */
 const shown = {
@@ -199,6 +199,9 @@ export const insert = (row: {
 /** The operator with this name. */
 export const find = (username: string) => first(byNameStatement, { username })
 
+/** The same for what administrators see and change, and no sign-in ({@link lenient}). */
+export const findShown = (username: string) => lenientFirst(byNameStatement, { username })
+
 /** The operator with this id. */
 export const findById = (id: string) => first(byIdStatement, { id })
 
@@ -214,10 +217,11 @@ interface Filters {
 }
 
 /** A page of operators, by name. */
-export const list = (page: Filters & { readonly limit: number; readonly offset: number }) => all(listStatement, page)
+export const list = (page: Filters & { readonly limit: number; readonly offset: number }) =>
+  lenient(listStatement, page)
 
 /** The names that contain a text, in order. */
-export const containing = (text: string, limit: number) => all(containingStatement, { text, limit })
+export const containing = (text: string, limit: number) => lenient(containingStatement, { text, limit })
 
 /** The number of operators on all pages of a listing. */
 export const count = ({ role, status }: Filters) =>

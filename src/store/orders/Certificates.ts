@@ -1,13 +1,13 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import type { OrderIdentifier } from "../../domain/Order.ts"
-import { bytes, int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { bytes, int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, first } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
+import { identifiersColumn } from "../Columns.ts"
 
 const issued = {
   orderId: uuid<OrderId>(),
   accountId: uuid<AccountId>(),
-  identifiers: json<ReadonlyArray<OrderIdentifier>>(),
+  identifiers: identifiersColumn,
   certificate: text(),
   certPubkey: nullable(bytes),
   revokedAt: nullable(int)

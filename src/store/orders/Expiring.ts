@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { all, first, lenient } from "../../kernel/sql/Database.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
 import { keptTotal } from "../../kernel/sql/Kept.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
@@ -183,7 +183,7 @@ export const countEnding = (window: Window) =>
 
 /** The next certificates of the window after a given one, sorted by end, then by the order's id. */
 export const places = (window: Window, after: { readonly notAfter: number; readonly id: OrderId }, limit: number) =>
-  all(placesStatement(window.profile), {
+  lenient(placesStatement(window.profile), {
     // Earlier pages are not read again: their ends are outside the range of the index.
     ...valuesOf({ ...window, now: Math.max(window.now, after.notAfter - 1) }),
     afterTime: after.notAfter,
@@ -201,7 +201,7 @@ export const coveringsOf = (
   ids: ReadonlyArray<OrderId>
 ): Effect.Effect<ReadonlyMap<OrderId, OrderId>, StorageFailed, Database> =>
   ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
-    all(coveringStatement, packed(ids)),
+    lenient(coveringStatement, packed(ids)),
     (found) => new Map(found.flatMap(({ id, other }) => other === undefined ? [] : [[id, other]]))
   )
 
@@ -210,13 +210,13 @@ export const find = (
   ids: ReadonlyArray<OrderId>
 ): Effect.Effect<ReadonlyMap<OrderId, Living>, StorageFailed, Database> =>
   ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
-    all(findStatement, packed(ids)),
+    lenient(findStatement, packed(ids)),
     (found) => new Map(found.map((order) => [order.id, order]))
   )
 
 /** The first parts of all certIDs that orders of a profile replace: one for each CA. */
 export const authorities = (profile: string) =>
-  Effect.map(all(authoritiesStatement, { profile }), (found) => found.map(({ authority }) => authority))
+  Effect.map(lenient(authoritiesStatement, { profile }), (found) => found.map(({ authority }) => authority))
 
 /** A certificate that may have been replaced. `number` is the caller's. */
 export interface Replaceable {
@@ -236,7 +236,7 @@ export const replaced = (
   wanted: ReadonlyArray<Replaceable>
 ): Effect.Effect<ReadonlyMap<number, OrderId>, StorageFailed, Database> =>
   wanted.length === 0 ? Effect.succeed(new Map()) : Effect.map(
-    all(replacedStatement, {
+    lenient(replacedStatement, {
       profile,
       wanted: wanted.map((one) => [one.number, one.certId, packedUuid(one.accountId), one.notAfter])
     }),

@@ -1,7 +1,7 @@
 import type { OrderId } from "../../domain/Id.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, run } from "../../kernel/sql/Database.ts"
+import { all, lenient, run } from "../../kernel/sql/Database.ts"
 import { leaving, reached } from "../../kernel/sql/Guard.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
@@ -56,7 +56,7 @@ export const lapse = (profile: string, createdBefore: number, limit: number) =>
  */
 export const page = (
   params: Parameters<typeof all<typeof pageStatement.params, typeof pageStatement.row>>[1]
-) => all(pageStatement, params)
+) => lenient(pageStatement, params)
 
 /** Deletes the authorizations and challenges of an order. */
 export const strip = (orderId: OrderId) => run(stripStatement, { orderId })

@@ -3,7 +3,7 @@ import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { first, lenient } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
@@ -189,7 +189,7 @@ const valuesOf = ({ accountId = nobody, profile = "", since = 0, status = "valid
 /** Matching orders of a stretch, newest first. */
 export const matches = (sought: Sought, stretch: Stretch, page: { readonly limit: number; readonly offset: number }) =>
   Effect.map(
-    all(matchesStatement(sought), { ...valuesOf(sought), ...stretch, ...page }),
+    lenient(matchesStatement(sought), { ...valuesOf(sought), ...stretch, ...page }),
     (rows) => rows.map((row) => row.id)
   )
 

@@ -2,24 +2,23 @@ import * as Effect from "effect/Effect"
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../../domain/Challenge.ts"
 import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
-import type { OrderIdentifier } from "../../domain/Order.ts"
-import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
-import { int, json, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { int, members, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { lenient, lenientFirst } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
+import { identifierColumn, problemColumn } from "../Columns.ts"
 
 /* The details of one order, for operators who want to know why it has its status. */
 
 const challenge = {
   authzId: uuid<AuthorizationId>(),
-  identifier: json<OrderIdentifier>(),
+  identifier: identifierColumn,
   authzStatus: text<AuthorizationStatus>(),
   createdAt: int,
   id: uuid<ChallengeId>(),
   type: text<ChallengeType>(),
   status: text<ChallengeStatus>(),
   validatedAt: nullable(int),
-  error: nullable(json<ProblemDocument>())
+  error: nullable(problemColumn)
 }
 
 const challengesStatement = statement({
@@ -37,7 +36,7 @@ const failureStatement = statement({
   name: "order_detail_failure",
   params: { orderId: text() },
   row: {
-    detail: json<{ readonly cause?: string }>(),
+    detail: members<{ readonly cause?: string }>(),
     requestId: nullable(text())
   },
   sql: () =>
@@ -49,7 +48,7 @@ const failureStatement = statement({
 export type ChallengeRecord = Effect.Success<ReturnType<typeof challengesOf>>[number]
 
 /** Challenges of an order, authorization by authorization. */
-export const challengesOf = (orderId: OrderId) => all(challengesStatement, { orderId })
+export const challengesOf = (orderId: OrderId) => lenient(challengesStatement, { orderId })
 
 /** The last audited failure to issue. */
-export const failureOf = (orderId: OrderId) => first(failureStatement, { orderId })
+export const failureOf = (orderId: OrderId) => lenientFirst(failureStatement, { orderId })

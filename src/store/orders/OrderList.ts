@@ -1,6 +1,6 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import { all } from "../../kernel/sql/Database.ts"
+import { all, lenient } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 const id = uuid<OrderId>()
@@ -20,4 +20,4 @@ const ofAccount = statement({
  * unfinished. Such orders are answered too, so that no request reads more than `limit` rows.
  */
 export const list = (page: Parameters<typeof all<typeof ofAccount.params, typeof ofAccount.row>>[1]) =>
-  all(ofAccount, page)
+  lenient(ofAccount, page)

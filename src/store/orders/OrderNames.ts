@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { first, lenient } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { reversedRange } from "./NameWalk.ts"
@@ -66,7 +66,7 @@ export const newest = (
 ): Effect.Effect<ReadonlyArray<OrderId>, StorageFailed, Database> =>
   Effect.flatMap(currentSeconds, (now) =>
     Effect.map(
-      all(newestStatement(named), { ...valuesOf(named), timed: OrderId(firstIdAt(now + daySeconds)), ...page }),
+      lenient(newestStatement(named), { ...valuesOf(named), timed: OrderId(firstIdAt(now + daySeconds)), ...page }),
       (found) => found.map(({ id }) => id)
     ))
 

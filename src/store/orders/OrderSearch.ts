@@ -4,7 +4,7 @@ import type { OrderStatus } from "../../domain/Order.ts"
 import { orderStatuses } from "../../domain/Order.ts"
 import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { all, first, lenient, lenientFirst } from "../../kernel/sql/Database.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
 import { keptTotal } from "../../kernel/sql/Kept.ts"
@@ -224,7 +224,7 @@ const valuesOf = (filters: OrderFilters) =>
 const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 
 /** An order by its id alone. */
-export const findRecord = (id: OrderId) => first(byId, { id })
+export const findRecord = (id: OrderId) => lenientFirst(byId, { id })
 
 /** The order that replaces a certificate, by the certID of that certificate. */
 export const findSuccessor = (profile: string, certId: string) => first(replacedBy, { profile, replaces: certId })
@@ -243,7 +243,7 @@ export const search = (
 ): Effect.Effect<ReadonlyArray<Row>, StorageFailed, Database> => {
   const named = onlyName(filters)
   return named === undefined
-    ? all(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
+    ? lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
     : Effect.flatMap(orderNames.newest(named, page), findListed)
 }
 
@@ -287,10 +287,10 @@ export const countMatches = (filters: OrderFilters) => keptTotal("order_search_c
 export const behind = (
   filters: OrderFilters,
   before: { readonly beforeTime: number; readonly beforeId: OrderId; readonly limit: number }
-) => all(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
+) => lenient(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
 
 /** Orders by their ids, newest first. */
 export const findListed = (ids: ReadonlyArray<OrderId>) =>
   ids.length === 0
     ? Effect.succeed<ReadonlyArray<Row>>([])
-    : all(listedStatement, { ids: ids.map((one) => [packedUuid(one)]) })
+    : lenient(listedStatement, { ids: ids.map((one) => [packedUuid(one)]) })

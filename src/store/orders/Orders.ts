@@ -1,16 +1,17 @@
 import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../../domain/Account.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
+import type { OrderStatus } from "../../domain/Order.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { Column } from "../../kernel/sql/Column.ts"
-import { bytes, int, json, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, first, lenient, run } from "../../kernel/sql/Database.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
 import { leaving, reached } from "../../kernel/sql/Guard.ts"
 import { lockRow } from "../../kernel/sql/Lock.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
+import { identifiersColumn, problemColumn } from "../Columns.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
 
 /** The columns that every query of orders reads. */
@@ -20,11 +21,11 @@ export const orderColumns = {
   accountId: uuid<AccountId>(),
   status: text<OrderStatus>(),
   /** `[{"type":"dns","value":…},…]`, in the order asked for. */
-  identifiers: json<ReadonlyArray<OrderIdentifier>>(),
+  identifiers: identifiersColumn,
   notBefore: nullable(int),
   notAfter: nullable(int),
   replaces: nullable(text()),
-  error: nullable(json<ProblemDocument>()),
+  error: nullable(problemColumn),
   createdAt: int
 }
 
@@ -61,7 +62,7 @@ const insertStatement = statement({
     profile: text(),
     accountId: orderColumns.accountId,
     /** `[{"type":"dns","value":…},…]`, in the order asked for. */
-    identifiers: json<ReadonlyArray<OrderIdentifier>>(),
+    identifiers: identifiersColumn,
     notBefore: orderColumns.notBefore,
     notAfter: orderColumns.notAfter,
     replaces: orderColumns.replaces,
@@ -133,7 +134,7 @@ const claimStatement = statement({
 
 const failStatement = statement({
   name: "order_fail",
-  params: { id: orderColumns.id, error: nullable(json<ProblemDocument>()) },
+  params: { id: orderColumns.id, error: nullable(problemColumn) },
   row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
@@ -142,7 +143,7 @@ const failStatement = statement({
 
 const failProcessing = statement({
   name: "order_fail_processing",
-  params: { id: orderColumns.id, error: nullable(json<ProblemDocument>()) },
+  params: { id: orderColumns.id, error: nullable(problemColumn) },
   row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
@@ -268,11 +269,11 @@ export const issue = (row: Parameters<typeof first<typeof issueStatement.params,
   first(issueStatement, row)
 
 /** `processing` orders without a live signing job, created before an epoch second. */
-export const findStuck = (createdBefore: number, limit: number) => all(stuckProcessing, { createdBefore, limit })
+export const findStuck = (createdBefore: number, limit: number) => lenient(stuckProcessing, { createdBefore, limit })
 
 /** Deletes unfinished and failed orders created before an epoch second; answers how many. */
 export const sweep = (profile: string, createdBefore: number, limit: number) =>
   Effect.map(all(sweepStatement, { profile, createdBefore, limit }), (gone) => gone.length)
 
 /** Every profile that has accounts, mounted or not. */
-export const profiles = Effect.suspend(() => all(profilesStatement, {}))
+export const profiles = Effect.suspend(() => lenient(profilesStatement, {}))

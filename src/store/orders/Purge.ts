@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { all, first, lenient } from "../../kernel/sql/Database.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
@@ -71,7 +71,7 @@ export interface Ended {
 
 /** Locks the next orders to delete, in the order of expiry. Answers each with the number of its authorizations. */
 export const page = (wanted: Ended, isRevoked: boolean, limit: number) =>
-  all(pageStatement(isRevoked), { ...wanted, limit })
+  lenient(pageStatement(isRevoked), { ...wanted, limit })
 
 /** Deletes those of the orders that still meet the condition. Answers their ids. */
 export const remove = (wanted: Ended, orders: ReadonlyArray<OrderId>) =>

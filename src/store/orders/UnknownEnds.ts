@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all } from "../../kernel/sql/Database.ts"
+import { all, lenient } from "../../kernel/sql/Database.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /* Orders with a certificate whose end no column says: they were copied from a database that had no such column. */
@@ -31,7 +31,7 @@ const setStatement = statement({
 })
 
 /** Up to `limit` certificates of a profile whose end is not known. */
-export const find = (profile: string, limit: number) => all(findStatement, { profile, limit })
+export const find = (profile: string, limit: number) => lenient(findStatement, { profile, limit })
 
 /** Stores ends, in epoch seconds; -1 for a chain that cannot be read. Answers how many. */
 export const set = (ends: ReadonlyArray<readonly [id: OrderId, notAfter: number]>) =>

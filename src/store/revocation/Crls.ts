@@ -1,5 +1,5 @@
 import { bytes, int, text } from "../../kernel/sql/Column.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { all, first, lenient, lenientFirst } from "../../kernel/sql/Database.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
 const head = { crlNumber: int, thisUpdate: int, nextUpdate: int }
@@ -63,7 +63,7 @@ const headsStatement = statement({
 })
 
 /** The next update of each stored list, in epoch seconds. */
-export const heads = all(headsStatement, {})
+export const heads = lenient(headsStatement, {})
 
 /** A list to be stored. Times are epoch seconds. */
 export interface NewCrl {
@@ -76,6 +76,12 @@ export interface NewCrl {
 
 /** Number and dates of the stored list; `undefined` when no worker has stored one for the issuer yet. */
 export const findHead = (issuer: string) => first(headStatement, { issuer })
+
+/** The same for a list of CAs, and no verdict ({@link lenient}). */
+export const shownHead = (issuer: string) => lenientFirst(headStatement, { issuer })
+
+/** The stored list for the same. */
+export const shown = (issuer: string) => lenientFirst(findStatement, { issuer })
 
 /** The stored list. */
 export const find = (issuer: string) => first(findStatement, { issuer })

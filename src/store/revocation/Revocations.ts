@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { all, first, lenient, run } from "../../kernel/sql/Database.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
@@ -99,6 +99,10 @@ export const insertAll = (
 
 /** Revocations of an issuer in the order of their serials, after a given one. */
 export const page = (issuer: string, after: string, limit: number) => all(pageStatement, { issuer, after, limit })
+
+/** The same for what operators are shown, and no list that is signed ({@link lenient}). */
+export const shownPage = (issuer: string, after: string, limit: number) =>
+  lenient(pageStatement, { issuer, after, limit })
 
 /** Deletes up to `limit` rows that ended before `before` and were revoked before `listed`; answers how many. */
 export const prune = (

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
 import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { first, lenient, lenientFirst } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
 import { keptTotal } from "../../kernel/sql/Kept.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
@@ -89,7 +89,7 @@ const valuesOf = ({ profile = "", status = "processing" }: UpstreamOrderFilters)
 export const search = (
   filters: UpstreamOrderFilters,
   page: { readonly limit: number; readonly offset: number }
-) => all(pageStatement(filters), { ...valuesOf(filters), ...page })
+) => lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 
 /** How many relayed orders match. */
 export const countMatches = (filters: UpstreamOrderFilters) =>
@@ -100,4 +100,4 @@ export const countMatches = (filters: UpstreamOrderFilters) =>
   )
 
 /** One relayed order, by the id of the order here. */
-export const find = (orderId: OrderId) => first(byIdStatement, { orderId })
+export const find = (orderId: OrderId) => lenientFirst(byIdStatement, { orderId })

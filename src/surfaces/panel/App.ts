@@ -7,6 +7,7 @@ import { Busy, Internal } from "../../domain/OperatorError.ts"
 import type { Answer, App, Request } from "../../kernel/http/Message.ts"
 import { unmatched, withHeaders } from "../../kernel/http/Message.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
+import { noted } from "../../kernel/sql/Unreadable.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { isChange } from "../admin/Checks.ts"
 import type { Sender } from "../admin/Checks.ts"
@@ -90,8 +91,8 @@ export const make = <R>(
     Effect.matchEffect(entering(request), {
       onFailure: (error) => refused(request, error, undefined),
       onSuccess: (entered) =>
-        Effect.matchEffect(handling(request, entered), {
-          onSuccess: (reply) => presenting.answer(request, reply, entered.sender),
+        Effect.matchEffect(noted(handling(request, entered)), {
+          onSuccess: ([reply, unreadable]) => presenting.answer(request, reply, entered.sender, unreadable),
           onFailure: (failure) =>
             Effect.flatMap(shownFailure(failure), (error) => refused(request, error, entered.sender))
         })

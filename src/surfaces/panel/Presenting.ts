@@ -5,6 +5,7 @@ import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import { permits } from "../../domain/OperatorRole.ts"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
 import { header } from "../../kernel/http/Message.ts"
+import type { Unreadable } from "../../kernel/sql/Unreadable.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Sender } from "../admin/Checks.ts"
 import { isChange } from "../admin/Checks.ts"
@@ -94,7 +95,13 @@ export const pageOfForm = (request: Request): Request | undefined => {
 
 /** Turns replies and refusals into answers. */
 export interface Presenting {
-  readonly answer: (request: Request, reply: Reply, sender: Sender) => Effect.Effect<Answer>
+  /** `unreadable` are rows that the reply would have shown, and that cannot be read as they are. */
+  readonly answer: (
+    request: Request,
+    reply: Reply,
+    sender: Sender,
+    unreadable: ReadonlyArray<Unreadable>
+  ) => Effect.Effect<Answer>
   /** A page that a form was sent from, as it is now, below what was refused. */
   readonly conflict: (request: Request, page: Page, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
   readonly refusal: (request: Request, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
@@ -125,7 +132,10 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     request: Request,
     { data, headers, isLive = false, status = 200, template, title }: Page,
     sender: Sender,
-    refused?: OperatorProblem
+    { refused, unreadable = [] }: {
+      readonly refused?: OperatorProblem
+      readonly unreadable?: ReadonlyArray<Unreadable>
+    } = {}
   ) => {
     const tag = tagOf(data)
     const poll = pollOf(new URLSearchParams(request.target.slice(request.path.length)))
@@ -139,6 +149,7 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
       shell: shellOf(request, sender, statics, version),
       title,
       ...(refused === undefined ? {} : { refused }),
+      ...(unreadable.length === 0 ? {} : { unreadable }),
       layout: isFragment(request) ? "fragment.html" : "layout.html"
     }
     return rendering.render(template, values).pipe(
@@ -178,12 +189,12 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     conflict: (request, page, error, sender) => {
       const problem = operatorProblemOf(error)
       const placed = { "hx-retarget": "#main", "hx-reselect": "#main", "hx-reswap": "outerHTML" }
-      return rendered(request, { ...page, status: problem.status, headers: placed }, sender, problem)
+      return rendered(request, { ...page, status: problem.status, headers: placed }, sender, { refused: problem })
     },
-    answer: (request, reply, sender) => {
+    answer: (request, reply, sender, unreadable) => {
       switch (reply._tag) {
         case "Page":
-          return rendered(request, reply, sender)
+          return rendered(request, reply, sender, { unreadable })
         case "Moved":
           return Effect.succeed(goTo(request, reply.to, reply.headers))
         case "Sent":

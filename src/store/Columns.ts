@@ -1,0 +1,26 @@
+import type { OrderIdentifier } from "../domain/Order.ts"
+import type { ProblemDocument } from "../domain/ProblemDocument.ts"
+import { json } from "../kernel/sql/Column.ts"
+
+/* Columns of JSON that several tables have. */
+
+const has = (value: object, name: string, type: "number" | "string"): boolean =>
+  typeof (value as { readonly [name: string]: unknown })[name] === type
+
+const isIdentifier = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && has(value, "type", "string") && has(value, "value", "string")
+
+/** An identifier of an order or of an authorization. */
+export const identifierColumn = json<OrderIdentifier>({ fits: isIdentifier, standIn: { type: "dns", value: "" } })
+
+/** The identifiers of an order. */
+export const identifiersColumn = json<ReadonlyArray<OrderIdentifier>>({
+  fits: (value) => Array.isArray(value) && value.every(isIdentifier),
+  standIn: []
+})
+
+/** A problem document. */
+export const problemColumn = json<ProblemDocument>({
+  fits: (value) => has(value, "status", "number") && has(value, "detail", "string"),
+  standIn: { status: 500, detail: "The stored problem cannot be read." }
+})
