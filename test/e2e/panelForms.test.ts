@@ -497,7 +497,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await tabTo("button.danger")
     await page.keyboard.press("Enter")
     await says(page, "The certificate is revoked.")
-    await says(page, "reason 4")
+    await says(page, "reason superseded (4)")
     await tabTo(".menu > summary")
     await page.keyboard.press("Enter")
     await tabTo(".menu button[type=submit]")

@@ -330,11 +330,13 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     })
 
     it("order revoke: refused, done, and refused again", async () => {
-      for (const reason of ["7", "-1", "superseded"]) await ends(2, "order", "revoke", id, `--reason=${reason}`)
+      for (const reason of ["7", "-1", "outdated"]) {
+        assert.include(await ends(2, "order", "revoke", id, `--reason=${reason}`), "keyCompromise", reason)
+      }
       assert.include(await ends(3, "order", "revoke", pending), "has no certificate")
       await ends(3, "order", "revoke", absent)
       assert.isUndefined((await json<OrderObject>("order", "show", id, "--json")).revokedAt)
-      const said = await ends(0, "order", "revoke", id, "--reason", "5", "--wait", "20")
+      const said = await ends(0, "order", "revoke", id, "--reason", "cessationOfOperation", "--wait", "20")
       assert.match(said, /^Revoked\. Job [0-9a-f-]{36} signs the revocation list\.\nThe revocation list is signed\.\n$/)
       assert.include(check(chain, await fetchList()), "certificate revoked")
       const shown = await json<OrderObject>("order", "show", id, "--json")
@@ -342,7 +344,9 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.isString(shown.revokedAt)
       assert.include(await ends(3, "order", "revoke", id, "--reason", "1"), "revoked already")
       assert.match(await ends(0, "order", "list", "--identifier", "shop.commands.example"), /revoked/)
-      assert.match(await ends(0, "order", "show", id), /^status +valid, revoked$/m)
+      const text = await ends(0, "order", "show", id)
+      assert.match(text, /^status +valid, revoked$/m)
+      assert.match(text, /^reason +cessationOfOperation \(5\)$/m)
     })
 
     it("crl list: every member, and for people", async () => {

@@ -104,7 +104,7 @@ export const linesOf = {
       `${certbotRevokes} --key-path demo-certbot/live/demo.localhost/privkey.pem --reason keycompromise --config-dir demo-certbot --work-dir demo-certbot/work --logs-dir demo-certbot/logs --server ${http}`,
     legoRevoke: `${legoWords} demo-lego --server ${http} --domains demo.localhost revoke --keep --reason 4`,
     ordersNamed: "acme-svc order list --identifier demo.localhost",
-    orderRevoke: "acme-svc order revoke ORDER_ID --reason 4 --wait 10",
+    orderRevoke: "acme-svc order revoke ORDER_ID --reason superseded --wait 10",
     crlList: "acme-svc crl list",
     crlText: "openssl crl -in ca.crl -noout -text",
     verifyCrl: "openssl verify -crl_check -CAfile ca.pem -CRLfile ca.crl demo-certbot/live/demo.localhost/cert.pem",

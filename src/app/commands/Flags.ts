@@ -3,9 +3,9 @@ import * as CliError from "effect/cli/CliError"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { parseReason, revocationReasons } from "../../domain/RevocationReason.ts"
 import { parseMoment } from "../../kernel/Time.ts"
 import { formats } from "../../operations/ExportText.ts"
-import { isAcceptedReason } from "../../operations/revocation/Revocation.ts"
 import { parseSerial } from "../../pki/x509/Serial.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 
@@ -162,15 +162,14 @@ export const pageOptions = {
   )
 }
 
-/** A reason for a revocation. */
+const reasonNames = revocationReasons.map(({ name }) => name).join(", ")
+
+/** A reason for a revocation, as its code. */
 export const reasonOption = optional(
   flag("reason", {
-    shown: "code",
-    takes: "0 to 6 and 8 to 10",
-    read: (text) => {
-      const code = /^\d{1,2}$/.test(text) ? Number(text) : -1
-      return isAcceptedReason(code) ? code : undefined
-    }
+    shown: "reason",
+    takes: `a number, 0 to 6 and 8 to 10, or a name, one of ${reasonNames}`,
+    read: parseReason
   }),
-  "RFC 5280 code, 0 to 6 and 8 to 10."
+  `A reason of RFC 5280, by its number, 0 to 6 and 8 to 10, or its name. One of ${reasonNames}.`
 )

@@ -60,7 +60,7 @@ const saidOf = {
 
 const revokeCommand = command(
   "revoke",
-  "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason 4 --wait 10. Exit codes: 0, 1, 2, 3.",
+  "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason superseded --wait 10. Exit codes: 0, 1, 2, 3.",
   {
     id: idArgument,
     reason: reasonOption,

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { OrderId } from "../../domain/Id.ts"
+import { keyCompromise } from "../../domain/RevocationReason.ts"
 import { Done } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
@@ -11,7 +12,7 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import { fingerprint } from "../../pki/jose/Jws.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
 import type { RevokedBy } from "./Revocation.ts"
-import { keyCompromise, revoke } from "./Revocation.ts"
+import { revoke } from "./Revocation.ts"
 
 const pageSize = 100
 

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { AuditRow } from "../../domain/Audit.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier } from "../../domain/Order.ts"
+import { keyCompromise } from "../../domain/RevocationReason.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
@@ -18,9 +19,6 @@ import * as orders from "../../store/orders/Orders.ts"
 import * as burntKeys from "../../store/revocation/BurntKeys.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
-
-/** Reason codes of RFC 5280 section 5.3.1 that a revocation may state: 7 is unused, 10 the last. */
-export const isAcceptedReason = (code: number): boolean => code >= 0 && code <= 10 && code !== 7
 
 /** The certificate was already revoked, by whoever was first. */
 class WasRevoked extends Data.TaggedError("WasRevoked") {}
@@ -46,9 +44,6 @@ export type RevokedBy = Pick<
   AuditRow<"certificate_revoked">,
   "actorKind" | "actorId" | "clientIp" | "clientPtr" | "userAgent" | "requestId" | "detail"
 >
-
-/** The reason code for a key that others know (RFC 5280 section 5.3.1). */
-export const keyCompromise = 1
 
 /**
  * Writes that belong to a revocation: they commit with the revocation, or with the answer that there was one before.

@@ -14,6 +14,7 @@ import {
 } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { problemType } from "../../domain/Problem.ts"
+import { isAcceptedReason } from "../../domain/RevocationReason.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import { Waits } from "../../kernel/queue/Waits.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
@@ -29,7 +30,7 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as audit from "../../store/Audit.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
 import { auditFacts } from "../Caller.ts"
-import { burn, isAcceptedReason, revoke } from "./Revocation.ts"
+import { burn, revoke } from "./Revocation.ts"
 
 /** A revokeCert request whose signature and nonce have been checked. */
 export interface RevocationRequest {

@@ -1,4 +1,5 @@
 import type { MessageKind } from "../../domain/Notification.ts"
+import { revocationReasons } from "../../domain/RevocationReason.ts"
 
 /*
  * The built-in wording (docs/notifications.md, "Messages"). It is written in the language operators use, so that each
@@ -92,19 +93,6 @@ export const builtIn = (event: MessageKind): ReadonlyArray<readonly [name: strin
   ]
 }
 
-const reasonNames: { readonly [code: number]: string } = {
-  0: "unspecified",
-  1: "keyCompromise",
-  2: "cACompromise",
-  3: "affiliationChanged",
-  4: "superseded",
-  5: "cessationOfOperation",
-  6: "certificateHold",
-  8: "removeFromCRL",
-  9: "privilegeWithdrawn",
-  10: "aACompromise"
-}
-
 const mostNames = 10
 
 const namesText = (names: ReadonlyArray<string>): string =>
@@ -119,6 +107,6 @@ export const derived = (fields: { readonly [member: string]: unknown }) => {
   const { identifiers } = soonest as { readonly identifiers?: unknown } ?? {}
   return {
     names: Array.isArray(identifiers) ? namesText(identifiers.map(String)) : "",
-    reason_name: reasonNames[typeof reason === "number" ? reason : 0] ?? "unspecified"
+    reason_name: revocationReasons.find(({ code }) => code === reason)?.name ?? "unspecified"
   }
 }

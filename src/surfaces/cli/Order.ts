@@ -1,3 +1,4 @@
+import { reasonShown } from "../../domain/RevocationReason.ts"
 import type { orderDetailObject } from "../../operations/Objects.ts"
 import { renderDetail } from "./Detail.ts"
 import { escaped } from "./Escaped.ts"
@@ -22,7 +23,7 @@ export const renderOrder = (order: OrderObject): Rendered => {
     serial: order.certSerial,
     certificateExpires: order.certNotAfter,
     revoked: order.revokedAt,
-    reason: order.revocationReason,
+    reason: order.revocationReason === undefined ? undefined : reasonShown(order.revocationReason),
     replaces: order.replaces,
     replacedBy: order.replacedBy
   })

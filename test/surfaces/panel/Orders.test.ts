@@ -124,5 +124,6 @@ describe("the pages of orders", () => {
       const done = yield* send({ ask }, held, `${path}/revoke`, { reason: "4" })
       assert.strictEqual(done.headers["hx-redirect"], `${path}?done=revoked`)
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])
+      assert.include((yield* ask(path, held)).text, "reason superseded (4)")
     }))
 })

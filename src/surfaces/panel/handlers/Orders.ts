@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { BadRequest } from "../../../domain/OperatorError.ts"
 import { orderStatuses, statusShown } from "../../../domain/Order.ts"
+import { isAcceptedReason, reasonShown, revocationReasons } from "../../../domain/RevocationReason.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import { mostOverApi, ordersFile } from "../../../operations/Exports.ts"
 import { orderFilters } from "../../../operations/Filters.ts"
@@ -9,7 +10,6 @@ import { decodedChainObject } from "../../../operations/objects/Certificates.ts"
 import { decodedChain } from "../../../operations/order/CertificateView.ts"
 import * as orders from "../../../operations/order/OrderRecords.ts"
 import { remove } from "../../../operations/order/OrderRemoval.ts"
-import { isAcceptedReason } from "../../../operations/revocation/Revocation.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { certificateViews } from "../CertificateView.ts"
 import { exportOf } from "../Export.ts"
@@ -43,20 +43,6 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "accountId", label: "Account", kind: "text", hint: "id" },
   { name: "since", label: "Created since", kind: "date" },
   { name: "until", label: "Created until", kind: "date" }
-]
-
-/** Reasons of RFC 5280 section 5.3.1 that a revocation may give. */
-const reasons = [
-  { code: 0, name: "unspecified" },
-  { code: 1, name: "keyCompromise" },
-  { code: 2, name: "cACompromise" },
-  { code: 3, name: "affiliationChanged" },
-  { code: 4, name: "superseded" },
-  { code: 5, name: "cessationOfOperation" },
-  { code: 6, name: "certificateHold" },
-  { code: 8, name: "removeFromCRL" },
-  { code: 9, name: "privilegeWithdrawn" },
-  { code: 10, name: "aACompromise" }
 ]
 
 const ended = new Set(["valid", "invalid"])
@@ -114,7 +100,8 @@ export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
       return page("order", `Order ${id}`, {
         order,
         chain,
-        reasons,
+        reason: found.order.revocationReason === undefined ? "" : reasonShown(found.order.revocationReason),
+        reasons: revocationReasons,
         isLiveCertificate: found.order.certificate !== undefined && found.order.revokedAt === undefined &&
           (found.order.certNotAfter ?? now + 1) > now,
         done: query.get("done") ?? ""

@@ -1,0 +1,29 @@
+/** The reasons that a revocation may state, RFC 5280 section 5.3.1. Code 7 is unused. */
+export const revocationReasons = [
+  { code: 0, name: "unspecified" },
+  { code: 1, name: "keyCompromise" },
+  { code: 2, name: "cACompromise" },
+  { code: 3, name: "affiliationChanged" },
+  { code: 4, name: "superseded" },
+  { code: 5, name: "cessationOfOperation" },
+  { code: 6, name: "certificateHold" },
+  { code: 8, name: "removeFromCRL" },
+  { code: 9, name: "privilegeWithdrawn" },
+  { code: 10, name: "aACompromise" }
+] as const
+
+/** The code for a key that others know. */
+export const keyCompromise = 1
+
+/** Whether a revocation may state this code. */
+export const isAcceptedReason = (code: number): boolean => revocationReasons.some((one) => one.code === code)
+
+/** The code of a reason that is written as its number or its name, in capital letters or small ones. */
+export const parseReason = (text: string): number | undefined =>
+  revocationReasons.find(({ code, name }) => text === String(code) || text.toLowerCase() === name.toLowerCase())?.code
+
+/** A reason for people, such as "keyCompromise (1)"; a code that no reason has, as it is. */
+export const reasonShown = (code: number): string => {
+  const name = revocationReasons.find((one) => one.code === code)?.name
+  return name === undefined ? String(code) : `${name} (${code})`
+}
