@@ -37,7 +37,8 @@ const frozen = {
     "0022_account_failures.sql": "35e1296a0390208b9dc5bff67dc602445f2efa554cd37257985ff3b93d8d3a1e",
     "0023_account_orders.sql": "841a6c356687a214fc455d8698624d2b06f44b8014687ad6c32accf92ac7d092",
     "0024_audit_requests.sql": "b546657a692c78cd249feafe259f267453a3eb38aa4dd4bfe2f6afd282ddb457",
-    "0025_names_of_orders.sql": "687a2e937ff881a6bb9cd21329dc4c407c89474ae72bf66fe4be2ac58c6ba542"
+    "0025_names_of_orders.sql": "687a2e937ff881a6bb9cd21329dc4c407c89474ae72bf66fe4be2ac58c6ba542",
+    "0026_revoked_orders.sql": "13502cc7ce27b62e3ba9e74c4246388a2701b207b48c3e5b3c11640de84617f4"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -60,7 +61,8 @@ const frozen = {
     "0022_account_failures.sql": "35e1296a0390208b9dc5bff67dc602445f2efa554cd37257985ff3b93d8d3a1e",
     "0023_account_orders.sql": "841a6c356687a214fc455d8698624d2b06f44b8014687ad6c32accf92ac7d092",
     "0024_audit_requests.sql": "b546657a692c78cd249feafe259f267453a3eb38aa4dd4bfe2f6afd282ddb457",
-    "0025_names_of_orders.sql": "687a2e937ff881a6bb9cd21329dc4c407c89474ae72bf66fe4be2ac58c6ba542"
+    "0025_names_of_orders.sql": "687a2e937ff881a6bb9cd21329dc4c407c89474ae72bf66fe4be2ac58c6ba542",
+    "0026_revoked_orders.sql": "13502cc7ce27b62e3ba9e74c4246388a2701b207b48c3e5b3c11640de84617f4"
   }
 } as const
 

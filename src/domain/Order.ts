@@ -5,6 +5,16 @@ import type { ProblemDocument } from "./ProblemDocument.ts"
 export const orderStatuses = ["pending", "ready", "processing", "valid", "invalid"] as const
 export type OrderStatus = (typeof orderStatuses)[number]
 
+/** The words by which lists of orders are filtered. An order whose certificate was revoked stays `valid`, and is `revoked` too. */
+export const orderFilterWords = [...orderStatuses, "revoked"] as const
+export type OrderFilterWord = (typeof orderFilterWords)[number]
+
+/** Whether an order is one that a filter asks for. */
+export const hasFilterWord = (
+  word: OrderFilterWord,
+  order: { readonly status: OrderStatus; readonly revokedAt: number | undefined }
+): boolean => word === "revoked" ? order.revokedAt !== undefined : order.status === word
+
 /** What may happen to an order, from which status and to which ("States and transitions: Order"). */
 export const orderMoves = {
   /** Every authorization is valid. */

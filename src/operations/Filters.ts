@@ -4,7 +4,7 @@ import type { AuditEvent } from "../domain/Audit.ts"
 import { actorKinds, auditEvents, auditOutcomes } from "../domain/Audit.ts"
 import { AccountId, isId, OrderId } from "../domain/Id.ts"
 import { BadRequest, ConflictingIdentifierFilter, UnknownWord } from "../domain/OperatorError.ts"
-import { orderStatuses } from "../domain/Order.ts"
+import { orderFilterWords } from "../domain/Order.ts"
 import type { JobStatus } from "../kernel/queue/Job.ts"
 import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
@@ -110,7 +110,7 @@ export const orderFilters = Effect.fnUntraced(function*(
   return {
     profile: filled(given.profile),
     accountId: account === undefined ? undefined : AccountId(account),
-    status: yield* wordOf("status", orderStatuses, given.status),
+    status: yield* wordOf("status", orderFilterWords, given.status),
     ...yield* namesOf(given),
     certSerial: yield* serialOf(given.certSerial),
     ...yield* spanOf(given)

@@ -284,6 +284,9 @@ describe.each(databases)("every plan on $name", (backend) => {
         const [table, condition, index] of [
           ["order", led("o.status", "'invalid'"), "orders_status_created_at"],
           ["order", led("o.status", "'valid'"), "orders_status_created_at"],
+          ["order", "o\\.revoked_at IS NOT NULL", "orders_revoked"],
+          ["order", `${led("o.profile", parameter)} AND o\\.revoked_at IS NOT NULL`, "orders_profile_revoked"],
+          ["order", `${led("o.account_id", parameter)} AND o\\.revoked_at IS NOT NULL`, "orders_account_revoked"],
           ["order", led("o.profile", parameter), "orders_profile_created_at"],
           ["order", led("o.account_id", parameter), "orders_account_created_at"],
           ["account", led("a.profile", parameter), "accounts_profile_created_at"],

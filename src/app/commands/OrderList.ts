@@ -1,6 +1,6 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import { orderStatuses } from "../../domain/Order.ts"
+import { orderFilterWords } from "../../domain/Order.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { orderFilters } from "../../operations/Filters.ts"
 import { expiringObject, orderObject } from "../../operations/Objects.ts"
@@ -32,7 +32,7 @@ const shortestPart = 3
 export const orderFlags = {
   profile: optionalText("profile", "Only orders of this profile."),
   accountId: optionalText("account-id", "Only orders of this account."),
-  status: optionalWord("status", orderStatuses, "As stored."),
+  status: optionalWord("status", orderFilterWords, "As stored. Revoked are those whose certificate was revoked."),
   identifier: optionalText("identifier", "Only orders with exactly this name, such as *.example.com."),
   suffix: optionalText("identifier-suffix", "Only orders with a name that ends with these labels."),
   contains: optionalText("identifier-contains", "Only orders with a name that contains these 3 characters or more."),

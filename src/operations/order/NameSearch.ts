@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
-
+import { hasFilterWord } from "../../domain/Order.ts"
 import { forget, kept } from "../../kernel/sql/Kept.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import type { Sought, Stretch } from "../../store/orders/NameWalk.ts"
@@ -146,7 +146,7 @@ const firstOf = Effect.fnUntraced(function*(
   const areAll = settled.total < most
   if (status !== undefined) {
     if (!areAll) return undefined
-    const items = (yield* orderSearch.findListed(ids)).filter((one) => one.status === status)
+    const items = (yield* orderSearch.findListed(ids)).filter((one) => hasFilterWord(status, one))
     return { items: items.slice(offset, offset + limit), total: items.length, truncated, isWhole: true }
   }
   if (!areAll && ids.length < offset + limit) return undefined

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import type { OrderStatus } from "../../domain/Order.ts"
+import type { OrderFilterWord } from "../../domain/Order.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { first, lenient } from "../../kernel/sql/Database.ts"
@@ -22,7 +22,7 @@ export interface Sought {
   readonly text: string
   readonly profile?: string | undefined
   readonly accountId?: AccountId | undefined
-  readonly status?: OrderStatus | undefined
+  readonly status?: OrderFilterWord | undefined
   readonly since?: number | undefined
   readonly until?: number | undefined
 }
@@ -54,7 +54,7 @@ const columns = {
   size: int,
   profile: text(),
   accountId: uuid<AccountId>(),
-  status: text<OrderStatus>(),
+  status: text<OrderFilterWord>(),
   since: int,
   until: int,
   from: uuid<OrderId>(),
@@ -63,7 +63,8 @@ const columns = {
   beforeTime: int
 }
 
-const narrowings = ["profile", "accountId", "status", "since", "until"] as const
+const narrowings = ["profile", "accountId", "status", "revoked", "since", "until"] as const
+const statuses = ["status", "revoked"] as const
 type Used = ReadonlyArray<(typeof narrowings)[number]>
 
 /** Which source a walk has. */
@@ -81,6 +82,7 @@ const met = (f: Fragments, used: Used, comparison: Comparison): string => {
     profile: `${f.aside("o.profile")} = :profile`,
     accountId: "o.account_id = :accountId",
     status: `${f.aside("o.status")} = :status`,
+    revoked: `${f.aside("o.revoked_at")} IS NOT NULL`,
     since: `${f.aside("o.created_at")} >= :since`,
     until: `${f.aside("o.created_at")} < :until`
   }
@@ -102,10 +104,11 @@ const met = (f: Fragments, used: Used, comparison: Comparison): string => {
 
 const perSought = <S>(make: (used: Used, comparison: Comparison) => S) => {
   const every = {
-    contains: perFilters(narrowings, (used) => make(used, "contains")),
-    endsWith: perFilters(narrowings, (used) => make(used, "endsWith"))
+    contains: perFilters(narrowings, (used) => make(used, "contains"), statuses),
+    endsWith: perFilters(narrowings, (used) => make(used, "endsWith"), statuses)
   }
-  return ({ comparison, ...filters }: Sought) => every[comparison](filters)
+  return ({ comparison, status, ...filters }: Sought) =>
+    every[comparison](status === "revoked" ? { ...filters, revoked: true } : { ...filters, status })
 }
 
 const id = (used: Used) => sourceUsing(used) === "names" ? "i.order_id" : "o.id"

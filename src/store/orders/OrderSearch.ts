@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import type { OrderStatus } from "../../domain/Order.ts"
+import type { OrderFilterWord } from "../../domain/Order.ts"
 import { orderStatuses } from "../../domain/Order.ts"
 import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
@@ -41,7 +41,7 @@ export type OrderRecord = NonNullable<Effect.Success<ReturnType<typeof findRecor
 export interface OrderFilters {
   readonly profile?: string | undefined
   readonly accountId?: AccountId | undefined
-  readonly status?: OrderStatus | undefined
+  readonly status?: OrderFilterWord | undefined
   /** One whole name. */
   readonly identifier?: string | undefined
   /** The end of a name, which begins with a whole label. */
@@ -56,7 +56,7 @@ export interface OrderFilters {
 const filterColumns = {
   profile: text(),
   accountId: uuid<AccountId>(),
-  status: text<OrderStatus>(),
+  status: text<OrderFilterWord>(),
   ...nameColumns,
   certSerial: text(),
   since: int,
@@ -64,16 +64,17 @@ const filterColumns = {
 }
 
 /**
- * The names of the conditions. The status is one of three: `valid` have nearly all orders, `invalid` is served by an index
- * of its own only where it is no parameter, and the others are those under way, which are few.
+ * The names of the conditions. The status is one of four: `valid` have nearly all orders, `invalid` is served by an index
+ * of its own only where it is no parameter, `revoked` few orders are, and the others are those under way, which are few.
  */
-type Narrowing = Exclude<keyof OrderFilters, "status"> | "valid" | "invalid" | "underWay"
+type Narrowing = Exclude<keyof OrderFilters, "status"> | "valid" | "invalid" | "revoked" | "underWay"
 
 const narrowings: ReadonlyArray<Narrowing> = [
   "profile",
   "accountId",
   "valid",
   "invalid",
+  "revoked",
   "underWay",
   "identifier",
   "identifierSuffix",
@@ -81,11 +82,11 @@ const narrowings: ReadonlyArray<Narrowing> = [
   "since",
   "until"
 ]
-const statuses = ["valid", "invalid", "underWay"] as const
+const statuses = ["valid", "invalid", "revoked", "underWay"] as const
 
 const narrowed = ({ status, ...others }: OrderFilters): { readonly [_ in Narrowing]?: unknown } => {
   if (status === undefined) return others
-  return { ...others, [status === "valid" || status === "invalid" ? status : "underWay"]: true }
+  return { ...others, [statuses.find((one) => one === status) ?? "underWay"]: true }
 }
 
 /** The index of serials begins with the profile. A search without a profile reads it once for each profile. */
@@ -127,6 +128,7 @@ const whereOf = (
     profile: equals(profile, ":profile"),
     accountId: equals(filterIf(isNamed, "o.account_id"), ":accountId"),
     valid: equals(filterIf(isNarrow || isUsed("profile"), "o.status"), "'valid'"),
+    revoked: `${filterIf(isNamed, "o.revoked_at")} IS NOT NULL`,
     invalid: equals(filterIf(isNarrow && failuresOf === undefined, "o.status"), "'invalid'"),
     underWay: equals(filterIf(isNarrow, "o.status"), ":status"),
     identifier: `o.id IN (SELECT i.order_id FROM order_identifiers i WHERE ${nameConditions.identifier})`,

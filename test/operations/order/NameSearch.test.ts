@@ -92,6 +92,11 @@ describe.each(databases)("names that are walked on $name", (backend) => {
       )
       assert.deepStrictEqual(yield* numbersOf({ ...part, accountId: accountOf(0) }, 2), found([24_998, 24_996], 5))
       assert.deepStrictEqual(yield* numbersOf({ ...part, status: "invalid" }), found([24_990], 1))
+      yield* sql("UPDATE orders SET revoked_at = 30000 WHERE created_at IN (3, 2499, 24991, 24995)")
+      const revoked = { ...part, status: "revoked" } as const
+      assert.deepStrictEqual(yield* numbersOf(revoked), found([24_995, 24_991, 2499], 3))
+      assert.deepStrictEqual(yield* numbersOf({ ...revoked, since: 2500, until: 24_995 }), found([24_991], 1))
+      assert.deepStrictEqual(yield* numbersOf({ ...revoked, accountId: accountOf(0) }), found([], 0))
       assert.deepStrictEqual(yield* numbersOf({ ...part, since: 24_998 }), found([24_999, 24_998], 2))
       assert.deepStrictEqual(yield* numbersOf({ ...part, until: 24_991 }), found([24_990, 2499], 2))
       assert.deepStrictEqual(

@@ -58,6 +58,39 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       assert.strictEqual(yield* count("SELECT count(*) FROM revocations"), 0)
     }))
 
+  test("those that were revoked are listed by that, beside every other filter", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
+      yield* orderOf(caller, "c.example")
+      yield* revoke(one.orderId, 4)
+      const { accountId, certSerial, profile } = (yield* orders.detail(config, one.orderId)).order
+      const { createdAt } = (yield* orders.detail(config, two.orderId)).order
+      const idsOf = (filters: orders.ListFilters) =>
+        Effect.map(
+          orders.list({ ...filters, status: "revoked" }, { limit: 10, offset: 0 }),
+          ({ items, total }) => [total, ...items.map(({ id }) => id)]
+        )
+      for (
+        const filters of [
+          {},
+          { profile },
+          { accountId },
+          { certSerial },
+          { identifier: "a.example" },
+          { identifierSuffix: "example" },
+          { identifierContains: "a.e" },
+          { since: createdAt },
+          { profile, accountId, certSerial, identifier: "a.example", until: createdAt + 1 }
+        ] satisfies ReadonlyArray<orders.ListFilters>
+      ) {
+        assert.deepStrictEqual(yield* idsOf(filters), [1, one.orderId], JSON.stringify(filters))
+      }
+      for (const filters of [{ profile: "other" }, { identifier: "b.example" }, { until: createdAt }]) {
+        assert.deepStrictEqual(yield* idsOf(filters), [0], JSON.stringify(filters))
+      }
+    }))
+
   test("what has no certificate cannot be revoked, and leaves nothing behind", () =>
     Effect.gen(function*() {
       const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")

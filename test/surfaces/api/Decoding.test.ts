@@ -93,7 +93,11 @@ describe("a query of the API fits its route", () => {
     ["listOrders", "limit=1&limit=2&limit=3", "The parameter limit was given twice."],
     ["listOrders", "profile=a&profile=b", "The parameter profile was given twice."],
     ["listOrders", "status=valid&status=ready", "The parameter status was given twice."],
-    ["listOrders", "status=gone", "status takes one of pending, ready, processing, valid, invalid, not \"gone\"."],
+    [
+      "listOrders",
+      "status=gone",
+      "status takes one of pending, ready, processing, valid, invalid, revoked, not \"gone\"."
+    ],
     ["listOrders", "__proto__=1", "The parameter __proto__ is unknown."],
     ["listOrders", `${"n".repeat(300)}=1`, `The parameter ${"n".repeat(128)} is unknown.`],
     ["listOrders", "%00=1", "The query contains a character that cannot be stored."],

@@ -3,6 +3,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { orderFilterWords } from "../../../domain/Order.ts"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
 import { Id, Int, intOf, pageOf, walkedPageOf } from "../schemas/Common.ts"
@@ -12,7 +13,6 @@ import {
   Expiring,
   Order,
   OrderDetail,
-  OrderStatus,
   UpstreamOrder,
   UpstreamOrderDetail,
   UpstreamStatus
@@ -26,7 +26,7 @@ const order = byId("order")
 const orderFilters = {
   ...ofProfile,
   accountId: text("The id of the account."),
-  status: word(OrderStatus.literals, "The status of the order."),
+  status: word(orderFilterWords, "The status of the order; revoked are those whose certificate was revoked."),
   identifier: text("The whole name."),
   identifierSuffix: text("The last labels of the name."),
   identifierContains: text("A part of the name, three characters or more."),

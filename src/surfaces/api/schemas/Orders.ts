@@ -3,10 +3,8 @@ import { Id, Identifier, Int, Members, Problem, Time } from "./Common.ts"
 
 /* Orders, their certificates, and their state at an upstream (docs/decisions/admin.md, "Conventions"). */
 
-const AcmeStatus = Schema.Literals(["pending", "ready", "processing", "valid", "invalid"])
-
 /** The status words of an order (RFC 8555 section 7.1.6). */
-export const OrderStatus = AcmeStatus
+const AcmeStatus = Schema.Literals(["pending", "ready", "processing", "valid", "invalid"])
 
 const order = {
   id: Id,

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { BadRequest } from "../../../domain/OperatorError.ts"
-import { orderStatuses, statusShown } from "../../../domain/Order.ts"
+import { orderFilterWords, statusShown } from "../../../domain/Order.ts"
 import { isAcceptedReason, reasonShown, revocationReasons } from "../../../domain/RevocationReason.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import { mostOverApi, ordersFile } from "../../../operations/Exports.ts"
@@ -35,7 +35,7 @@ const names = [
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
-  { name: "status", label: "Status", kind: "choice", words: orderStatuses },
+  { name: "status", label: "Status", kind: "choice", words: orderFilterWords },
   { name: "identifier", label: "Name", kind: "text", hint: "a whole name" },
   { name: "identifierSuffix", label: "Name ends with", kind: "text", hint: "example.org" },
   { name: "identifierContains", label: "Name contains", kind: "text", hint: "3 or more letters" },
