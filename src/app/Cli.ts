@@ -41,6 +41,7 @@ const commands = {
   eab: async () => (await import("./commands/Eab.ts")).eabCommand,
   admin: async () => (await import("./commands/Admin.ts")).adminCommand,
   order: async () => (await import("./commands/Order.ts")).orderCommand,
+  cert: async () => (await import("./commands/Cert.ts")).certCommand,
   nonce: async () => (await import("./commands/Nonce.ts")).nonceCommand,
   audit: async () => (await import("./commands/Audit.ts")).auditCommand,
   crl: async () => (await import("./commands/Crl.ts")).crlCommand,
@@ -56,7 +57,7 @@ const commands = {
 /** What each command is for, in the order of the help; a word that is in none of them is listed last. */
 export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
-  ["Certificates", ["account", "order", "eab", "crl", "upstream"]],
+  ["Certificates", ["account", "order", "cert", "eab", "crl", "upstream"]],
   ["Policy", ["profile", "filter"]],
   ["Queue", ["jobs", "worker"]],
   ["Operators", ["admin", "audit"]],

@@ -9,6 +9,7 @@ import * as Data from "effect/Data"
 export type Noun =
   | "account"
   | "order"
+  | "certificate"
   | "certificate of order"
   | "job"
   | "credential"
@@ -80,8 +81,12 @@ export class StepUpFailed extends Data.TaggedError("StepUpFailed") {}
 
 // 404, 405, 413, 415
 
-/** No record of this noun has the id. */
-export class NoSuch extends Data.TaggedError("NoSuch")<{ readonly noun: Noun; readonly id: string }> {}
+/** No record of this noun has the id. `hint` is a sentence about what the id may be instead. */
+export class NoSuch extends Data.TaggedError("NoSuch")<{
+  readonly noun: Noun
+  readonly id: string
+  readonly hint?: string | undefined
+}> {}
 
 /** The path is not exactly that of a route. */
 export class NoSuchRoute extends Data.TaggedError("NoSuchRoute") {}

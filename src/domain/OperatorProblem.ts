@@ -100,7 +100,11 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
     message: ({ detail }) => detail ?? "The policy of this listener refuses the request."
   },
   StepUpFailed: { status: 403, code: "step_up_failed", message: "Your password is wrong." },
-  NoSuch: { status: 404, code: "not_found", message: ({ id, noun }) => `There is no ${noun} ${id}.` },
+  NoSuch: {
+    status: 404,
+    code: "not_found",
+    message: ({ hint, id, noun }) => `There is no ${noun} ${id}.${hint === undefined ? "" : ` ${hint}`}`
+  },
   NoSuchRoute: { status: 404, code: "not_found", message: "There is nothing at this path." },
   MethodRefused: {
     status: 405,

@@ -108,6 +108,11 @@ describe("the program itself", () => {
   it("names a command there is not, with the nearest", async () => {
     assert.strictEqual((await ends("ordr", "list")).err, "There is no command ordr; the nearest is order.\n")
     assert.strictEqual((await ends("order", "lst")).err, "There is no command order lst; the nearest is list.\n")
+    assert.strictEqual(
+      (await ends("revoke", "4a1b")).err,
+      "There is no command revoke; some end with it: eab revoke, admin token revoke, admin session revoke, order revoke, cert revoke, crl revoke.\n"
+    )
+    await refuses(["upstream", "list"], "upstream order list.")
     await refuses(["--json", "order", "list"], "--json")
     await refuses(["\u001b[2J"], "\\u001b[2J")
     await refuses(["ordr", "--help"], "order")

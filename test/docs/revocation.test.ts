@@ -48,6 +48,16 @@ describe("docs/revocation.md", () => {
     assert.include(await place.succeed("crlText"), "Superseded")
   })
 
+  it("an operator revokes by the serial number that the certificate shows", async () => {
+    await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)
+    const before = await revoked()
+    const [, serial = ""] = /^serial=([0-9A-F]+)$/m.exec(await place.succeed("leafSerial")) ?? []
+    place.stand("SERIAL", serial)
+    assert.match(await place.succeed("certRevoke"), new RegExp(`^${serial.toLowerCase()}: Revoked\\. Job `, "m"))
+    assert.strictEqual(await revoked(), before + 1)
+    assert.include((await place.paste("verifyCrl")).stderr, "certificate revoked")
+  })
+
   it("raises the number after a restore", async () => {
     const [, issuer = ""] = /^([0-9a-f]{64})  default .* ok$/m.exec(await place.succeed("crlList")) ?? []
     place.stand("ISSUER", issuer)

@@ -354,6 +354,35 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, /^reason +cessationOfOperation \(5\)$/m)
     })
 
+    it("cert revoke: by the numbers that certificates show; unknown, done, and refused again", async () => {
+      const chains = [
+        (await session.issue(["one.serials.example"], ground.responder.tokens)).chain,
+        (await session.issue(["two.serials.example"], ground.responder.tokens)).chain
+      ]
+      const [one = "", two = ""] = chains.map((each) => leafOf(each).serialNumber.replaceAll(/(..)(?=.)/g, "$1:"))
+      const [stored = "", other = ""] = chains.map(serialOf)
+      assert.include(await ends(2, "cert", "revoke", one, "no-number"), "no-number")
+      const unknown = await ends(3, "cert", "revoke", one, "4A:1B", "4A:1C")
+      assert.match(
+        unknown,
+        /There is no certificate 4a1b\..*\nThere is no certificate 4a1c\..*\nNo certificate was revoked\.\n$/
+      )
+      const { items } = await json<Page<OrderObject>>("order", "list", "--identifier", "one.serials.example", "--json")
+      const [{ id: order, revokedAt } = { id: "", revokedAt: "" }] = items
+      assert.isUndefined(revokedAt)
+      const hint = `There is no order ${one}. It is the serial number of the certificate of order ${order}.`
+      assert.include(await ends(3, "order", "show", one), hint)
+      assert.include(await ends(3, "order", "revoke", one), `${hint} The command cert revoke takes serial numbers.`)
+      const said = await ends(0, "cert", "revoke", one, "--reason", "keycompromise", "--wait", "20")
+      assert.match(said, new RegExp(`^${stored}: Revoked\\. Job .*\nThe revocation list is signed\\.\n$`))
+      const both = await command("cert", "revoke", one, two, two, "--wait", "20")
+      assert.strictEqual(both.code, 3)
+      assert.strictEqual(both.stderr, `${stored}: The certificate is revoked already.\n`)
+      assert.match(both.stdout, new RegExp(`^${other}: Revoked\\. Job .*\nThe revocation list is signed\\.\n$`))
+      const list = await fetchList()
+      for (const each of chains) assert.include(check(each, list), "certificate revoked")
+    })
+
     it("crl list: every member, and for people", async () => {
       const page = await json<Page<CrlObject>>("crl", "list", "--json")
       assert.deepInclude(page, { total: 1, limit: 1, offset: 0 })

@@ -105,6 +105,8 @@ export const linesOf = {
     legoRevoke: `${legoWords} demo-lego --server ${http} --domains demo.localhost revoke --keep --reason 4`,
     ordersNamed: "acme-svc order list --identifier demo.localhost",
     orderRevoke: "acme-svc order revoke ORDER_ID --reason superseded --wait 10",
+    leafSerial: "openssl x509 -in demo-certbot/live/demo.localhost/cert.pem -noout -serial",
+    certRevoke: "acme-svc cert revoke SERIAL --reason superseded --wait 10",
     crlList: "acme-svc crl list",
     crlText: "openssl crl -in ca.crl -noout -text",
     verifyCrl: "openssl verify -crl_check -CAfile ca.pem -CRLfile ca.crl demo-certbot/live/demo.localhost/cert.pem",

@@ -84,6 +84,17 @@ export const certificateWays: ReadonlyArray<Way> = [
     }
   },
   {
+    event: "certificate_revoked",
+    surface: "command line",
+    entry: "cert revoke",
+    ...long,
+    act: async (stage) => {
+      const issued = await stage.issued(await stage.account("default"), ["serial.example"])
+      const act = () => stage.command("cert", "revoke", issued.leaf.serialNumber, "--reason", "keyCompromise")
+      return only(await stage.telling(act, () => [revocation(issued, 1, "")]))
+    }
+  },
+  {
     event: "challenge_failed",
     surface: "worker",
     entry: "challenge_validate",

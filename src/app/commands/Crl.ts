@@ -7,7 +7,6 @@ import { NumberNotAbove } from "../../domain/OperatorError.ts"
 import { mapLayerError } from "../../kernel/Layers.ts"
 import * as crls from "../../operations/crl/CrlRecords.ts"
 import { crlObject } from "../../operations/Objects.ts"
-import { parseSerial } from "../../pki/x509/Serial.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { filesFailed } from "../CommandFailed.ts"
@@ -16,7 +15,7 @@ import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
-import { jsonOption, numberFlag, reasonOption, refusal } from "./Flags.ts"
+import { jsonOption, numberFlag, reasonOption, serialArgument } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 const listCommand = command(
@@ -77,15 +76,7 @@ const revokeCommand = command(
   "Revoke a certificate that no order has, after a restore. Example: acme-svc crl revoke ISSUER SERIAL. Exit codes: 0, 1, 2, 3.",
   {
     issuer: Argument.String("issuer").pipe(Argument.withDescription("The CA's id, as crl list shows it.")),
-    serial: Argument.String("serial").pipe(
-      Argument.withDescription("The serial number of the certificate, in hexadecimal."),
-      Argument.mapEffect((text) => {
-        const serial = parseSerial(text)
-        return serial === undefined
-          ? Effect.fail(refusal(`${JSON.stringify(text)} is not a serial number in hexadecimal.`))
-          : Effect.succeed(serial)
-      })
-    ),
+    serial: serialArgument,
     reason: reasonOption
   },
   ({ issuer, reason, serial }) =>

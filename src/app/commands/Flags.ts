@@ -106,6 +106,17 @@ export const serialFlag: Flag.Flag<string> = flag("cert-serial", {
   read: parseSerial
 })
 
+/** An argument that is a serial number as people write it, in its stored form. */
+export const serialArgument: Argument.Argument<string> = Argument.String("serial").pipe(
+  Argument.withDescription("The serial number of the certificate, in hexadecimal, with or without colons."),
+  Argument.mapEffect((text) => {
+    const serial = parseSerial(text)
+    return serial === undefined
+      ? Effect.fail(refusal(`${JSON.stringify(text)} is not a serial number in hexadecimal.`))
+      : Effect.succeed(serial)
+  })
+)
+
 /** `--since` and `--until`. */
 export const spanOptions = {
   since: optional(timeFlag("since"), "From this time on."),

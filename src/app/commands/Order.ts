@@ -2,21 +2,20 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import { shown } from "../../domain/JobFailure.ts"
-import { settledJob } from "../../kernel/queue/Waits.ts"
+import { NoSuch } from "../../domain/OperatorError.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { orderDetailObject } from "../../operations/Objects.ts"
 import * as orders from "../../operations/order/OrderRecords.ts"
 import { renderOrder } from "../../surfaces/cli/Order.ts"
-import { CommandFailed } from "../CommandFailed.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
-import { jsonOption, numberFlag, optional, reasonOption } from "./Flags.ts"
+import { jsonOption, reasonOption } from "./Flags.ts"
 import { listCommand } from "./OrderList.ts"
 import { deleteCommand, exportCommand, purgeCommand } from "./OrderRemoval.ts"
 import { print } from "./Print.ts"
+import { awaitEnds, begunText, waitOption } from "./Revoking.ts"
 
 const idArgument = Argument.String("id").pipe(Argument.withDescription("The order's id."))
 
@@ -44,49 +43,21 @@ const chainCommand = command(
     )
 )
 
-/** The messages for the two ways to revoke, and the default seconds to wait. */
-const saidOf = {
-  list: {
-    begun: (job: string) => `Revoked. Job ${job} signs the revocation list.`,
-    ended: "The revocation list is signed.",
-    usualWait: 0
-  },
-  signer: {
-    begun: (job: string) => `Job ${job} asks the signer to revoke the certificate.`,
-    ended: "Revoked.",
-    usualWait: 30
-  }
-}
-
 const revokeCommand = command(
   "revoke",
   "Revoke the certificate of an order. Example: acme-svc order revoke ID --reason superseded --wait 10. Exit codes: 0, 1, 2, 3.",
-  {
-    id: idArgument,
-    reason: reasonOption,
-    wait: optional(
-      numberFlag("wait", { least: 0, most: 86_400, of: "a number of seconds" }),
-      "Seconds to wait until the list is signed (default 0) or the signer has answered (default 30)."
-    )
-  },
-  (options) =>
+  { id: idArgument, reason: reasonOption, wait: waitOption },
+  ({ id, reason, wait }) =>
     withRecords(Effect.gen(function*() {
       const { config } = yield* Settings.loaded
-      const { isRevoked, job } = yield* orders.revoke(config, yield* Operator, options.id, options.reason)
-      const say = isRevoked ? saidOf.list : saidOf.signer
-      yield* Console.log(say.begun(job))
-      const seconds = options.wait ?? say.usualWait
-      if (seconds <= 0) return
-      const ended = yield* settledJob(job, seconds * 1000)
-      if (ended?.status === "failed" || ended?.status === "cancelled") {
-        const why = ended.lastError === undefined ? "" : `: ${shown(ended.lastError)}`
-        return yield* new CommandFailed({ code: 1, message: `Job ${ended.id} is ${ended.status}${why}` })
-      }
-      yield* Console.log(
-        ended?.status === "done" || (ended === undefined && isRevoked)
-          ? say.ended
-          : `Job ${ended?.id ?? job} has not ended yet. Is a worker running?`
+      const begun = yield* orders.revoke(config, yield* Operator, id, reason).pipe(
+        Effect.catchTag("NoSuch", (error) =>
+          error.hint === undefined
+            ? error
+            : new NoSuch({ ...error, hint: `${error.hint} The command cert revoke takes serial numbers.` }))
       )
+      yield* Console.log(begunText(begun))
+      yield* awaitEnds([begun], wait)
     }))
 )
 

@@ -73,10 +73,19 @@ const givenTo = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string
   })
 }
 
-/** Why a word names no command of a group, and the nearest command. */
+/** The commands below a group that end with a word. */
+const endingWith = (group: CommandNode, word: string): ReadonlyArray<string> =>
+  group.children.flatMap((child) => [
+    ...wordOf(child) === word ? [child.path.slice(1).join(" ")] : [],
+    ...endingWith(child, word)
+  ])
+
+/** Why a word names no command of a group, and which commands end with it, or else the nearest command. */
 const strange = (group: CommandNode, word: string): string => {
   if (word.startsWith("-")) return `${printable(word)} is not allowed before a command.`
   const words = [...group.path.slice(1), printable(word)]
+  const ending = endingWith(group, word)
+  if (ending.length > 0) return `There is no command ${words.join(" ")}; some end with it: ${ending.join(", ")}.`
   return `There is no command ${words.join(" ")}${closest(word, group.children.map(wordOf))}.`
 }
 

@@ -19,6 +19,7 @@ import * as revocations from "../../store/revocation/Revocations.ts"
 import { listed } from "../Listed.ts"
 import type { AtKeyboard } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
+import { everyOfSerial } from "../order/Serials.ts"
 
 /** A CA with the state of its list. Times are epoch seconds. */
 export interface CrlView {
@@ -161,8 +162,6 @@ export const raise = Effect.fn("CrlRecords.raise")(
   Effect.uninterruptible
 )
 
-const mostOfSerial = 1000
-
 /**
  * Used after a restore. It puts a certificate on the list of its CA that no order has any more. Nobody knows its end, so it stays
  * on the list for good.
@@ -170,7 +169,7 @@ const mostOfSerial = 1000
 export const revokeUnknown = Effect.fn("CrlRecords.revokeUnknown")(
   function*(operator: AtKeyboard, issuer: string, serial: string, reason: number | undefined) {
     yield* find(issuer)
-    const orders = yield* orderSearch.search({ certSerial: serial }, { limit: mostOfSerial, offset: 0 })
+    const orders = yield* orderSearch.search({ certSerial: serial }, everyOfSerial)
     for (const { id } of orders) {
       const certificate = (yield* orderSearch.findRecord(id))?.certificate
       if (certificate === undefined || readStoredChain(certificate)?.issuerId !== issuer) continue

@@ -21,6 +21,7 @@ import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import * as revocation from "../revocation/Revocation.ts"
 import { hasName, isCommonEnd, search as searchNames } from "./NameSearch.ts"
+import { everyOfSerial, noSuchOrder } from "./Serials.ts"
 
 /** Lifetime of an order: its profile's, or the process-wide one if the profile no longer exists. */
 export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
@@ -29,7 +30,7 @@ export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles
 /** An order by its id alone. */
 const find = Effect.fnUntraced(function*(id: string) {
   const order = isId(id) ? yield* orderSearch.findRecord(OrderId(id)) : undefined
-  return order ?? (yield* new NoSuch({ noun: "order", id }))
+  return order ?? (yield* noSuchOrder(id))
 })
 
 const everyJob = { limit: 1000, offset: 0 }
@@ -75,8 +76,6 @@ export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifie
     : undefined
 })
 
-const mostOfSerial = 1000
-
 /**
  * A page of orders, newest first, and the number of matches. `truncated` means that a search for a part of a name ended
  * early. Who needs the page alone says so, since to count may take longer.
@@ -95,11 +94,7 @@ export const list = (
       return { items, total, truncated: false }
     }
     if (filters.certSerial === undefined) return yield* searchNames(sought, page, isTotalWanted)
-    // One order of each profile has a serial.
-    const found = yield* orderSearch.search({ ...indexed, identifierSuffix: undefined }, {
-      limit: mostOfSerial,
-      offset: 0
-    })
+    const found = yield* orderSearch.search({ ...indexed, identifierSuffix: undefined }, everyOfSerial)
     const items = found.filter(hasName(sought))
     return { items: items.slice(page.offset, page.offset + page.limit), total: items.length, truncated: false }
   }))

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { isId, OrderId } from "../../domain/Id.ts"
-import { LiveCertificates, NoSuch } from "../../domain/OperatorError.ts"
+import { LiveCertificates } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -9,13 +9,14 @@ import * as deletions from "../../store/Deletions.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
+import { noSuchOrder } from "./Serials.ts"
 
 /* Operators delete single orders. */
 
 /** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */
 export const preview = Effect.fn("OrderRemoval.preview")(function*(id: string) {
   const found = isId(id) ? yield* deletions.findOrder(OrderId(id), yield* currentSeconds) : undefined
-  if (found === undefined) return yield* new NoSuch({ noun: "order", id })
+  if (found === undefined) return yield* noSuchOrder(id)
   return found.isLive === 1 ? yield* new LiveCertificates({ count: 1 }) : found
 })
 

@@ -45,7 +45,7 @@ export const globalFlags: ReadonlyArray<Flag> = [
   globalFlag("--color", "When to use colours; auto means on a terminal.", colours),
   globalFlag("--log-level", "Log to standard error.", levels),
   globalFlag("--utc", "Print times in RFC 3339, not how long ago."),
-  globalFlag("--help", "Print what a command does, and its flags and arguments.", [], { aliases: ["-h"] }),
+  globalFlag("--help", "Print what a command does, and what it takes.", [], { aliases: ["-h"] }),
   globalFlag("--version", "Print the version.")
 ]
 

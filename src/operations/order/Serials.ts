@@ -1,0 +1,41 @@
+import * as Effect from "effect/Effect"
+import { BadRequest, NoSuch } from "../../domain/OperatorError.ts"
+import { parseSerial } from "../../pki/x509/Serial.ts"
+import * as orderSearch from "../../store/orders/OrderSearch.ts"
+
+/* Orders by the serial numbers of their certificates, which is what an operator has who looks at a certificate. */
+
+/** One order of each profile has a serial, unless the profile has had several CAs. */
+export const everyOfSerial = { limit: 1000, offset: 0 }
+
+const ordersOf = (serial: string) => orderSearch.search({ certSerial: serial }, everyOfSerial)
+
+/**
+ * The order whose certificate has this serial number, in its stored form. Refused if no order has it, and if several have,
+ * since CAs number independently of each other.
+ */
+export const findBySerial = Effect.fn("Serials.findBySerial")(function*(serial: string) {
+  const [order, ...others] = yield* ordersOf(serial)
+  if (order === undefined) {
+    const hint =
+      "No order has it. After a restore, crl revoke takes the serial numbers of certificates that are not known any more."
+    return yield* new NoSuch({ noun: "certificate", id: serial, hint })
+  }
+  if (others.length > 0) {
+    const all = [order, ...others].map(({ id, profile }) => `${id} (profile ${profile})`).join(", ")
+    return yield* new BadRequest({
+      detail: `Several certificates have the serial number ${serial}, those of the orders ${all}; name one of these.`
+    })
+  }
+  return order
+})
+
+/** The refusal for an id that no order has. It says so if the id is the serial number of a certificate. */
+export const noSuchOrder = Effect.fnUntraced(function*(id: string) {
+  const serial = parseSerial(id)
+  const found = serial === undefined ? [] : yield* ordersOf(serial)
+  const hint = found.length === 0
+    ? undefined
+    : `It is the serial number of the certificate of order ${found.map((one) => one.id).join(", ")}.`
+  return yield* new NoSuch({ noun: "order", id, hint })
+})
