@@ -85,7 +85,7 @@ export interface ForeignCa {
   readonly certificatePem: string
 }
 
-/** Makes one, self-signed unless there is an issuer. `more` are further extensions. */
+/** Makes one, self-signed unless there is an issuer. `more` are further extensions, `without` those that it lacks. */
 export const foreignCa = (options: {
   readonly name: string
   readonly key?: KeyObject
@@ -93,10 +93,14 @@ export const foreignCa = (options: {
   readonly notBefore?: number
   readonly notAfter?: number
   readonly more?: ReadonlyArray<Uint8Array>
+  readonly without?: ReadonlyArray<"keyUsage" | "subjectKeyIdentifier" | "authorityKeyIdentifier">
+  readonly hasCriticalConstraints?: boolean
 }): ForeignCa => {
   const { issuer, name, notAfter = madeAt + 3650 * daySeconds, notBefore = madeAt - daySeconds } = options
   const key = options.key ?? newPrivateKey()
   const signedBy = issuer?.key ?? key
+  const unless = (name: NonNullable<typeof options.without>[number], extension: Uint8Array) =>
+    options.without?.includes(name) === true ? [] : [extension]
   const certificate = seq(
     der(0xa0, int(2n)),
     int(0x40000000000000000000000000000000n + BigInt(name.length)),
@@ -108,10 +112,10 @@ export const foreignCa = (options: {
     der(
       0xa3,
       seq(
-        ext("2.5.29.19", seq(hexed("0101ff")), true),
-        ext("2.5.29.15", hexed("03020106"), true),
-        ext("2.5.29.14", der(0x04, identifierOf(key))),
-        ext("2.5.29.35", seq(der(0x80, identifierOf(signedBy)))),
+        ext("2.5.29.19", seq(hexed("0101ff")), options.hasCriticalConstraints ?? true),
+        ...unless("keyUsage", ext("2.5.29.15", hexed("03020106"), true)),
+        ...unless("subjectKeyIdentifier", ext("2.5.29.14", der(0x04, identifierOf(key)))),
+        ...unless("authorityKeyIdentifier", ext("2.5.29.35", seq(der(0x80, identifierOf(signedBy))))),
         ...options.more ?? []
       )
     )

@@ -142,6 +142,7 @@ export const events = {
   local_ca_key_permissive: advisory("path"),
   local_ca_expiring: advisory("issuer", "not_after"),
   local_ca_is_root: advisory("issuer"),
+  local_ca_incomplete: advisory("issuer", "path", "sha256", "reason"),
   local_ca_requested_validity_discarded: advisory("order_id"),
   local_ca_issuer_expired: error("issuer"),
   local_ca_lint_failed: error("order_id", "check"),

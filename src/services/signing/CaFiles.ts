@@ -5,9 +5,11 @@ import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../kernel
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { sameBytes } from "../../pki/asn1/DerReader.ts"
+import { sha256 } from "../../pki/Digest.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { CaSubject } from "../../pki/x509/CaCertificate.ts"
 import { encodeSubject, generateCa } from "../../pki/x509/CaCertificate.ts"
+import { caLacks } from "../../pki/x509/CaForm.ts"
 import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
 import { loadCa } from "../../pki/x509/CaMaterial.ts"
 import { serialFrom } from "../../pki/x509/Leaf.ts"
@@ -78,6 +80,24 @@ const areThere = ({ cert_path, key_path }: CaFileSettings) =>
     )
   })
 
+/** Refuses a CA that strict verifiers refuse, before it is written. One that lies there already is used, and told of. */
+export const refuseLacks = (
+  { certificates }: Pick<CaMaterial, "certificates">
+): Effect.Effect<void, CaFilesUnusable> => {
+  const [lack] = certificates.flatMap(caLacks)
+  return lack === undefined
+    ? Effect.void
+    : unusable(`signer.local_ca: strict verifiers would refuse the CA: ${lack.replaceAll("_", " ")}.`)
+}
+
+/** Tells of everything for which strict verifiers refuse what this CA signs. */
+const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) =>
+  Effect.forEach(
+    certificates.flatMap((der) => caLacks(der).map((reason) => ({ reason, sha256: sha256(der) }))),
+    (lack) => emit("local_ca_incomplete", { issuer, path: cert_path, ...lack }),
+    { discard: true }
+  )
+
 /** Writes a new CA if neither file exists; answers whether it did. If only one exists, it is refused, never replaced. */
 export const generateIfAbsent = (
   settings: CaFileSettings
@@ -93,6 +113,11 @@ export const generateIfAbsent = (
       now,
       serial: serialFrom(yield* entropy.bytes(16))
     }).pipe(Effect.mapError((error) => unusable(`signer.local_ca: the CA cannot be generated: ${error._tag}.`)))
+    const made = yield* Effect.mapError(
+      Effect.fromResult(loadCa({ certificatePem: pair.certificatePem, privateKeyPem: undefined, now })),
+      ({ detail }) => unusable(`signer.local_ca: the CA cannot be generated: ${detail}.`)
+    )
+    yield* refuseLacks(made)
     const suffix = yield* entropy.token
     // The certificate is written last: a crash leaves only a key, which the next start refuses and does not replace.
     yield* writeNewFiles([
@@ -105,10 +130,6 @@ export const generateIfAbsent = (
           mayPass: error.reason !== "exists"
         })
       )
-    )
-    const made = yield* Effect.mapError(
-      Effect.fromResult(loadCa({ certificatePem: pair.certificatePem, privateKeyPem: undefined, now })),
-      ({ detail }) => unusable(`signer.local_ca: ${cert_path} cannot be used: ${detail}.`)
     )
     yield* emit("local_ca_generated", {
       path: cert_path,
@@ -138,7 +159,9 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMateri
     const certificate = yield* Effect.mapError(readTextFile(cert_path), sentence("signer.local_ca.cert_path"))
     const key = yield* Effect.mapError(readTextFile(key_path), sentence("signer.local_ca.key_path"))
     if (key.permissive) yield* emit("local_ca_key_permissive", { path: key_path })
-    return yield* read(settings, { certificate: certificate.text, key: key.text })
+    const ca = yield* read(settings, { certificate: certificate.text, key: key.text })
+    yield* adviseOnLacks(cert_path, ca)
+    return ca
   })
 
 /** Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and changes nothing. */

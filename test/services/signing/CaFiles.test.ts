@@ -8,8 +8,8 @@ import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync
 import { dirname, join } from "node:path"
 import { assert, describe } from "vitest"
 import type { CaFileSettings } from "../../../src/services/signing/CaFiles.ts"
-import { generateIfAbsent, isSuppliedRoot, loadForSigning } from "../../../src/services/signing/CaFiles.ts"
-import { ecKey } from "../../pki/Pki.ts"
+import { generateIfAbsent, isSuppliedRoot, loadForSigning, refuseLacks } from "../../../src/services/signing/CaFiles.ts"
+import { ecKey, openssl } from "../../pki/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
@@ -41,6 +41,81 @@ const supply = (
 
 const refusalOf = (settings: CaFileSettings) =>
   Effect.map(Effect.flip(loadForSigning(settings)), ({ message }) => message)
+
+describe("a CA that strict verifiers refuse", () => {
+  const root = foreignCa({ name: "Root" })
+  const cases: ReadonlyArray<readonly [reason: string, ca: ForeignCa, said: RegExp]> = [
+    ["key_usage_missing", foreignCa({ name: "A", issuer: root, without: ["keyUsage"] }), /does not include key usage/],
+    [
+      "subject_key_identifier_missing",
+      foreignCa({ name: "B", issuer: root, without: ["subjectKeyIdentifier"] }),
+      /Missing Subject Key Identifier/
+    ],
+    [
+      "authority_key_identifier_missing",
+      foreignCa({ name: "C", issuer: root, without: ["authorityKeyIdentifier"] }),
+      /Missing Authority Key Identifier/
+    ],
+    [
+      "basic_constraints_not_critical",
+      foreignCa({ name: "D", issuer: root, hasCriticalConstraints: false }),
+      /Basic Constraints of CA cert not marked critical/
+    ]
+  ]
+
+  test("is used, with an advisory that names the file, the certificate and what it lacks", (settings) =>
+    Effect.gen(function*() {
+      for (const [reason, ca] of cases) {
+        supply(settings, { ...ca, certificatePem: ca.certificatePem + root.certificatePem })
+        records.length = 0
+        const { issuerId } = yield* loadForSigning(settings)
+        const sha256 = new X509Certificate(ca.certificatePem).fingerprint256.replaceAll(":", "").toLowerCase()
+        assert.deepStrictEqual(
+          records.map(({ event, fields }) => ({ event, fields })),
+          [{ event: "local_ca_incomplete", fields: { issuer: issuerId, path: settings.cert_path, sha256, reason } }]
+        )
+      }
+    }))
+
+  test("is told of where it stands above the one that signs, and a root needs no authority key identifier", (settings) =>
+    Effect.gen(function*() {
+      const weak = foreignCa({ name: "Weak", without: ["subjectKeyIdentifier", "authorityKeyIdentifier"] })
+      const ca = foreignCa({ name: "Below", issuer: weak })
+      supply(settings, { ...ca, certificatePem: ca.certificatePem + weak.certificatePem })
+      yield* loadForSigning(settings)
+      assert.deepStrictEqual(records.map(({ fields }) => fields["reason"]), ["subject_key_identifier_missing"])
+    }))
+
+  test("is refused by OpenSSL for exactly that, and is none of ours", (settings) =>
+    Effect.gen(function*() {
+      const path = (name: string) => join(dirname(settings.cert_path), name)
+      const verify = (ca: ForeignCa) => {
+        writeFileSync(path("root.pem"), root.certificatePem)
+        writeFileSync(path("one.pem"), ca.certificatePem)
+        const words = [
+          "verify",
+          "-x509_strict",
+          "-attime",
+          String(madeAt),
+          "-CAfile",
+          path("root.pem"),
+          path("one.pem")
+        ]
+        return openssl(words).toString()
+      }
+      assert.include(verify(foreignCa({ name: "Whole", issuer: root })), "OK")
+      for (const [reason, ca, said] of cases) {
+        assert.throws(() => verify(ca), said)
+        const refused = yield* Effect.flip(refuseLacks({ certificates: [new X509Certificate(ca.certificatePem).raw] }))
+        assert.include(refused.detail, reason.replaceAll("_", " "))
+      }
+      for (const key_type of ["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const) {
+        const own = { ...settings, key_type, cert_path: path(`${key_type}.pem`), key_path: path(`${key_type}.key`) }
+        yield* generateIfAbsent(own)
+        yield* refuseLacks(yield* loadForSigning(own))
+      }
+    }))
+})
 
 describe("a CA that is not there yet", () => {
   test("is made once: the key for nobody else to read, the certificate for everybody, whatever the umask", (settings) =>

@@ -1,0 +1,34 @@
+import * as Result from "effect/Result"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import { issued, readCertificate, SUBJECT_KEY_IDENTIFIER } from "./Certificate.ts"
+
+/**
+ * What RFC 5280 requires of the certificate of a CA and verifiers commonly do without. Strict ones refuse every leaf
+ * below it: `openssl verify -x509_strict`, and Python from 3.13 on. Not on the hot path.
+ */
+
+/** What a certificate lacks: RFC 5280 sections 4.2.1.3, 4.2.1.2, 4.2.1.1 and 4.2.1.9. */
+export type CaLack =
+  | "key_usage_missing"
+  | "subject_key_identifier_missing"
+  | "authority_key_identifier_missing"
+  | "basic_constraints_not_critical"
+
+/** Whether an authorityKeyIdentifier has a keyIdentifier. */
+const hasKeyIdentifier = (value: Uint8Array | undefined): boolean =>
+  value !== undefined &&
+  Result.getOrElse(decode(value, (reader) => reader.enter(Tag.sequence).next === 0x80), () => false)
+
+/** What the certificate of a CA (DER) lacks. A root that signed itself needs no authorityKeyIdentifier. */
+export const caLacks = (der: Uint8Array): ReadonlyArray<CaLack> => {
+  const read = readCertificate(der)
+  if (Result.isFailure(read)) return []
+  const of = (oid: string) => read.success.extensions.find((one) => one.oid === oid)
+  const lacks: ReadonlyArray<readonly [CaLack, boolean]> = [
+    ["key_usage_missing", of("2.5.29.15") === undefined],
+    ["subject_key_identifier_missing", of(SUBJECT_KEY_IDENTIFIER) === undefined],
+    ["authority_key_identifier_missing", !hasKeyIdentifier(of("2.5.29.35")?.value) && !issued(der, der)],
+    ["basic_constraints_not_critical", of("2.5.29.19")?.critical === false]
+  ]
+  return lacks.flatMap(([lack, isSo]) => isSo ? [lack] : [])
+}
