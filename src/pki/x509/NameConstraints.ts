@@ -1,34 +1,84 @@
 import type * as Result from "effect/Result"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
-import { DNS_NAME, latin1 } from "./Certificate.ts"
+import { DNS_NAME, latin1, only } from "./Certificate.ts"
 
-/** dNSName subtrees of a CA certificate, lower case. */
+/** The subtrees of a CA certificate that a leaf may be outside of, lower case. */
 export interface NameConstraints {
   /** Undefined if no permitted subtree is of type dNSName, so that permitted subtrees do not limit names. */
   readonly permitted: ReadonlyArray<string> | undefined
   readonly excluded: ReadonlyArray<string>
+  /** The same for subtrees of type directoryName, which limit subjects that are not empty. */
+  readonly permittedSubjects: ReadonlyArray<DirectoryBase> | undefined
+  readonly excludedSubjects: ReadonlyArray<DirectoryBase>
 }
 
-/** Reads a nameConstraints value (RFC 5280 section 4.2.1.10); subtrees of other types do not affect DNS names. */
+/**
+ * What a directoryName covers of the subjects of leaves, which are one common name or nothing: "every" if it is empty, the
+ * common name if that is all it has, and otherwise none, since it is longer than they are.
+ */
+type DirectoryBase = "every" | "none" | { readonly commonName: string }
+
+interface Subtrees {
+  readonly names: ReadonlyArray<string>
+  readonly subjects: ReadonlyArray<DirectoryBase>
+}
+
+/** Reads a nameConstraints value (RFC 5280 section 4.2.1.10); subtrees of other types do not concern leaves. */
 export const readNameConstraints = (value: Uint8Array): Result.Result<NameConstraints, DerFault> =>
   decode(value, (reader) => {
     const fields = reader.enter(Tag.sequence)
-    const permitted = fields.next === 0xa0 ? readSubtrees(fields.enter(0xa0)) : []
-    const excluded = fields.next === 0xa1 ? readSubtrees(fields.enter(0xa1)) : []
+    const permitted = fields.next === 0xa0 ? readSubtrees(fields.enter(0xa0)) : nothing
+    const excluded = fields.next === 0xa1 ? readSubtrees(fields.enter(0xa1)) : nothing
     fields.end()
-    return { permitted: permitted.length === 0 ? undefined : permitted, excluded }
+    return {
+      permitted: permitted.names.length === 0 ? undefined : permitted.names,
+      excluded: excluded.names,
+      permittedSubjects: permitted.subjects.length === 0 ? undefined : permitted.subjects,
+      excludedSubjects: excluded.subjects
+    }
   })
 
-const readSubtrees = (list: DerReader): ReadonlyArray<string> => {
+const nothing: Subtrees = { names: [], subjects: [] }
+const DIRECTORY_NAME = 0xa4
+
+const readSubtrees = (list: DerReader): Subtrees => {
   const names: Array<string> = []
+  const subjects: Array<DirectoryBase> = []
   while (list.more) {
     const subtree = list.enter(Tag.sequence)
     if (subtree.next === DNS_NAME) names.push(latin1(subtree.content(DNS_NAME)).toLowerCase())
+    else if (subtree.next === DIRECTORY_NAME) subjects.push(only(subtree.enter(DIRECTORY_NAME), readDirectoryBase))
     else subtree.skip()
     if (subtree.more) subtree.fail("a subtree has bounds, which RFC 5280 does not allow")
   }
-  return names
+  return { names, subjects }
+}
+
+const readDirectoryBase = (reader: DerReader): DirectoryBase => {
+  const relatives = reader.enter(Tag.sequence)
+  if (!relatives.more) return "every"
+  const attributes = relatives.enter(Tag.set)
+  const attribute = attributes.enter(Tag.sequence)
+  const type = attribute.oid()
+  const value = latin1(attribute.content(attribute.next)).trim().toLowerCase()
+  return type === COMMON_NAME && !attributes.more && !relatives.more ? { commonName: value } : "none"
+}
+
+const COMMON_NAME = "2.5.4.3"
+
+/**
+ * Whether a leaf under these constraints may have a subject that is this common name, in lower case. An empty subject, with
+ * the names in the subjectAltName alone, they never forbid.
+ */
+export const permitsCommonName = (
+  constraints: ReadonlyArray<Pick<NameConstraints, "permittedSubjects" | "excludedSubjects">>,
+  commonName: string
+): boolean => {
+  const covers = (base: DirectoryBase) => base === "every" || (base !== "none" && base.commonName === commonName)
+  return constraints.every(({ excludedSubjects, permittedSubjects }) =>
+    !excludedSubjects.some(covers) && (permittedSubjects === undefined || permittedSubjects.some(covers))
+  )
 }
 
 /**
@@ -37,7 +87,7 @@ const readSubtrees = (list: DerReader): ReadonlyArray<string> => {
  * matches is excluded.
  */
 export const nameConstraintsViolation = (
-  constraints: ReadonlyArray<NameConstraints>,
+  constraints: ReadonlyArray<Pick<NameConstraints, "permitted" | "excluded">>,
   names: ReadonlyArray<string>
 ): string | undefined =>
   names.find((name) =>

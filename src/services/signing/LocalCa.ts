@@ -9,7 +9,7 @@ import { makeCrlSigner } from "../../pki/x509/Crl.ts"
 import { leafCommonName } from "../../pki/x509/Csr.ts"
 import { makeLeafIssuer, serialFrom, validityWindow } from "../../pki/x509/Leaf.ts"
 import { lintLeaf } from "../../pki/x509/Lint.ts"
-import { nameConstraintsViolation } from "../../pki/x509/NameConstraints.ts"
+import { nameConstraintsViolation, permitsCommonName } from "../../pki/x509/NameConstraints.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
 import { CaFilesUnusable, generateIfAbsent, isSuppliedRoot, loadForSigning } from "./CaFiles.ts"
 import type { DirectSigner } from "./Signer.ts"
@@ -83,12 +83,15 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       }
       const { discardedRequest, notAfter, notBefore } = window.success
       if (discardedRequest) yield* emit("local_ca_requested_validity_discarded", { order_id: orderId })
+      const commonName = leafCommonName(csr, names)
       const serial = serialFrom(yield* entropy.bytes(16))
       const leafRequest = {
         spki: csr.spki,
         keyType: csr.keyType,
         names,
-        commonName: leafCommonName(csr, names),
+        commonName: commonName !== undefined && permitsCommonName(ca.nameConstraints, commonName)
+          ? commonName
+          : undefined,
         serial,
         notBefore,
         notAfter

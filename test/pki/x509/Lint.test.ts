@@ -7,7 +7,11 @@ import { checkChain } from "../../../src/pki/x509/Chain.ts"
 import type { LeafRequest } from "../../../src/pki/x509/Leaf.ts"
 import type { LintCheck } from "../../../src/pki/x509/Lint.ts"
 import { lintLeaf } from "../../../src/pki/x509/Lint.ts"
-import { nameConstraintsViolation, readNameConstraints } from "../../../src/pki/x509/NameConstraints.ts"
+import {
+  nameConstraintsViolation,
+  permitsCommonName,
+  readNameConstraints
+} from "../../../src/pki/x509/NameConstraints.ts"
 import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import { CA_URLS, CRL_URLS, DAY, makeCa, NOW, requestOf, type TestCa } from "../Ca.ts"
 import {
@@ -244,9 +248,17 @@ describe("name constraints", () => {
   it("are read, other types left aside", () => {
     assert.deepStrictEqual(
       read([dns("Example.com"), ip], [dns(".x")]),
-      Result.succeed({ permitted: ["example.com"], excluded: [".x"] })
+      Result.succeed({
+        permitted: ["example.com"],
+        excluded: [".x"],
+        permittedSubjects: undefined,
+        excludedSubjects: []
+      })
     )
-    assert.deepStrictEqual(read([ip], []), Result.succeed({ permitted: undefined, excluded: [] }))
+    assert.deepStrictEqual(
+      read([ip], []),
+      Result.succeed({ permitted: undefined, excluded: [], permittedSubjects: undefined, excludedSubjects: [] })
+    )
     assert.isTrue(Result.isFailure(readNameConstraints(seq(der(0xa0, seq(dns("a"), der(0x80, hexed("01"))))))))
     assert.isTrue(Result.isFailure(readNameConstraints(hexed("0500"))))
   })
@@ -276,6 +288,27 @@ describe("name constraints", () => {
     assert.isFalse(excluded("example.com", "evilexample.com"))
     assert.isFalse(excluded("com", "example.org"))
     assert.isTrue(excluded("", "any.test"))
+  })
+
+  it("of directories bind a common name, which is all the subject that a leaf has", () => {
+    const directory = (...relatives: ReadonlyArray<Uint8Array>) => der(0xa4, seq(...relatives))
+    const country = set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
+    const both = set(seq(oid("2.5.4.3"), utf8("a.test")), seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
+    const permits = (permitted: ReadonlyArray<Uint8Array>, excluded: ReadonlyArray<Uint8Array> = []) =>
+      permitsCommonName([Result.getOrThrow(read(permitted, excluded))], "a.test")
+    assert.isTrue(permits([dns("b.test"), ip]), "those of other types do not")
+    assert.isFalse(permits([directory(country)]))
+    assert.isFalse(permits([directory(cn(utf8("b.test")))]))
+    assert.isFalse(permits([directory(cn(utf8("a.test")), country)]), "a longer base covers no shorter name")
+    assert.isFalse(permits([directory(both)]))
+    assert.isTrue(permits([directory(country), directory(cn(utf8(" A.Test ")))]))
+    assert.isTrue(permits([directory()]), "an empty base covers all")
+    assert.isTrue(permits([], [directory(country)]))
+    assert.isFalse(permits([], [directory(cn(utf8("a.test")))]))
+    assert.isFalse(permits([], [directory()]))
+    assert.isFalse(permits([directory()], [directory()]))
+    assert.isTrue(permitsCommonName([], "a.test"))
+    assert.isTrue(Result.isFailure(read([der(0xa4, hexed("0500"))], [])))
   })
 
   it("bind by every certificate of the chain, and name the name", () => {

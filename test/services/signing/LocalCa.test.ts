@@ -12,7 +12,7 @@ import { parseCsr } from "../../../src/pki/x509/Csr.ts"
 import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
 import type { LocalCaSettings } from "../../../src/services/signing/LocalCa.ts"
 import type { Issued } from "../../../src/services/signing/Signer.ts"
-import { cn, csrOf, der, ext, openssl, seq, spkiOf, utf8 } from "../../pki/Pki.ts"
+import { cn, csrOf, der, ext, oid, openssl, seq, set, spkiOf, utf8 } from "../../pki/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
@@ -132,6 +132,31 @@ describe("a leaf", () => {
         const refused = yield* Effect.flip(signer.issue(issueRequest(["a.example.com", foreign])))
         assert.strictEqual(refused._tag, "CsrRejected", foreign)
         assert.include(refused.detail, foreign)
+      }
+    }))
+
+  test("has no common name where the CA's name constraints do not permit one, and is valid with an empty subject", (settings) =>
+    Effect.gen(function*() {
+      const csr = Result.getOrThrow(parseCsr(csrOf({ attributes: [], subject: seq(cn(utf8("a.example.com"))) })))
+      const corp = seq(set(seq(oid("2.5.4.10"), utf8("Corp"))))
+      const directory = (tag: number, name: Uint8Array) => ext("2.5.29.30", seq(der(tag, seq(der(0xa4, name)))), true)
+      const [rootFile, leafFile] = ["root", "leaf"].map((name) => join(settings.cert_path, `../${name}.pem`))
+      for (
+        const [constraint, subject] of [
+          [directory(0xa0, corp), undefined],
+          [directory(0xa1, corp), "CN=a.example.com"],
+          [directory(0xa1, seq(cn(utf8("a.example.com")))), undefined],
+          [directory(0xa0, seq(cn(utf8("A.example.com")))), "CN=a.example.com"]
+        ] as const
+      ) {
+        supply(settings, foreignCa({ name: "Constrained CA", more: [constraint] }))
+        const leaf = leafOf(yield* (yield* LocalCa.make(settings)).issue(issueRequest(["a.example.com"], { csr })))
+        assert.strictEqual(leaf.subject, subject)
+        assert.strictEqual(leaf.subjectAltName, "DNS:a.example.com")
+        writeFileSync(rootFile ?? "", readFileSync(settings.cert_path))
+        writeFileSync(leafFile ?? "", leaf.toString())
+        const words = `verify -no-CApath -x509_strict -attime ${madeAt} -CAfile`.split(" ")
+        assert.include(openssl([...words, rootFile ?? "", leafFile ?? ""]).toString(), "OK")
       }
     }))
 })
