@@ -17,6 +17,12 @@ import { readNameConstraints } from "./NameConstraints.ts"
 /** The CA cannot be used. `detail` is a clause without a final stop that says exactly why; it quotes no key. */
 export class CaUnusable extends Data.TaggedError("CaUnusable")<{ readonly detail: string }> {}
 
+/** When the first certificate of a chain ends, in epoch seconds, and its name for people, with one attribute per line. */
+export interface FirstToEnd {
+  readonly notAfter: number
+  readonly subjectText: string
+}
+
 /** A CA that is ready for use. Every byte field is DER or raw octets, every time is epoch seconds. */
 export interface CaMaterial {
   /** The certificates of the file. The issuer of leaves comes first. */
@@ -31,6 +37,8 @@ export interface CaMaterial {
   readonly fingerprint: string
   readonly notBefore: number
   readonly notAfter: number
+  /** The certificate of the file that ends first. What the CA signs is worth nothing after that. */
+  readonly firstToEnd: FirstToEnd
   readonly selfSigned: boolean
   readonly keyType: "ecdsa-p256" | "ecdsa-p384" | "rsa"
   /** DER Name of the issuer. */
@@ -83,6 +91,9 @@ export const loadCa = (files: {
       fingerprint: sha256(issuer.der),
       notBefore: fields.notBefore,
       notAfter: fields.notAfter,
+      firstToEnd: certificates
+        .map((one): FirstToEnd => ({ notAfter: one.fields.notAfter, subjectText: one.x509.subject }))
+        .reduce((first, next) => next.notAfter < first.notAfter ? next : first),
       selfSigned: issued(issuer.der, issuer.der),
       keyType,
       subject: fields.subject,

@@ -262,6 +262,7 @@ export const validityWindow = (input: {
   readonly requestedNotBefore: number | undefined
   readonly requestedNotAfter: number | undefined
   readonly issuerNotBefore: number
+  /** The end of the issuer, and of everything above it. */
   readonly issuerNotAfter: number
 }): Result.Result<ValidityWindow, "issuer_expired"> => {
   const now = Math.floor(input.now)

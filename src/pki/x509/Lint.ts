@@ -52,6 +52,7 @@ export interface LintIssuer {
   readonly subject: Uint8Array
   readonly keyIdentifier: Uint8Array
   readonly notBefore: number
+  /** The end of the issuer, and of everything above it. */
   readonly notAfter: number
   readonly crlDistributionPoints: ReadonlyArray<string>
   readonly caIssuerUrls: ReadonlyArray<string>

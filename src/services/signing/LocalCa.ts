@@ -51,13 +51,14 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       Effect.fromResult(makeCrlSigner({ ...ca, privateKey })),
       ({ detail }) => new CaFilesUnusable({ detail: `signer.local_ca: ${settings.key_path} holds ${detail}.` })
     )
-    const lintIssuer = { ...ca, ...urls }
+    const end = ca.firstToEnd.notAfter
+    const lintIssuer = { ...ca, notAfter: end, ...urls }
 
     const now = yield* currentSeconds
     yield* emit("local_ca_loaded", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter), key_type: ca.keyType })
     if (isSuppliedRoot(ca, settings)) yield* emit("local_ca_is_root", { issuer: ca.issuerId })
-    if (ca.notAfter < now + settings.leaf_validity_days * daySeconds) {
-      yield* emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(ca.notAfter) })
+    if (end < now + settings.leaf_validity_days * daySeconds) {
+      yield* emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(end) })
     }
 
     const issue: DirectSigner["issue"] = Effect.fnUntraced(function*(request) {
@@ -75,11 +76,14 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         requestedNotBefore: request.notBefore,
         requestedNotAfter: request.notAfter,
         issuerNotBefore: ca.notBefore,
-        issuerNotAfter: ca.notAfter
+        issuerNotAfter: end
       })
       if (Result.isFailure(window)) {
         yield* emit("local_ca_issuer_expired", { issuer: ca.issuerId })
-        return yield* new SigningFailed({ cause: "signer_failed", detail: "the CA certificate has expired" })
+        return yield* new SigningFailed({
+          cause: "signer_failed",
+          detail: "the CA certificate, or one above it, has expired"
+        })
       }
       const { discardedRequest, notAfter, notBefore } = window.success
       if (discardedRequest) yield* emit("local_ca_requested_validity_discarded", { order_id: orderId })

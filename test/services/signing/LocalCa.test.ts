@@ -215,6 +215,23 @@ describe("the validity of a leaf", () => {
       })
   )
 
+  test("ends with whatever of the chain ends first, of which there is word too", (settings) =>
+    Effect.gen(function*() {
+      const end = madeAt + 5 * daySeconds
+      const root = foreignCa({ name: "Root" })
+      const upper = foreignCa({ name: "Upper CA", issuer: root, notAfter: end })
+      const issuing = foreignCa({ name: "Issuing CA", issuer: upper, notAfter: madeAt + 400 * daySeconds })
+      supply(settings, issuing, upper.certificatePem + root.certificatePem)
+      const signer = yield* LocalCa.make(settings)
+      const told = records.filter(({ event }) => event === "local_ca_expiring").map(({ fields }) => fields["not_after"])
+      assert.deepStrictEqual(told, [new Date(end * 1000).toISOString()])
+      const issued = yield* signer.issue(issueRequest(names, { notAfter: madeAt + 30 * daySeconds }))
+      assert.deepStrictEqual([seconds(leafOf(issued).validTo), issued.notAfter], [end, end])
+      yield* TestClock.setTime((end + 1) * 1000)
+      assert.deepInclude(yield* Effect.flip(signer.issue(issueRequest(names))), { _tag: "SigningFailed" })
+      assert.strictEqual(records.at(-1)?.event, "local_ca_issuer_expired")
+    }))
+
   test("is never had of a CA that has expired since it was loaded", (settings) =>
     Effect.gen(function*() {
       const caEnd = madeAt + daySeconds
