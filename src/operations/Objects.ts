@@ -207,15 +207,18 @@ export const orderDetailObject = (config: Config, found: OrderDetail, now: numbe
 })
 
 /** A CA and the state of its revocation list. */
-export const crlObject = ({ ca, entries, issuer, profiles, state, stored, unlisted }: CrlView) => ({
+export const crlObject = ({ ca, caState, entries, issuer, profiles, state, stored, unlisted }: CrlView) => ({
   issuer,
   ...(ca === undefined ? {} : {
     subject: ca.subject,
     sha256: ca.sha256,
     keyType: ca.keyType,
     notBefore: rfc3339(ca.notBefore),
-    notAfter: rfc3339(ca.notAfter)
+    notAfter: rfc3339(ca.notAfter),
+    chainNotAfter: rfc3339(ca.firstToEnd.notAfter),
+    chainEndsWith: ca.firstToEnd.subject
   }),
+  ...member("caState", caState),
   profiles,
   ...member("crlNumber", stored?.crlNumber),
   ...timeMember("thisUpdate", stored?.thisUpdate),

@@ -5,6 +5,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { rfc3339 } from "../../src/kernel/Time.ts"
 import { openssl, opensslOnCrl, pem } from "../pki/Pki.ts"
 import { acmeClient, issueByHttp01 } from "../support/AcmeClient.ts"
 import { acmeKeyFrom, AcmeSession, problemType } from "../support/AcmeSession.ts"
@@ -395,6 +396,9 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
         "keyType",
         "notBefore",
         "notAfter",
+        "chainNotAfter",
+        "chainEndsWith",
+        "caState",
         "profiles",
         "crlNumber",
         "thisUpdate",
@@ -405,6 +409,9 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       ])
       assert.deepInclude(list ?? {}, {
         state: "ok",
+        caState: "ok",
+        chainNotAfter: rfc3339(Date.parse(ca.validTo) / 1000),
+        chainEndsWith: "CN=ACME Service Local CA",
         unlisted: 0,
         profiles: ["default"],
         keyType: "ecdsa-p256",
@@ -413,7 +420,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
         entries: serialsOf(await fetchList()).length
       })
       const text = await ends(0, "crl", "list")
-      assert.match(text, new RegExp(`^${list?.issuer} +default .* ok$`, "m"))
+      assert.match(text, new RegExp(`^${list?.issuer} +default .* ok +ok$`, "m"))
       assert.match(text, /^1 of 1 row\(s\)\.$/m)
     })
 

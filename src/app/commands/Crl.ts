@@ -30,14 +30,18 @@ const listCommand = command(
         const items = (yield* crls.list(served.map(({ name }) => name))).map(crlObject)
         yield* print(json, { items, total: items.length, limit: items.length, offset: 0 }, () =>
           renderTable(
-            ["issuer", "profiles", "number", "next update", "entries", "unlisted", "state"],
-            items.map(({ crlNumber, entries, issuer, nextUpdate, profiles, state, unlisted }) => [
+            ["issuer", "profiles", "number", "next update", "entries", "unlisted", "ca until", "ca", "state"],
+            items.map((
+              { caState, chainNotAfter, crlNumber, entries, issuer, nextUpdate, profiles, state, unlisted }
+            ) => [
               issuer,
               profiles.join(" "),
               crlNumber === undefined ? "" : String(crlNumber),
               nextUpdate ?? "",
               String(entries),
               String(unlisted),
+              chainNotAfter ?? "",
+              caState ?? "",
               state
             ]),
             items.length

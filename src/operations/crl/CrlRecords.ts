@@ -20,6 +20,8 @@ import { listed } from "../Listed.ts"
 import type { AtKeyboard } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
 import { everyOfSerial } from "../order/Serials.ts"
+import type { CaState } from "./CaState.ts"
+import { caStateOf } from "./CaState.ts"
 
 /** A CA with the state of its list. Times are epoch seconds. */
 export interface CrlView {
@@ -33,7 +35,10 @@ export interface CrlView {
   readonly entries: number
   /** Recorded revocations that are not on the list. */
   readonly unlisted: number
+  /** The state of the list. */
   readonly state: "ok" | "due" | "expired" | "missing"
+  /** Absent if no served profile signs with the CA any more. */
+  readonly caState: CaState | undefined
 }
 
 const pageSize = 2000
@@ -72,7 +77,8 @@ const view = Effect.fnUntraced(function*(
   profiles: ReadonlyArray<string>
 ): Effect.fn.Return<CrlView, StorageFailed, Database> {
   const stored = yield* crls.shownHead(issuer)
-  const known = { issuer, ca, profiles, stored }
+  const now = yield* currentSeconds
+  const known = { issuer, ca, profiles, stored, caState: ca && caStateOf(ca, now) }
   if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: "missing" }
   const recorded = yield* revocations.count(issuer)
   const { entries, unlisted } = yield* kept(
@@ -80,7 +86,7 @@ const view = Effect.fnUntraced(function*(
     (found: Compared) => found.entries * rowsPerEntry,
     compare(issuer)
   )
-  return { ...known, entries, unlisted, state: stateOf(stored.nextUpdate, unlisted, yield* currentSeconds) }
+  return { ...known, entries, unlisted, state: stateOf(stored.nextUpdate, unlisted, now) }
 })
 
 /** The CAs of these profiles, each once with the names of its profiles. */

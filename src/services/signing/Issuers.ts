@@ -28,7 +28,11 @@ export interface Issuer {
   /** Epoch seconds. */
   readonly notBefore: number
   readonly notAfter: number
+  /** The certificate of its chain that ends first: the end in epoch seconds, and its name, most specific part last. */
+  readonly firstToEnd: { readonly notAfter: number; readonly subject: string }
 }
+
+const lineOf = (subjectText: string): string => subjectText.split("\n").join(", ")
 
 /** The public side of the local CAs of the mounted profiles: only certificates, in every process that serves. */
 export class Issuers extends Context.Service<Issuers, {
@@ -71,9 +75,21 @@ export class Issuers extends Context.Service<Issuers, {
           )
           const { anchorPem, certificates, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca
           const certificate = certificates[0] ?? new Uint8Array()
-          const subject = ca.subjectText.split("\n").join(", ")
+          const subject = lineOf(ca.subjectText)
+          const firstToEnd = { notAfter: ca.firstToEnd.notAfter, subject: lineOf(ca.firstToEnd.subjectText) }
           const ledgerPath = ledgerPathOf(crl_path)
-          const issuer = { id, certificate, anchorPem, ledgerPath, subject, sha256, keyType, notBefore, notAfter }
+          const issuer = {
+            id,
+            certificate,
+            anchorPem,
+            ledgerPath,
+            subject,
+            sha256,
+            keyType,
+            notBefore,
+            notAfter,
+            firstToEnd
+          }
           bySection.set(section, issuer)
           byProfile.set(name, issuer)
         }

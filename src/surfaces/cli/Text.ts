@@ -40,7 +40,7 @@ const styles: { readonly [word: string]: Style } = Object.fromEntries(
   Object.entries(
     {
       green: ["valid", "active", "done", "ok", "success", "allowed", "served", "enabled", "issued", "current"],
-      yellow: ["pending", "ready", "running", "processing", "due", "stale", "undecided", "warning"],
+      yellow: ["pending", "ready", "running", "processing", "due", "expiring", "stale", "undecided", "warning"],
       red: [
         "invalid",
         "failed",
@@ -51,6 +51,7 @@ const styles: { readonly [word: string]: Style } = Object.fromEntries(
         "deactivated",
         "error",
         "denied",
+        "ended",
         "overdue"
       ],
       dim: ["expired", "cancelled", "parked", "off"]

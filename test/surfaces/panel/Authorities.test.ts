@@ -21,8 +21,10 @@ const issuer: Issuer = {
   sha256: "cd".repeat(32),
   keyType: "ecdsa-p256",
   notBefore: startsAt - day,
-  notAfter: startsAt + 365 * day
+  notAfter: startsAt + 365 * day,
+  firstToEnd: { notAfter: startsAt + 365 * day, subject: "CN=<b>A CA</b>\u202e" }
 }
+const endingWith = (subject: string, notAfter: number): Issuer => ({ ...issuer, firstToEnd: { subject, notAfter } })
 
 const withCa = (ca: Issuer) =>
   Effect.provideService(Issuers, {
@@ -51,7 +53,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include(wordsOf(page), "Key ecdsa-p256")
       assert.notMatch(page.text, /<b>A CA|\u202e/)
       assert.notInclude(page.text, "ca.crl")
-      assert.notInclude(wordsOf(page), "The certificate of this CA ends")
+      assert.notInclude(wordsOf(page), "What this CA signs cannot last longer.")
     }))
 
   test("shows the number and the times of the list, and what is not on it yet", (panel) =>
@@ -79,15 +81,29 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt)
       const words = wordsOf(
-        yield* withCa({ ...issuer, notAfter: startsAt + 89 * day })(panel.ask("/ui/authorities", held))
+        yield* withCa(endingWith("CN=Upper CA", startsAt + 89 * day))(panel.ask("/ui/authorities", held))
       )
       assert.include(words, "The revocation list is past its next update.")
-      assert.include(words, "The certificate of this CA ends in 89 days.")
+      assert.include(words, "expiring expired")
+      assert.include(words, "CN=Upper CA ends in 89 days. What this CA signs cannot last longer.")
+      assert.match(words, /Chain ends .* with CN=Upper CA/)
       const later = wordsOf(
-        yield* withCa({ ...issuer, notAfter: startsAt + 90 * day })(panel.ask("/ui/authorities", held))
+        yield* withCa(endingWith("CN=Upper CA", startsAt + 90 * day))(panel.ask("/ui/authorities", held))
       )
-      assert.notInclude(later, "The certificate of this CA ends")
+      assert.notInclude(later, "What this CA signs cannot last longer.")
       assert.notInclude(later, "Profiles that others sign for")
+    }))
+
+  test("says of a CA whose chain has ended that it has, and not that all is well", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      yield* list(startsAt + 6 * day)
+      const ask = (at: number) => withCa(endingWith("CN=Upper CA", at))(panel.ask("/ui/authorities", held))
+      const ended = yield* ask(startsAt - day)
+      assert.include(wordsOf(ended), "CN=Upper CA ended 1 day ago. Nothing that this CA has signed is valid any more")
+      assert.include(ended.text, "<b class=\"bad\">ended</b>")
+      assert.notInclude(ended.text, ">ok</b>")
+      assert.include((yield* ask(startsAt)).text, "<b class=\"wait\">expiring</b> <b class=\"good\">ok</b>")
     }))
 
   test("hands out the certificate and the list as they are stored, and 404 for another", (panel) =>

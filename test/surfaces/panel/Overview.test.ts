@@ -41,7 +41,8 @@ const issuer = (notAfter: number) => ({
   sha256: "cd",
   keyType: "ecdsa-p256" as const,
   notBefore: 0,
-  notAfter
+  notAfter: notAfter + 1000 * day,
+  firstToEnd: { notAfter, subject: "CN=Upper" }
 })
 
 const withCa = (notAfter: number) =>
@@ -135,7 +136,7 @@ describe.each(databases)("the overview on $name", (backend) => {
           return `${state} ${words}`
         })
       assert.deepStrictEqual(yield* Effect.forEach([-1, 1, 89, 90], tile), [
-        "bad 0 days until a CA certificate ends",
+        "bad ended a CA certificate",
         "bad 1 day until a CA certificate ends",
         "bad 89 days until a CA certificate ends",
         "good 90 days until a CA certificate ends"

@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { caStates } from "../../../operations/crl/CaState.ts"
 import { Int, intOf, Members, Time } from "./Common.ts"
 
 /* The audit trail, the queue, the CAs and the configuration of the service. */
@@ -96,13 +97,22 @@ export const Ca = Schema.Struct({
   keyType: Schema.optionalKey(Schema.String),
   notBefore: Schema.optionalKey(Time),
   notAfter: Schema.optionalKey(Time),
+  chainNotAfter: Schema.optionalKey(
+    Time.annotate({ description: "When the first certificate of its chain ends. No leaf is valid after that." })
+  ),
+  chainEndsWith: Schema.optionalKey(
+    Schema.String.annotate({ description: "The subject of the certificate that ends first." })
+  ),
+  caState: Schema.optionalKey(
+    Schema.Literals(caStates).annotate({ description: "How long its chain lasts: expiring in its last ninety days." })
+  ),
   profiles: Schema.Array(Schema.String),
   crlNumber: Schema.optionalKey(Int),
   thisUpdate: Schema.optionalKey(Time),
   nextUpdate: Schema.optionalKey(Time),
   entries: Int,
   unlisted: intOf("How many revocations the stored list does not contain yet."),
-  state: Schema.Literals(["ok", "due", "expired", "missing"])
+  state: Schema.Literals(["ok", "due", "expired", "missing"]).annotate({ description: "The state of its list." })
 }).annotate({ identifier: "Ca" })
 
 /** A key of the configuration and its value in force. */

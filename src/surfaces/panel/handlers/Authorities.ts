@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import { currentSeconds } from "../../../kernel/Time.ts"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { crlObject } from "../../../operations/Objects.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
@@ -7,9 +6,6 @@ import { profilesOf } from "../Lists.ts"
 import { forRole, page } from "../Route.ts"
 
 /* The CAs of this service and their revocation lists. */
-
-const daySeconds = 86_400
-const soonSeconds = 90 * daySeconds
 
 const sent = (body: Uint8Array | string, type: string, name: string) => ({
   _tag: "Sent" as const,
@@ -27,13 +23,11 @@ const stem = (issuer: string): string => issuer.slice(0, 16)
 export const authorityRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/authorities", () =>
     Effect.gen(function*() {
-      const now = yield* currentSeconds
       const found = yield* crlRecords.list(profilesOf(config))
       return page("authorities", "Authorities", {
         rows: found.map((view) => ({
           ...crlObject(view),
-          isSigning: view.ca !== undefined,
-          isEnding: view.ca !== undefined && view.ca.notAfter - now < soonSeconds
+          isSigning: view.ca !== undefined
         })),
         others: config.profiles.filter(({ enabled, signer }) => enabled && signer.backend !== "local_ca").map((
           { name, signer }

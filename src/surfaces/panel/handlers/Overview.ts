@@ -3,6 +3,7 @@ import * as Option from "effect/Option"
 import * as workers from "../../../kernel/queue/Workers.ts"
 import { currentSeconds, rfc3339 } from "../../../kernel/Time.ts"
 import { Activity } from "../../../operations/Activity.ts"
+import { caStateOf } from "../../../operations/crl/CaState.ts"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { workerObject } from "../../../operations/Objects.ts"
 import { profileObjects } from "../../../operations/objects/Settings.ts"
@@ -19,8 +20,6 @@ import { forRole, page } from "../Route.ts"
 const daySeconds = 86_400
 /** Seconds for which the oldest job may be due before the page warns, and before it sounds an alarm. */
 const late = { warning: 60, alarm: 600 }
-/** The page warns so many days before a CA certificate ends. Until then the CA can issue for ninety days. */
-const caDays = 90
 
 const rangeIn = (query: URLSearchParams): TrendRange => trendRanges.find((one) => one === query.get("range")) ?? "24h"
 
@@ -66,7 +65,9 @@ const attention = Effect.fnUntraced(function*(config: Config) {
   const failing = yield* orUnknown(refusals)
   const processes = (yield* workers.list).map((worker) => workerObject(worker, now))
   const authorities = yield* crlRecords.heads(profilesOf(config))
-  const firstToEnd = authorities.map(({ ca }) => ca).toSorted((one, other) => one.notAfter - other.notAfter)[0]
+  const firstToEnd = authorities.map(({ ca }) =>
+    ca
+  ).toSorted((one, other) => one.firstToEnd.notAfter - other.firstToEnd.notAfter)[0]
   const ofState = (state: string) => authorities.filter((one) => one.state === state).length
   return {
     kinds,
@@ -87,9 +88,8 @@ const attention = Effect.fnUntraced(function*(config: Config) {
       missing: ofState("missing")
     },
     ca: firstToEnd === undefined ? undefined : {
-      subject: firstToEnd.subject,
-      days: Math.max(0, Math.floor((firstToEnd.notAfter - now) / daySeconds)),
-      isSoon: firstToEnd.notAfter - now < caDays * daySeconds
+      days: Math.max(0, Math.floor((firstToEnd.firstToEnd.notAfter - now) / daySeconds)),
+      state: caStateOf(firstToEnd, now)
     }
   }
 })
