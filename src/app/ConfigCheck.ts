@@ -59,6 +59,17 @@ const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
     ({ renderingOf }) => Effect.scoped(renderingOf(panel, admin))
   )
 
+/** One sentence for each profile that a start would serve without issuance, since the world keeps its signer from working. */
+export const degradedBy = (config: Config): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.map(
+    Effect.forEach(config.profiles.filter(({ enabled }) => enabled), (profile) =>
+      Effect.match(Backends.check(profile), {
+        onFailure: ({ isOutside, message }) => isOutside ? [message] : [],
+        onSuccess: () => []
+      })),
+    (found) => found.flat()
+  )
+
 /**
  * One sentence for each thing that a start with every role would refuse, and for each script that cannot be run, of which a start
  * only warns.
@@ -72,7 +83,9 @@ export const faultsOf = (
     checkAddresses(config, new Set(everyRole)),
     ...served.map((profile) => Effect.scoped(Layer.build(Graph.policiesOf(config, [profile], version)))),
     Effect.scoped(Layer.build(PublicKeys.layer(config.keys.blocklist_paths))),
-    ...served.map(Backends.check),
+    ...served.map((profile) =>
+      Effect.catchIf(Backends.check(profile), ({ isOutside }) => isOutside, () => Effect.void)
+    ),
     Effect.scoped(Layer.build(Graph.deliveriesOf(config, version))),
     ...tlsOf(config).map(TlsFiles.check),
     ...config.admin.enabled ? [templatesOf(config, panel)] : [],

@@ -21,6 +21,7 @@ import { notify, whereWanted } from "../services/notify/Notifier.ts"
 import { hasDigest, sectionsOf } from "../services/notify/Routes.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import { Issuers } from "../services/signing/Issuers.ts"
+import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import { Signers } from "../services/signing/Signer.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Resolved } from "../settings/Resolve.ts"
@@ -167,7 +168,9 @@ const metricsTimeoutMillis = 10_000
 const metricsSurface = Effect.fnUntraced(function*(config: Config, roles: Roles) {
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
+  const states = yield* ProfileStates
   const sample = yield* samples.make({
+    isDegraded: (profile) => states.of(profile) !== undefined,
     kinds: jobKinds,
     profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name),
     notifies: [...sectionsOf(config).values()].some(({ enabled }) => enabled.length > 0)

@@ -33,6 +33,7 @@ import type { Guarded } from "../services/policy/Policies.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import * as Backends from "../services/signing/Backends.ts"
 import { Issuers } from "../services/signing/Issuers.ts"
+import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../services/signing/ReadHooks.ts"
 import type { Signers } from "../services/signing/Signer.ts"
@@ -80,7 +81,8 @@ export const kept = (roles: Roles) =>
       AccountKeys.layer,
       AuditAllowance.layer,
       Passwords.layer(),
-      PublishedCrls.layer
+      PublishedCrls.layer,
+      ProfileStates.layer
     ))).pipe(Layer.provideMerge(Entropy.layer))
 
 /** The services of {@link kept}. */
@@ -88,6 +90,8 @@ export type Kept = Layer.Success<ReturnType<typeof kept>> | Database
 
 /** The parts a generation keeps from the one before. */
 export interface Before {
+  /** The profiles that may be degraded: every one at a start, and at a reload those that are. */
+  readonly mayDegrade?: ((profile: string) => boolean) | undefined
   readonly signers?: Signers["Service"]["bySection"] | undefined
   readonly issuers?: Issuers["Service"]["bySection"] | undefined
 }
@@ -103,7 +107,7 @@ export const acme = (config: Config, version: string, before: Before) => {
   return Layer.mergeAll(
     policiesOf(config, mounted, version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
-    mapLayerError(Issuers.layer(mounted, before.issuers), filesFailed),
+    mapLayerError(Issuers.layer(mounted, before.issuers, before.mayDegrade), filesFailed),
     mapLayerError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
     Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
     Waits.layer(config.server)
@@ -133,10 +137,10 @@ export const worker = (config: Config, version: string, before: Before) =>
         Layer.provide(Resolver.layer(config.dns.resolver))
       ),
     mapLayerError(
-      Backends.layer(mountedOf(config), before.signers, {
-        dns: config.dns,
-        proxy: config.proxy,
-        proxyVariables: config.proxyVariables
+      Backends.layer(mountedOf(config), {
+        before: before.signers,
+        outbound: { dns: config.dns, proxy: config.proxy, proxyVariables: config.proxyVariables },
+        ...before.mayDegrade === undefined ? {} : { mayDegrade: before.mayDegrade }
       }),
       filesFailed
     ).pipe(

@@ -7,6 +7,7 @@ import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { supervised } from "../kernel/Supervised.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import * as crl from "../operations/crl/Crl.ts"
+import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { frozenChanges } from "../settings/Frozen.ts"
 import { checkAddresses } from "./Addresses.ts"
@@ -75,9 +76,13 @@ export const reload = (
       const loaded = yield* restore(Effect.tap(fresh, ({ config }) =>
         Effect.andThen(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))))
       const { config } = loaded
-      const next = yield* restore(Generations.build(loaded, surroundings, before.before))
-      const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () =>
-        next.close)
+      const states = yield* ProfileStates
+      const mayDegrade = before.signers === undefined
+        ? undefined
+        : (profile: string) =>
+          states.of(profile) !== undefined
+      const next = yield* restore(Generations.build(loaded, surroundings, { ...before.before, mayDegrade }))
+      const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () => next.close)
       // From here on nothing can fail.
       yield* (yield* InForce).change(config)
       yield* Ref.set(current, next)

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Ref from "effect/Ref"
+import * as Schedule from "effect/Schedule"
 import { hostname } from "node:os"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
@@ -18,9 +19,11 @@ import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../kernel/Time.ts"
 import * as crl from "../operations/crl/Crl.ts"
 import { keepExported } from "../operations/crl/CrlExport.ts"
+import { makeReport, refresh } from "../operations/ProfileHealth.ts"
 import { recover } from "../operations/Sweeps.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import * as states from "../store/ProfileStates.ts"
 import { advise, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
@@ -106,6 +109,22 @@ const startRunner = Effect.fnUntraced(function*(
   return yield* start({ ...config.jobs, ...as }, generation.handlers)
 })
 
+const betweenLooks = "5 seconds"
+
+/** Says, in a worker, which profiles it can sign for, and reads in every process which nobody can. */
+const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect.Effect<Generation["signers"]>) {
+  const report = makeReport(owner)
+  const look = Effect.gen(function*() {
+    const mine = yield* signers
+    if (mine !== undefined) yield* Effect.provide(report, mine)
+    yield* refresh
+  })
+  yield* Effect.addFinalizer(() => Effect.ignore(states.forget(owner, [])))
+  yield* Effect.ignore(Effect.andThen(states.forgetGone, look))
+  // While the database is away, what was known stays.
+  yield* supervised("profile_states", Effect.repeat(Effect.delay(Effect.ignore(look), betweenLooks), Schedule.forever))
+})
+
 /** Binds, starts and announces everything; returns what the shutdown needs. */
 const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, roles }: Run) {
   const config = (yield* InForce).config()
@@ -113,7 +132,9 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
   const entropy = yield* Entropy
   const build = { roles, version: process.version, panel: process.panel }
   const { sources } = yield* Settings.loaded
-  const first = yield* Generations.build({ config, sources }, build, {})
+  // A process that does not sign learns from the workers which profiles nobody can sign for.
+  const may = roles.has("worker") ? { mayDegrade: () => true } : {}
+  const first = yield* Generations.build({ config, sources }, build, may)
   const current = yield* Effect.acquireRelease(
     Ref.make(first),
     (ref) => Effect.flatMap(Ref.get(ref), ({ close }) => close)
@@ -132,6 +153,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
   if (runner !== undefined) {
     yield* supervised("crl_export", keepExported(Effect.map(Ref.get(current), ({ signers }) => signers)))
   }
+  yield* watchProfiles(owner, Effect.map(Ref.get(current), ({ signers }) => signers))
   const stop = runner === undefined ? Effect.succeed(0) : runner.stop
   yield* Effect.addFinalizer(() => stop)
   yield* Generations.mounted(config)

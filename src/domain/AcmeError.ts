@@ -47,6 +47,8 @@ export class MalformedIdentifier
   extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
 /** The policy of the profile refuses the order as a whole, not because of a particular name. */
 export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
+/** No worker can sign for the profile at present. */
+export class ProfileDegraded extends Data.TaggedError("ProfileDegraded") {}
 /** Several identifiers were refused, each for its own reason. */
 export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
@@ -161,6 +163,7 @@ export type AcmeError =
   | RevocationAbandoned
   | CrlNotReady
   | HandlerPanicked
+  | ProfileDegraded
   | Shed
   | DeadlineExceeded
   | ChallengeUnreachable

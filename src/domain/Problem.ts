@@ -133,6 +133,13 @@ const table = {
     detail: () => "The revocation list has not been signed yet; ask again.",
     retryAfter: () => 5
   },
+  ProfileDegraded: {
+    type: "serverInternal",
+    status: 503,
+    detail: () =>
+      "This endpoint cannot issue certificates at present, for a reason that its operators are told; ask again later.",
+    retryAfter: () => 60
+  },
   HandlerPanicked: { status: 500, detail: () => `The request failed here; ${logHasReason}` },
   Shed: { status: 503, detail: () => "The service is busy; ask again.", retryAfter: () => 5 },
   DeadlineExceeded: {

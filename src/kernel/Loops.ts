@@ -27,6 +27,7 @@ export const loops = {
   listener_closed: { isVital: false },
   // requests and connections beyond their time keep their places
   listener_sweep: { isVital: true },
+  profile_states: { isVital: false },
   reload_refused: { isVital: false },
   stop_signal: { isVital: false },
   tls_expiry: { isVital: false },

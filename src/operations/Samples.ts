@@ -86,6 +86,8 @@ const abandonable = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E,
 export const make = (known: {
   readonly kinds: ReadonlyArray<JobKind>
   readonly profiles: ReadonlyArray<string>
+  /** Whether nobody can sign for a profile. */
+  readonly isDegraded: (profile: string) => boolean
   /** Whether the configuration notifies anybody. */
   readonly notifies: boolean
 }) =>
@@ -95,6 +97,9 @@ export const make = (known: {
       acme_svc_job_oldest_ready_seconds: oldest(known.kinds),
       acme_svc_certificates_expiring: expiring(known.profiles),
       acme_svc_crl_next_update_seconds: nextUpdates,
+      acme_svc_profile_degraded: Effect.sync(() =>
+        known.profiles.map((profile) => ({ labels: { profile }, value: known.isDegraded(profile) ? 1 : 0 }))
+      ),
       acme_svc_notify_oldest_undelivered_seconds: known.notifies ? undelivered : Effect.succeed([])
     }
     const sampled = Effect.fnUntraced(function*(series: SampledName, sampling: Sampling) {

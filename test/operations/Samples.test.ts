@@ -11,7 +11,12 @@ import { daySeconds, madeAt } from "../support/LocalCa.ts"
 import { useStore } from "../support/UseTests.ts"
 
 const config = configOf()
-const known = { notifies: true, kinds: ["signer_issue", "nonce_sweep"], profiles: ["default", "other"] } as const
+const known = {
+  isDegraded: () => false,
+  notifies: true,
+  kinds: ["signer_issue", "nonce_sweep"],
+  profiles: ["default", "other"]
+} as const
 
 describe.each(databases)("samples of the database on $name", (backend) => {
   const { database, records, test } = useStore(backend, { startsAt: madeAt })

@@ -34,7 +34,7 @@ export const caOf = (
   pair: { readonly certificatePem: string; readonly privateKeyPem: string },
   urls = true
 ): TestCa => {
-  const material = Result.getOrThrowWith(loadCa({ ...pair, now: NOW }), (unusable) => new Error(unusable.detail))
+  const material = Result.getOrThrowWith(loadCa({ ...pair }), (unusable) => new Error(unusable.detail))
   const { privateKey } = material
   const [issuerCertDer] = material.certificates
   if (privateKey === undefined || issuerCertDer === undefined) throw new Error("the CA has no key or no certificate")

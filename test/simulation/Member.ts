@@ -27,6 +27,7 @@ import { Policies } from "../../src/services/policy/Policies.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
 import * as Backends from "../../src/services/signing/Backends.ts"
 import { Issuers } from "../../src/services/signing/Issuers.ts"
+import { ProfileStates } from "../../src/services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../../src/services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
 import { Signers } from "../../src/services/signing/Signer.ts"
@@ -69,7 +70,8 @@ const kept = ({ config }: Installation) =>
     Loops.layer,
     AccountKeys.layer,
     AuditAllowance.layer,
-    PublishedCrls.layer
+    PublishedCrls.layer,
+    ProfileStates.layer
   )
 
 type Kept = Layer.Success<ReturnType<typeof kept>> | Database | Entropy

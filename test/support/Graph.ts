@@ -33,6 +33,7 @@ import { Policies } from "../../src/services/policy/Policies.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
 import * as Backends from "../../src/services/signing/Backends.ts"
 import { Issuers } from "../../src/services/signing/Issuers.ts"
+import { ProfileStates } from "../../src/services/signing/ProfileStates.ts"
 import { PublishedCrls } from "../../src/services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
 import type { DirectSigner, Signer } from "../../src/services/signing/Signer.ts"
@@ -96,6 +97,7 @@ const manualSigners = (signer: Signer, profiles = ["default", "other"]): Layer.L
   Layer.succeed(Signers, {
     bySection: new Map(),
     crlIssuers: [],
+    troubles: Effect.succeed(new Map()),
     of: (profile) => profiles.includes(profile) ? Effect.succeed(signer) : new ProfileNotMounted({ profile })
   })
 
@@ -156,6 +158,7 @@ export const world = (script: Script = {}) =>
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
     PublishedCrls.layer,
+    ProfileStates.layer,
     Notifier.layerNone,
     Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),
     Activity.layer(["default", "other"]),

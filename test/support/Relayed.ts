@@ -39,6 +39,7 @@ export const relaysBy = (upstream: Upstream, profiles = ["default", "other"]): L
   Layer.succeed(Signers, {
     bySection: new Map(),
     crlIssuers: [],
+    troubles: Effect.succeed(new Map()),
     of: (profile) =>
       profiles.includes(profile)
         ? Effect.succeed({

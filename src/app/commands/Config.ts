@@ -6,7 +6,7 @@ import { configKeyObject } from "../../operations/objects/Settings.ts"
 import { effectiveKeys } from "../../settings/Effective.ts"
 import { renderKeys } from "../../surfaces/cli/Configuration.ts"
 import { CommandFailed, refusedFor } from "../CommandFailed.ts"
-import { faultsOf } from "../ConfigCheck.ts"
+import { degradedBy, faultsOf } from "../ConfigCheck.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { Settings } from "../Settings.ts"
@@ -24,6 +24,9 @@ const checkCommand = command(
       const loaded = yield* Settings.loaded
       const faults = yield* Effect.provide(faultsOf(loaded.config, process), Logging.quiet(loaded))
       if (faults.length > 0) return yield* new CommandFailed({ code: 3, message: faults.join("\n") })
+      for (const degraded of yield* degradedBy(loaded.config)) {
+        yield* Console.log(`${degraded} Until that is mended, the profile is served without issuance.`)
+      }
       const served = loaded.config.profiles.filter(({ enabled }) => enabled).length
       yield* Console.log(
         `${loaded.filePresent ? loaded.path : "The configuration"} can be served, with ${served} profile(s).`

@@ -37,6 +37,8 @@ export const events = {
   server_shutdown_completed: info("requests_cut", "jobs_released", "elapsed_ms"),
   profile_mounted: info("profile", "backend"),
   profile_unmounted: warn("profile"),
+  profile_degraded: error("profile", "error"),
+  profile_recovered: info("profile"),
   profile_init_failed: error("profile", "error"),
   proxy_configured: info("http", "https", "no_proxy_entries", "source"),
   tls_disabled: advisory("base_url"),

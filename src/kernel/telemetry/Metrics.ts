@@ -21,6 +21,10 @@ export const sampled = {
     help: "Age of the oldest notification that is not delivered; 0 when every one is.",
     labels: []
   },
+  acme_svc_profile_degraded: {
+    help: "1 while no worker can sign for the profile, else 0.",
+    labels: ["profile"]
+  },
   acme_svc_crl_next_update_seconds: {
     help: "Seconds until the stored revocation list is out of date; negative once it is.",
     labels: ["issuer"]

@@ -20,6 +20,7 @@ import { faultOf } from "../account/NewKey.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts, scopeOf } from "../Caller.ts"
 import { confusesScripts, judgeNames } from "../PolicyGate.ts"
+import { refuseDegraded } from "../ProfileHealth.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
 
@@ -141,6 +142,10 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
     return yield* new OrderNotReady({ status: statusShown(order, profile.order.validity_seconds, now) })
   }
+  yield* Effect.tapError(
+    refuseDegraded(profile.name),
+    () => emit("order_finalize_rejected", { order_id: id, reason: "profile_degraded" })
+  )
   const csr = yield* Effect.catchTag(
     acceptCsr(caller, order, csrText),
     "CsrRefused",

@@ -32,6 +32,7 @@ import type { Caller } from "../Caller.ts"
 import { scopeOf } from "../Caller.ts"
 import * as limits from "../Limits.ts"
 import { judgeNames, orderProblem } from "../PolicyGate.ts"
+import { refuseDegraded } from "../ProfileHealth.ts"
 import { locate } from "./Renewal.ts"
 
 /** newOrder as decoded; dates are epoch seconds. */
@@ -153,6 +154,11 @@ type Inserting = Effect.Effect<"inserted" | "claimed" | limits.Reached, StorageF
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
+  yield* Effect.tapError(refuseDegraded(profile.name), (error) =>
+    emit("order_rejected", {
+      reason: problemType(error),
+      identifiers: request.identifiers.map(({ value }) => value)
+    }))
   const now = yield* currentSeconds
   const names = yield* Effect.tapError(
     Effect.fromResult(checkRequest(profile, request, now)),

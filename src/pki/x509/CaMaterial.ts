@@ -55,14 +55,13 @@ export interface CaMaterial {
 }
 
 /**
- * Reads a CA from the text of its two files. `now` is epoch seconds. A process that only publishes the certificate
- * gives no key. Then the refusals that concern signing (fit of the key, cA, keyUsage, dates) are left to the worker,
+ * Reads a CA from the text of its two files. Whether it is valid now is not looked at ({@link datesFault}). A process that only publishes the certificate
+ * gives no key. Then the refusals that concern signing (fit of the key, cA, keyUsage) are left to the worker,
  * which does sign.
  */
 export const loadCa = (files: {
   readonly certificatePem: string
   readonly privateKeyPem: string | undefined
-  readonly now: number
 }): Result.Result<CaMaterial, CaUnusable> =>
   Result.gen(function*() {
     const certificates = yield* readCertificates(files.certificatePem)
@@ -80,7 +79,7 @@ export const loadCa = (files: {
     if (privateKey !== undefined) {
       yield* readKeyType(privateKey, "the CA")
       if (!issuer.x509.checkPrivateKey(privateKey)) return yield* unusable("the CA key and certificate do not match")
-      yield* checkIssuer(issuer.fields, files.now)
+      yield* checkIssuer(issuer.fields)
     }
     const { fields } = issuer
     return {
@@ -104,6 +103,22 @@ export const loadCa = (files: {
       privateKey
     }
   })
+
+/**
+ * Why nothing can be signed at an epoch second, as a clause: the CA's certificate, or one above it, is not valid then. Lists of an
+ * ended CA are signed on.
+ */
+export const datesFault = (
+  { firstToEnd, notBefore }: Pick<CaMaterial, "firstToEnd" | "notBefore">,
+  now: number
+): string | undefined =>
+  now < notBefore
+    ? `the CA certificate is valid from ${new Date(notBefore * 1000).toISOString()} on`
+    : now > firstToEnd.notAfter
+    ? `the certificate ${firstToEnd.subjectText.split("\n").join(", ")} ended at ${
+      new Date(firstToEnd.notAfter * 1000).toISOString()
+    }`
+    : undefined
 
 const unusable = (detail: string) => Result.fail(new CaUnusable({ detail }))
 
@@ -189,7 +204,7 @@ const readPrivateKey = (pem: string): Result.Result<KeyObject, CaUnusable> => {
   })
 }
 
-const checkIssuer = (issuer: Certificate, now: number): Result.Result<void, CaUnusable> => {
+const checkIssuer = (issuer: Certificate): Result.Result<void, CaUnusable> => {
   const value = (wanted: string) => issuer.extensions.find((one) => one.oid === wanted)?.value
   const constraints = value("2.5.29.19")
   const isCa = decode(constraints ?? new Uint8Array(), (reader) => {
@@ -210,7 +225,5 @@ const checkIssuer = (issuer: Certificate, now: number): Result.Result<void, CaUn
     if ((bits & 0x04) === 0) return unusable("the keyUsage of the CA certificate lacks keyCertSign")
     if ((bits & 0x02) === 0) return unusable("the keyUsage of the CA certificate lacks cRLSign")
   }
-  if (now < issuer.notBefore) return unusable("the CA certificate is not yet valid")
-  if (now > issuer.notAfter) return unusable("the CA certificate has expired")
   return Result.void
 }

@@ -1,6 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { sectionText } from "../../kernel/config/Section.ts"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
 import type { DnsUpdate } from "../../kernel/net/DnsUpdate.ts"
@@ -12,6 +13,7 @@ import { check as checkCa } from "./CaFiles.ts"
 import * as Custom from "./Custom.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
+import { recovering } from "./Recovering.ts"
 import type { RelaySettings } from "./relay/Relay.ts"
 import * as Relay from "./relay/Relay.ts"
 import type { AccountUnusable } from "./relay/UpstreamAccount.ts"
@@ -37,6 +39,8 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly detail: string
   /** A later attempt may succeed: a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
+  /** The world did it, and no fault of the configuration: the others can be served. */
+  readonly isOutside: boolean
 }> {
   override get message(): string {
     return `Profile ${this.profile}: ${this.detail}`
@@ -53,11 +57,36 @@ const made = ({ name, signer }: SigningProfile): Effect.Effect<Signer, AccountUn
     ? Relay.make(name, signer.relay)
     : LocalCa.make(signer.local_ca)
 
-const backendOf = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Needs> =>
+const unusable = (
+  profile: string,
+  { detail, isOutside = false, mayPass = false }: Pick<
+    AccountUnusable | CaFilesUnusable,
+    "detail" | "isOutside" | "mayPass"
+  >
+) => new ProfileUnusable({ profile, detail, isOutside, mayPass })
+
+const attempted = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Needs> =>
   made(profile).pipe(
-    Effect.mapError(({ detail, mayPass = false }) => new ProfileUnusable({ profile: profile.name, detail, mayPass })),
+    Effect.mapError((error) => unusable(profile.name, error)),
     Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
   )
+
+/** A backend. Where the world keeps it from being made, or from signing, it is refused unless the profile may be degraded. */
+const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<Signer, ProfileUnusable, Needs> =>
+  Effect.gen(function*() {
+    const needs = yield* Effect.context<Needs>()
+    const again = Effect.provide(attempted(profile), needs)
+    const first = yield* Effect.result(again)
+    if (Result.isFailure(first)) {
+      const { failure } = first
+      return mayDegrade && failure.isOutside
+        ? recovering(profile.signer.backend === "relay", failure, again)
+        : yield* failure
+    }
+    const trouble = mayDegrade || first.success.trouble === undefined ? undefined : yield* first.success.trouble
+    if (trouble === undefined) return first.success
+    return yield* unusable(profile.name, { detail: trouble, isOutside: true, mayPass: false })
+  })
 
 /** Refuses the files of a profile's backend that {@link layer} would refuse. It makes nothing, and asks no upstream. */
 export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, ProfileUnusable> =>
@@ -67,19 +96,22 @@ export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, Pro
       : signer.backend === "local_ca"
       ? checkCa(signer.local_ca)
       : Effect.void,
-    ({ detail, mayPass = false }: AccountUnusable | CaFilesUnusable) =>
-      new ProfileUnusable({ profile: name, detail, mayPass })
+    (error: AccountUnusable | CaFilesUnusable) => unusable(name, error)
   )
 
 /**
  * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Backends of `before` whose
  * section has not changed are used again as they are. The exception is a change of `outbound`, the sections that say how
- * other hosts are reached (docs/decisions/process.md, "Reload").
+ * other hosts are reached (docs/decisions/process.md, "Reload"). A profile for which `mayDegrade` says so is served without a
+ * usable backend where the world is to blame (docs/decisions/degraded-profiles.md).
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,
-  before: Signers["Service"]["bySection"] = new Map(),
-  outbound: object = {}
+  { before = new Map(), mayDegrade = () => false, outbound = {} }: {
+    readonly before?: Signers["Service"]["bySection"] | undefined
+    readonly outbound?: object
+    readonly mayDegrade?: (profile: string) => boolean
+  } = {}
 ): Layer.Layer<Signers, ProfileUnusable, Needs> =>
   Layer.effect(
     Signers,
@@ -88,15 +120,25 @@ export const layer = (
       const byProfile = new Map<string, Signer>()
       for (const profile of profiles) {
         const section = sectionText({ signer: profile.signer, outbound })
-        const signer = bySection.get(section) ?? before.get(section) ?? (yield* backendOf(profile))
+        const signer = bySection.get(section) ?? before.get(section) ??
+          (yield* backendOf(profile, mayDegrade(profile.name)))
         bySection.set(section, signer)
         byProfile.set(profile.name, signer)
       }
-      const crls = new Map<string, CrlIssuer>()
-      for (const { crl } of bySection.values()) if (crl !== undefined) crls.set(crl.id, crl)
       return Signers.of({
         bySection,
-        crlIssuers: [...crls.values()],
+        get crlIssuers() {
+          const crls = new Map<string, CrlIssuer>()
+          for (const { crl } of bySection.values()) if (crl !== undefined) crls.set(crl.id, crl)
+          return [...crls.values()]
+        },
+        troubles: Effect.map(
+          Effect.forEach(byProfile, ([profile, { trouble }]) =>
+            Effect.map(trouble ?? Effect.succeed(undefined), (found) =>
+              [profile, found] as const)),
+          (found) =>
+            new Map(found)
+        ),
         of: (profile) => {
           const signer = byProfile.get(profile)
           return signer === undefined ? new ProfileNotMounted({ profile }) : Effect.succeed(signer)

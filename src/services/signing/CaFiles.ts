@@ -11,7 +11,7 @@ import type { CaSubject } from "../../pki/x509/CaCertificate.ts"
 import { encodeSubject, generateCa } from "../../pki/x509/CaCertificate.ts"
 import { caLacks } from "../../pki/x509/CaForm.ts"
 import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
-import { loadCa } from "../../pki/x509/CaMaterial.ts"
+import { datesFault, loadCa } from "../../pki/x509/CaMaterial.ts"
 import { serialFrom } from "../../pki/x509/Leaf.ts"
 import type { CaKeyType } from "../../pki/x509/SelfSigned.ts"
 
@@ -37,6 +37,8 @@ export interface CaFileSettings {
 export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly detail: string
   readonly mayPass?: boolean
+  /** The world did it, and no fault of the configuration: a file is gone, or cannot be read. */
+  readonly isOutside?: boolean
 }> {
   override get message(): string {
     return this.detail
@@ -45,7 +47,7 @@ export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
 
 const unusable = (detail: string) => new CaFilesUnusable({ detail })
 const sentence = (key: string) => (error: FileUnusable) =>
-  unusable(`${key}: ${error.path} cannot be used: ${said(error)}.`)
+  new CaFilesUnusable({ detail: `${key}: ${error.path} cannot be used: ${said(error)}.`, isOutside: true })
 
 const readIfPresent = (key: string, path: string) =>
   readTextFile(path).pipe(
@@ -73,11 +75,12 @@ const areThere = ({ cert_path, key_path }: CaFileSettings) =>
     const key = yield* readIfPresent("signer.local_ca.key_path", key_path)
     if (certificate !== undefined && key !== undefined) return { certificate: certificate.text, key: key.text }
     if (certificate === undefined && key === undefined) return undefined
-    return yield* unusable(
-      `signer.local_ca: of ${cert_path} and ${key_path} only ${
+    return yield* new CaFilesUnusable({
+      detail: `signer.local_ca: of ${cert_path} and ${key_path} only ${
         key === undefined ? cert_path : key_path
-      } exists; both or neither must.`
-    )
+      } exists; both or neither must.`,
+      isOutside: true
+    })
   })
 
 /** Refuses a CA that strict verifiers refuse, before it is written. One that lies there already is used, and told of. */
@@ -114,7 +117,7 @@ export const generateIfAbsent = (
       serial: serialFrom(yield* entropy.bytes(16))
     }).pipe(Effect.mapError((error) => unusable(`signer.local_ca: the CA cannot be generated: ${error._tag}.`)))
     const made = yield* Effect.mapError(
-      Effect.fromResult(loadCa({ certificatePem: pair.certificatePem, privateKeyPem: undefined, now })),
+      Effect.fromResult(loadCa({ certificatePem: pair.certificatePem, privateKeyPem: undefined })),
       ({ detail }) => unusable(`signer.local_ca: the CA cannot be generated: ${detail}.`)
     )
     yield* refuseLacks(made)
@@ -127,7 +130,8 @@ export const generateIfAbsent = (
       Effect.mapError((error) =>
         new CaFilesUnusable({
           detail: `signer.local_ca: ${error.path} cannot be written: ${said(error)}.`,
-          mayPass: error.reason !== "exists"
+          mayPass: error.reason !== "exists",
+          isOutside: true
         })
       )
     )
@@ -145,11 +149,10 @@ const read = (
   { cert_path, key_path }: CaFileSettings,
   texts: { readonly certificate: string; readonly key: string }
 ): Effect.Effect<CaMaterial, CaFilesUnusable> =>
-  Effect.flatMap(currentSeconds, (now) =>
-    Effect.mapError(
-      Effect.fromResult(loadCa({ certificatePem: texts.certificate, privateKeyPem: texts.key, now })),
-      ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
-    ))
+  Effect.mapError(
+    Effect.fromResult(loadCa({ certificatePem: texts.certificate, privateKeyPem: texts.key })),
+    ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
+  )
 
 /** Loads the CA for signing: certificate and key, with every refusal of docs/decisions/local-ca.md, "Loading". */
 export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
@@ -164,6 +167,20 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMateri
     return ca
   })
 
-/** Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and changes nothing. */
+/** A CA whose dates keep it from signing now, as a sentence that names its file. */
+export const endedText = ({ cert_path }: Pick<CaFileSettings, "cert_path">, fault: string): string =>
+  `signer.local_ca.cert_path: ${cert_path} cannot be used: ${fault}.`
+
+/**
+ * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and a CA that is not valid now, and changes
+ * nothing.
+ */
 export const check = (settings: CaFileSettings): Effect.Effect<void, CaFilesUnusable> =>
-  Effect.flatMap(areThere(settings), (texts) => texts === undefined ? Effect.void : read(settings, texts))
+  Effect.gen(function*() {
+    const texts = yield* areThere(settings)
+    if (texts === undefined) return
+    const fault = datesFault(yield* read(settings, texts), yield* currentSeconds)
+    if (fault !== undefined) {
+      return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true })
+    }
+  })

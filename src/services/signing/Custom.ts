@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { isExecutable } from "../../kernel/host/Files.ts"
 import { Scripts } from "../../kernel/host/Scripts.ts"
 import { accept, maxChainBytes } from "./ForeignChain.ts"
 import type { DirectSigner } from "./Signer.ts"
@@ -32,6 +33,10 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
         ))
         return yield* accept(`${printed.toString("utf8").trimEnd()}\n`, request)
       }),
+    trouble: Effect.map(
+      isExecutable(settings.script_path),
+      (isIt) => isIt ? undefined : `signer.custom.script_path: ${settings.script_path} is not an executable file.`
+    ),
     revoke: (leaf, reason) =>
       ask(scripts, settings, {
         name: "revoke",

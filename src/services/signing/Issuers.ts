@@ -1,9 +1,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { sectionText } from "../../kernel/config/Section.ts"
 import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
 import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
 import { loadCa } from "../../pki/x509/CaMaterial.ts"
 import type { SigningProfile } from "./Backends.ts"
@@ -46,14 +46,14 @@ export class Issuers extends Context.Service<Issuers, {
    */
   static readonly layer = (
     profiles: ReadonlyArray<SigningProfile>,
-    before: Issuers["Service"]["bySection"] = new Map()
+    before: Issuers["Service"]["bySection"] = new Map(),
+    mayDegrade: (profile: string) => boolean = () => false
   ): Layer.Layer<Issuers, ProfileUnusable> =>
     Layer.effect(
       this,
       Effect.gen(function*() {
         const byProfile = new Map<string, Issuer>()
         const bySection = new Map<string, Issuer>()
-        const now = yield* currentSeconds
         for (const { name, signer } of profiles) {
           if (signer.backend !== "local_ca") continue
           const { cert_path, crl_path } = signer.local_ca
@@ -64,13 +64,21 @@ export class Issuers extends Context.Service<Issuers, {
             byProfile.set(name, known)
             continue
           }
-          const refuse = (detail: string) => new ProfileUnusable({ profile: name, detail, mayPass: false })
-          const { text } = yield* Effect.mapError(
-            readTextFile(cert_path),
-            (error) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${said(error)}; run \`init\`.`)
-          )
+          const refuse = (detail: string, isOutside = false) =>
+            new ProfileUnusable({ profile: name, detail, mayPass: false, isOutside })
+          const file = yield* Effect.result(readTextFile(cert_path))
+          if (Result.isFailure(file)) {
+            // Its resources are none of this process's until the file is there again and the configuration is read.
+            if (mayDegrade(name)) continue
+            const words = said(file.failure)
+            return yield* refuse(
+              `signer.local_ca.cert_path: ${cert_path} cannot be used: ${words}; run \`init\`.`,
+              true
+            )
+          }
+          const { text } = file.success
           const ca = yield* Effect.mapError(
-            Effect.fromResult(loadCa({ certificatePem: text, privateKeyPem: undefined, now })),
+            Effect.fromResult(loadCa({ certificatePem: text, privateKeyPem: undefined })),
             ({ detail }) => refuse(`signer.local_ca.cert_path: ${cert_path} cannot be used: ${detail}.`)
           )
           const { anchorPem, certificates, fingerprint: sha256, issuerId: id, keyType, notAfter, notBefore } = ca

@@ -4,6 +4,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { encodePem } from "../../pki/asn1/Pem.ts"
 import { Entropy } from "../../pki/Entropy.ts"
+import { datesFault } from "../../pki/x509/CaMaterial.ts"
 import { checkChain } from "../../pki/x509/Chain.ts"
 import { makeCrlSigner } from "../../pki/x509/Crl.ts"
 import { leafCommonName } from "../../pki/x509/Csr.ts"
@@ -11,7 +12,7 @@ import { makeLeafIssuer, serialFrom, validityWindow } from "../../pki/x509/Leaf.
 import { lintLeaf } from "../../pki/x509/Lint.ts"
 import { nameConstraintsViolation, permitsCommonName } from "../../pki/x509/NameConstraints.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
-import { CaFilesUnusable, generateIfAbsent, isSuppliedRoot, loadForSigning } from "./CaFiles.ts"
+import { CaFilesUnusable, endedText, generateIfAbsent, isSuppliedRoot, loadForSigning } from "./CaFiles.ts"
 import type { DirectSigner } from "./Signer.ts"
 import { CsrRejected, SigningFailed } from "./Signer.ts"
 
@@ -61,6 +62,10 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       yield* emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(end) })
     }
 
+    const trouble = Effect.map(currentSeconds, (now) => {
+      const fault = datesFault(ca, now)
+      return fault === undefined ? undefined : endedText(settings, fault)
+    })
     const issue: DirectSigner["issue"] = Effect.fnUntraced(function*(request) {
       const { csr, names, orderId } = request
       const foreign = nameConstraintsViolation(ca.nameConstraints, names)
@@ -127,5 +132,9 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       yield* emit("local_ca_leaf_issued", facts)
       return { chain, serial: hex, notAfter, discarded: emit("local_ca_leaf_discarded", facts) }
     })
-    return { issue, crl: { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path: settings.crl_path } }
+    return {
+      issue,
+      trouble,
+      crl: { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path: settings.crl_path }
+    }
   })

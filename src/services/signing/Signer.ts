@@ -72,8 +72,14 @@ export interface Relaying<E> {
  */
 export type Revoke = (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
 
+/** What every backend says of itself. */
+interface Backend {
+  /** Why it cannot sign now, in a sentence for operators; undefined where it can. Absent where it cannot know. */
+  readonly trouble?: Effect.Effect<string | undefined>
+}
+
 /** A backend that signs by itself: the service's own CA, or a program of the operator. */
-export interface DirectSigner {
+export interface DirectSigner extends Backend {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
   readonly relay?: undefined
   /** Present if another party keeps the revocations. */
@@ -83,7 +89,7 @@ export interface DirectSigner {
 }
 
 /** A backend whose orders an upstream fulfils. */
-export interface RelaySigner {
+export interface RelaySigner extends Backend {
   readonly issue?: undefined
   readonly relay: <E>(
     request: IssueRequest,
@@ -102,8 +108,10 @@ export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ r
 /** The signing backends of the mounted profiles; identical `signer` sections share one. */
 export class Signers extends Context.Service<Signers, {
   readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
-  /** Every CA of the mounted profiles that publishes a list, once each. */
+  /** Every CA of the mounted profiles that publishes a list, once each: those whose key can be used now. */
   readonly crlIssuers: ReadonlyArray<CrlIssuer>
+  /** The mounted profiles, each with why nothing can be signed for it now; undefined where that can be. */
+  readonly troubles: Effect.Effect<ReadonlyMap<string, string | undefined>>
   /** Each backend once, by the text of its section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Signer>
 }>()("acme/services/signing/Signers") {}

@@ -40,7 +40,7 @@ beforeAll(async () => {
 
 const refusal = (files: { certificatePem?: string; privateKeyPem?: string | undefined; now?: number }): string => {
   const { certificatePem, privateKeyPem } = ca
-  const loaded = loadCa({ certificatePem, privateKeyPem, now: NOW, ...files })
+  const loaded = loadCa({ certificatePem, privateKeyPem, ...files })
   return Result.isFailure(loaded) ? loaded.failure.detail : "loaded"
 }
 
@@ -88,7 +88,7 @@ const loadHandMade = (parts: CertificateParts, rest = "") => {
     certificatePem: certificate(parts) + rest,
     privateKeyPem: keyPem(parts.key ?? ecKey)
   }
-  return Result.mapError(loadCa({ certificatePem, privateKeyPem, now: NOW }), ({ detail }) => detail)
+  return Result.mapError(loadCa({ certificatePem, privateKeyPem }), ({ detail }) => detail)
 }
 const refusedHandMade = (parts: CertificateParts, rest = ""): string =>
   Result.match(loadHandMade(parts, rest), { onFailure: (detail) => detail, onSuccess: () => "loaded" })
@@ -184,7 +184,7 @@ describe("loadCa", () => {
     assert.strictEqual(refusal({ privateKeyPem: `Bag Attributes\n${ca.privateKeyPem}` }), "loaded")
     assert.strictEqual(refusal({ certificatePem: `subject=CN\n${ca.certificatePem}\r\n\n` }), "loaded")
     const privateKeyPem = keyPem(rsaKey, "pkcs1")
-    assert.isTrue(Result.isSuccess(loadCa({ certificatePem: certificate({ key: rsaKey }), privateKeyPem, now: NOW })))
+    assert.isTrue(Result.isSuccess(loadCa({ certificatePem: certificate({ key: rsaKey }), privateKeyPem })))
   })
 
   it("reads a chain and serves its last certificate as the anchor", () => {
@@ -324,7 +324,7 @@ describe("loadCa", () => {
     assert.strictEqual(refusal({ privateKeyPem: undefined, now: notAfter + 1 }), "loaded")
     assert.include(refusal({ privateKeyPem: undefined, certificatePem: "junk" }), "PEM")
     const material = Result.getOrThrow(
-      loadCa({ certificatePem: ca.certificatePem, privateKeyPem: undefined, now: NOW })
+      loadCa({ certificatePem: ca.certificatePem, privateKeyPem: undefined })
     )
     assert.isUndefined(material.privateKey)
   })

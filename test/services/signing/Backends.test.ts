@@ -1,6 +1,7 @@
 import { Context, Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { X509Certificate } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
@@ -22,12 +23,13 @@ const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ 
 const signersOf = (
   profiles: ReadonlyArray<SigningProfile>,
   before?: Signers["Service"]["bySection"],
-  outbound?: object
+  outbound?: object,
+  mayDegrade: (profile: string) => boolean = () => false
 ) =>
   Effect.map(
     Layer.build(
       Layer.provide(
-        Backends.layer(profiles, before, outbound),
+        Backends.layer(profiles, { before, mayDegrade, outbound: outbound ?? {} }),
         Layer.mergeAll(Entropy.layer, Scripts.layer, Web.layer("1"), DnsUpdate.layer)
       ).pipe(
         Layer.provide(Layer.merge(Entropy.layer, Resolver.layerStatic({})))
@@ -93,6 +95,68 @@ describe("the backends of the profiles", () => {
         lives.push(issued.notAfter)
       }
       assert.deepStrictEqual(lives, [90 * 86_400, 7 * 86_400])
+    }))
+
+  const every = () => true
+
+  test("are there where a file of one is gone, which signs again once it is back; the others sign", (directory) =>
+    Effect.gen(function*() {
+      const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
+      const profiles = [profile("a", a), profile("b", b)]
+      yield* signersOf(profiles)
+      renameSync(a.key_path, `${a.key_path}.away`)
+      const refused = yield* Effect.flip(signersOf(profiles))
+      assert.isTrue(refused._tag === "ProfileUnusable" && refused.isOutside)
+      const signers = yield* signersOf(profiles, undefined, undefined, every)
+      assert.include([...(yield* signers.troubles)].join(), "a,signer.local_ca: of ")
+      assert.isUndefined((yield* signers.troubles).get("b"))
+      assert.strictEqual(signers.crlIssuers.length, 1)
+      const issue = (name: string) =>
+        Effect.flatMap(
+          signers.of(name),
+          (signer) => signer.issue?.(issueRequest(["a.example.com"])) ?? Effect.die(new Error("relays"))
+        )
+      const failure = yield* Effect.flip(issue("a"))
+      assert.include(failure._tag === "SigningFailed" ? failure.detail : "", "only")
+      yield* issue("b")
+      renameSync(`${a.key_path}.away`, a.key_path)
+      yield* TestClock.adjust("29 seconds")
+      assert.isDefined((yield* signers.troubles).get("a"))
+      yield* TestClock.adjust("1 second")
+      assert.isUndefined((yield* signers.troubles).get("a"))
+      assert.strictEqual(signers.crlIssuers.length, 2)
+      yield* issue("a")
+    }))
+
+  test("keep the list of a CA that has ended, and sign no certificate with it", (directory) =>
+    Effect.gen(function*() {
+      const settings = settingsIn(directory)
+      const first = yield* signersOf([profile("a", settings)])
+      const end = new Date(new X509Certificate(readFileSync(settings.cert_path)).validTo).getTime()
+      assert.isUndefined((yield* first.troubles).get("a"))
+      yield* TestClock.setTime(end + 1000)
+      assert.match((yield* first.troubles).get("a") ?? "", /ended at/)
+      const refused = yield* Effect.flip(signersOf([profile("a", settings)]))
+      assert.isTrue(refused._tag === "ProfileUnusable" && refused.isOutside)
+      const signers = yield* signersOf([profile("a", settings)], undefined, undefined, every)
+      assert.match((yield* signers.troubles).get("a") ?? "", /ended at/)
+      const [crl] = signers.crlIssuers
+      assert.isDefined(crl)
+    }))
+
+  test("are refused for a fault of the configuration, whatever may be degraded", (directory) =>
+    Effect.gen(function*() {
+      const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
+      yield* signersOf([profile("a", a), profile("b", b)])
+      for (
+        const [path, text] of [[a.cert_path, readFileSync(b.cert_path)], [a.key_path, Buffer.from("no key\n")]] as const
+      ) {
+        const before = readFileSync(path)
+        writeFileSync(path, text)
+        const refused = yield* Effect.flip(signersOf([profile("a", a)], undefined, undefined, every))
+        assert.isFalse(refused._tag === "ProfileUnusable" && refused.isOutside, path)
+        writeFileSync(path, before)
+      }
     }))
 
   test("are known by the names of the profiles alone", (directory) =>

@@ -23,11 +23,14 @@ export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
   readonly detail: string
   /** A later attempt may succeed: a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
+  /** The world did it, and no fault of the configuration: a file is gone, or the upstream is away or refuses. */
+  readonly isOutside?: boolean
 }> {}
 
 const unusable = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass })
+const outside = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass, isOutside: true })
 const keyName = "signer.relay.account_key_path"
-const about = (error: FileUnusable) => unusable(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
+const about = (error: FileUnusable) => outside(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
 
 /** The path of the file with the account's URL. */
 export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
@@ -53,7 +56,7 @@ export const findKey = (path: string): Effect.Effect<RequestKey | undefined, Acc
     const text = yield* readIfPresent(path)
     if (text !== undefined) return yield* parseKey(path, text)
     if ((yield* readIfPresent(kidPathOf(path))) === undefined) return undefined
-    return yield* unusable(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
+    return yield* outside(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
   })
 
 /**
@@ -70,7 +73,7 @@ export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable
     const suffix = yield* entropy.token
     yield* Effect.mapError(
       writeNewFile({ path, content, mode: 0o600, suffix }),
-      (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+      (error) => outside(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
     )
     // The key in use is read like that of later starts.
     return yield* parseKey(path, content)
@@ -106,7 +109,7 @@ export const register = (
       })
     }, "jwk")
     return location ??
-      (yield* unusable("signer.relay.directory_url: the upstream made an account but does not tell its URL."))
+      (yield* outside("signer.relay.directory_url: the upstream made an account but does not tell its URL."))
   })
 
 const kept =
@@ -117,7 +120,7 @@ const kept =
       const path = kidPathOf(keyPath)
       yield* Effect.mapError(
         write({ path, content: `${kid}\n`, mode: 0o600, suffix }),
-        (error) => unusable(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+        (error) => outside(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
       )
     })
 
@@ -158,7 +161,7 @@ export const open = (options: {
       (error) =>
         error._tag === "AccountUnusable"
           ? error
-          : unusable(
+          : outside(
             `signer.relay.directory_url: the upstream makes no account: ${withoutStop(error.detail)}.`,
             error._tag === "UpstreamUnavailable"
           )

@@ -9,8 +9,9 @@ import { auditFilters } from "../../../operations/Filters.ts"
 import * as nonces from "../../../operations/NonceRecords.ts"
 import { crlObject } from "../../../operations/Objects.ts"
 import { auditObject, trendObject } from "../../../operations/objects/Audit.ts"
-import { configKeyObject, profileObjects } from "../../../operations/objects/Settings.ts"
+import { configKeyObject } from "../../../operations/objects/Settings.ts"
 import * as operators from "../../../operations/operators/Operators.ts"
+import { profilesShown } from "../../../operations/ProfileHealth.ts"
 import { search, searchObject } from "../../../operations/Search.ts"
 import { viewOf } from "../../../services/policy/View.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
@@ -60,10 +61,11 @@ export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, 
   const mounted = config.profiles.filter(({ enabled }) => enabled)
   return HttpApiBuilder.group(Api, "service", (handlers) =>
     handlers
-      .handle("listProfiles", () => {
-        const items = profileObjects(config)
-        return Effect.succeed({ items, total: items.length, limit: items.length, offset: 0 })
-      })
+      .handle("listProfiles", () =>
+        Effect.map(
+          profilesShown(config),
+          (items) => ({ items, total: items.length, limit: items.length, offset: 0 })
+        ))
       .handle("readPolicy", ({ params: { name } }) => {
         const profile = mounted.find((one) => one.name === name)
         return answering(

@@ -41,6 +41,9 @@ export const Profile = Schema.Struct({
   eabEnabled: Schema.Boolean,
   filterActive: Schema.Boolean,
   termsOfService: Schema.optionalKey(Schema.String),
+  degraded: Schema.optionalKey(Schema.Struct({ reason: Schema.String, since: Schema.String })).annotateKey({
+    description: "Why no certificate can be issued now, and since when. Absent where it can."
+  }),
   signerShared: Schema.Array(Schema.String).annotate({ description: "Other profiles that use the same signer." })
 }).annotate({ identifier: "Profile" })
 

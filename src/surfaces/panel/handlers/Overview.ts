@@ -6,7 +6,7 @@ import { Activity } from "../../../operations/Activity.ts"
 import { caStateOf } from "../../../operations/crl/CaState.ts"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { workerObject } from "../../../operations/Objects.ts"
-import { profileObjects } from "../../../operations/objects/Settings.ts"
+import { profilesShown } from "../../../operations/ProfileHealth.ts"
 import type { TrendRange } from "../../../operations/Trends.ts"
 import { trendRanges } from "../../../operations/Trends.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
@@ -98,9 +98,10 @@ const attention = Effect.fnUntraced(function*(config: Config) {
 export const overviewRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/", ({ query }) =>
     Effect.gen(function*() {
-      const profiles = profileObjects(config)
+      const profiles = yield* profilesShown(config)
       return page("overview", "Overview", {
         ...yield* attention(config),
+        degraded: profiles.filter(({ degraded }) => degraded !== undefined).map(({ name }) => name),
         bypassing: profiles.filter(({ challengeBypass }) => challengeBypass).map(({ name }) => name),
         profiles,
         chart: yield* orUnknown(charted(config, query))

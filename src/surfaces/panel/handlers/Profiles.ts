@@ -3,8 +3,8 @@ import { NoSuch } from "../../../domain/OperatorError.ts"
 import { checkTypes } from "../../../domain/policy/CheckType.ts"
 import { reservedNames } from "../../../domain/policy/Condition.ts"
 import { rfc3339 } from "../../../kernel/Time.ts"
-import { profileObjects } from "../../../operations/objects/Settings.ts"
 import { refusalsByRule } from "../../../operations/PolicyRefusals.ts"
+import { profilesShown } from "../../../operations/ProfileHealth.ts"
 import { viewOf } from "../../../services/policy/View.ts"
 import type { Config, ProfileConfig } from "../../../settings/AppConfig.ts"
 import { urlOf } from "../Listing.ts"
@@ -33,11 +33,16 @@ const settingsOf = (check: ProfileConfig["filter"]["check"][string] | undefined)
 
 /** The routes of profiles. */
 export const profileRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/profiles", () =>
-    Effect.succeed(page("profiles", "Profiles", {
-      profiles: profileObjects(config),
-      unmounted: config.profiles.filter(({ enabled }) => !enabled).map(({ name }) => name)
-    }))),
+  forRole("viewer")(
+    "GET",
+    "/ui/profiles",
+    () =>
+      Effect.map(profilesShown(config), (profiles) =>
+        page("profiles", "Profiles", {
+          profiles,
+          unmounted: config.profiles.filter(({ enabled }) => !enabled).map(({ name }) => name)
+        }))
+  ),
   forRole("viewer")("GET", "/ui/profiles/{name}/filter", ({ parameters: { name = "" } }) =>
     Effect.gen(function*() {
       const profile = config.profiles.find((one) => one.enabled && one.name === name) ??

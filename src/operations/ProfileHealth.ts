@@ -1,0 +1,78 @@
+import * as Effect from "effect/Effect"
+import { ProfileDegraded } from "../domain/AcmeError.ts"
+import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
+import type { Degraded } from "../services/signing/ProfileStates.ts"
+import { ProfileStates } from "../services/signing/ProfileStates.ts"
+import { Signers } from "../services/signing/Signer.ts"
+import type { Config } from "../settings/AppConfig.ts"
+import * as states from "../store/ProfileStates.ts"
+import { member } from "./objects/Members.ts"
+import { profileObjects } from "./objects/Settings.ts"
+
+/* Which profiles nobody can sign for (docs/decisions/degraded-profiles.md). */
+
+/** A worker that was not seen for this long has no word. */
+const seenWithinSeconds = 30
+
+/** Writes what has changed of a worker's word on its profiles since it was asked last. */
+export const makeReport = (owner: string) => {
+  const written = new Map<string, string | undefined>()
+  return Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const troubles = yield* Effect.flatMap(Signers, (signers) => signers.troubles)
+    for (const [profile, trouble] of troubles) {
+      if (written.has(profile) && written.get(profile) === trouble) continue
+      yield* states.report({ profile, owner, trouble, since: now })
+      const before = written.get(profile)
+      written.set(profile, trouble)
+      if (trouble !== undefined) yield* emit("profile_degraded", { profile, error: trouble })
+      else if (before !== undefined) yield* emit("profile_recovered", { profile })
+    }
+    if ([...written.keys()].every((profile) => troubles.has(profile))) return
+    for (const profile of [...written.keys()]) if (!troubles.has(profile)) written.delete(profile)
+    yield* states.forget(owner, [...troubles.keys()])
+  })
+}
+
+/** The profiles for which every worker that was seen lately has trouble, with the latest of them. */
+export const degradedOf = (
+  words: ReadonlyArray<Pick<states.ProfileState, "profile" | "since" | "trouble">>
+): ReadonlyMap<string, Degraded> => {
+  const degraded = new Map<string, Degraded>()
+  const well = new Set<string>()
+  for (const { profile, since, trouble } of words) {
+    if (trouble === undefined) well.add(profile)
+    else if (since >= (degraded.get(profile)?.since ?? 0)) degraded.set(profile, { trouble, since })
+  }
+  for (const profile of well) degraded.delete(profile)
+  return degraded
+}
+
+/** Reads what the workers say. While the database is away, what was known stays. */
+export const refresh: Effect.Effect<void, StorageFailed, Database | ProfileStates> = Effect.gen(function*() {
+  const { set } = yield* ProfileStates
+  set(degradedOf(yield* states.list((yield* currentSeconds) - seenWithinSeconds)))
+})
+
+/** The endpoints that are served; those that nobody can sign for say why. */
+export const profilesShown = (config: Pick<Config, "profiles" | "server">) =>
+  ProfileStates.use(({ of }) =>
+    Effect.succeed(
+      profileObjects(config).map((profile) => {
+        const degraded = of(profile.name)
+        return {
+          ...profile,
+          ...member(
+            "degraded",
+            degraded && { reason: degraded.trouble, since: rfc3339(degraded.since) }
+          )
+        }
+      })
+    )
+  )
+
+/** Refuses what needs a certificate to be signed while nobody can. */
+export const refuseDegraded = (profile: string): Effect.Effect<void, ProfileDegraded, ProfileStates> =>
+  ProfileStates.use(({ of }) => of(profile) === undefined ? Effect.void : new ProfileDegraded())

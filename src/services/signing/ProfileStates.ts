@@ -1,0 +1,28 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+
+/** Why no worker can sign for a profile, in a sentence for operators, and since when (epoch seconds). */
+export interface Degraded {
+  readonly trouble: string
+  readonly since: number
+}
+
+/**
+ * The profiles that no worker can sign for, as this process knows it. It is read from the database every few seconds, since only
+ * workers have signers (docs/decisions/degraded-profiles.md).
+ */
+export class ProfileStates extends Context.Service<ProfileStates, {
+  readonly of: (profile: string) => Degraded | undefined
+  readonly all: () => ReadonlyMap<string, Degraded>
+  readonly set: (degraded: ReadonlyMap<string, Degraded>) => void
+}>()("acme/services/signing/ProfileStates") {
+  /** Every profile is well at first. */
+  static readonly layer: Layer.Layer<ProfileStates> = Layer.effect(
+    this,
+    Effect.sync(() => {
+      let known: ReadonlyMap<string, Degraded> = new Map()
+      return { of: (profile) => known.get(profile), all: () => known, set: (degraded) => void (known = degraded) }
+    })
+  )
+}

@@ -1,0 +1,57 @@
+import * as Effect from "effect/Effect"
+import { lifeMillis } from "../../kernel/Time.ts"
+import type { Signer } from "./Signer.ts"
+import { SigningFailed } from "./Signer.ts"
+
+const againAfterMillis = 30_000
+
+/**
+ * The signer of a profile whose backend the world has made unusable: it signs nothing, and is made again every half minute. `relays` says
+ * of which kind it will be. Whoever asks for its trouble has it tried.
+ */
+export const recovering = <E extends { readonly detail: string }>(
+  relays: boolean,
+  first: E,
+  again: Effect.Effect<Signer, E>
+): Signer => {
+  let made: Signer | undefined
+  let detail = first.detail
+  let triedAt: number | undefined
+  const failed = Effect.suspend(() =>
+    new SigningFailed({ cause: "signer_failed", detail: `the signer of the profile cannot be used: ${detail}` })
+  )
+  const trouble = Effect.gen(function*() {
+    if (made !== undefined) return made.trouble === undefined ? undefined : yield* made.trouble
+    const now = yield* lifeMillis
+    triedAt ??= now
+    if (now - triedAt < againAfterMillis) return detail
+    triedAt = now
+    return yield* Effect.matchEffect(again, {
+      onFailure: (error) => Effect.succeed<string | undefined>(detail = error.detail),
+      onSuccess: (signer) => {
+        made = signer
+        return signer.trouble ?? Effect.succeed(undefined)
+      }
+    })
+  })
+  const revoke: NonNullable<Signer["revoke"]> = (leaf, reason) =>
+    Effect.suspend(() => made?.revoke === undefined ? failed : made.revoke(leaf, reason))
+  return relays
+    ? {
+      relay: (request, relaying) =>
+        Effect.suspend(() => made?.relay === undefined ? failed : made.relay(request, relaying)),
+      revoke,
+      trouble
+    }
+    : {
+      issue: (request) => Effect.suspend(() => made?.issue === undefined ? failed : made.issue(request)),
+      // A program revokes; a CA of our own has a list, once there is its key.
+      get revoke() {
+        return made?.revoke
+      },
+      get crl() {
+        return made?.crl
+      },
+      trouble
+    } as Signer
+}

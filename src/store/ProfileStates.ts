@@ -1,0 +1,59 @@
+import type * as Effect from "effect/Effect"
+import { int, nullable, rows, text } from "../kernel/sql/Column.ts"
+import { lenient, run } from "../kernel/sql/Database.ts"
+import { statement } from "../kernel/sql/Statement.ts"
+
+/* Which worker can sign for which profile. Only a worker has signers; the other processes read these rows. */
+
+const state = { profile: text(), owner: text(), trouble: nullable(text()), since: int }
+
+const reportStatement = statement({
+  name: "profile_state_report",
+  params: state,
+  row: {},
+  sql: () =>
+    `INSERT INTO profile_states (profile, owner, trouble, since) VALUES (:profile, :owner, :trouble, :since)
+     ON CONFLICT (profile, owner) DO UPDATE SET trouble = excluded.trouble, since = excluded.since`
+})
+
+const forgetStatement = statement({
+  name: "profile_state_forget",
+  params: { owner: text(), served: rows },
+  row: {},
+  sql: ({ at, each }) =>
+    `DELETE FROM profile_states WHERE owner = :owner AND profile NOT IN (SELECT ${at(0, "text")} FROM ${
+      each(":served")
+    })`
+})
+
+const forgetGoneStatement = statement({
+  name: "profile_state_forget_gone",
+  params: {},
+  row: {},
+  sql: () => `DELETE FROM profile_states WHERE owner NOT IN (SELECT owner FROM workers)`
+})
+
+const listStatement = statement({
+  name: "profile_state_list",
+  params: { seenSince: int },
+  row: state,
+  sql: () =>
+    `SELECT s.profile AS "profile", s.owner AS "owner", s.trouble AS "trouble", s.since AS "since"
+     FROM workers w JOIN profile_states s ON s.owner = w.owner WHERE w.last_seen_at >= :seenSince ORDER BY s.profile, s.owner`
+})
+
+/** A worker's word on a profile. `since` is epoch seconds: when it became so. */
+export type ProfileState = Effect.Success<ReturnType<typeof list>>[number]
+
+/** Writes a worker's word on a profile. */
+export const report = (row: ProfileState) => run(reportStatement, row)
+
+/** Deletes the words of a worker on profiles that it does not serve any more. */
+export const forget = (owner: string, served: ReadonlyArray<string>) =>
+  run(forgetStatement, { owner, served: served.map((profile) => [profile]) })
+
+/** Deletes the words of workers that are gone. */
+export const forgetGone = run(forgetGoneStatement, {})
+
+/** The words of the workers that were seen since an epoch second. */
+export const list = (seenSince: number) => lenient(listStatement, { seenSince })
