@@ -28,6 +28,7 @@ export interface TlsSettings {
 }
 
 const headTimeoutMillis = 10_000
+const longestTimerMillis = 2_147_483_647
 const maxHeadBytes = 16_384
 const keepAliveMillis = 65_000
 const requestsPerConnection = 1000
@@ -49,7 +50,7 @@ const makeServer = (tls: TlsSettings | undefined): Http.Server => {
     ...settings,
     cert: tls.cert,
     key: tls.key,
-    handshakeTimeout: tls.handshakeTimeoutMillis,
+    handshakeTimeout: longestTimerMillis, // the listener ends handshakes itself, by its own clock
     minVersion: "TLSv1.2",
     ALPNProtocols: ["http/1.1"]
   })
@@ -138,6 +139,7 @@ export class BoundSocket {
     const before = this.#current
     if (before !== undefined && isSame(before.tls, tls)) return
     const next: Speaker = { tls, server: makeServer(tls), open: 0 }
+    next.server.on("secureConnection", (socket: Net.Socket) => this.connections.handshakeDone(socket))
     this.#equip(next.server)
     this.#current = next
     this.#speakers.add(next)
@@ -168,6 +170,9 @@ export class BoundSocket {
 
   #hand(connection: Net.Socket, speaker: Speaker): void {
     connection.allowHalfOpen = speaker.tls === undefined
+    if (speaker.tls !== undefined) {
+      this.connections.handshakeBegun(connection, speaker.tls.handshakeTimeoutMillis)
+    }
     speaker.open++
     connection.once("close", () => {
       speaker.open--

@@ -6,8 +6,22 @@ import { Shares } from "./Shares.ts"
 const maxPending = 256
 const headTimeoutMillis = 10_000
 
+/** A peer did not end its TLS handshake in time. `address` is the peer's, since a socket that was closed has none. */
+export class HandshakeLate extends Error {
+  readonly code = "ERR_TLS_HANDSHAKE_TIMEOUT"
+  readonly address: string | undefined
+
+  constructor(address: string | undefined) {
+    super("TLS handshake timeout")
+    this.address = address
+  }
+}
+
 interface Connection {
   readonly socket: Socket
+  /** The time limit of its TLS handshake, in milliseconds, until that is over. */
+  handshakeMillis: number | undefined
+  /** When it was first looked at; a handshake and the head that follows have a time each. */
   since: number | undefined
   /** Ends its count among the connections without a complete head. */
   readonly arrived: () => void
@@ -53,6 +67,7 @@ export class Connections {
     const name = nameOf(socket)
     const connection: Connection = {
       socket,
+      handshakeMillis: undefined,
       since: undefined,
       arrived: () => {
         this.#pendingByName.delete(name)
@@ -83,6 +98,20 @@ export class Connections {
     return victim !== undefined
   }
 
+  /** This connection begins with a TLS handshake, which has so much time; the head has its own after that. */
+  handshakeBegun(socket: Socket, millis: number): void {
+    const connection = this.#pendingByName.get(nameOf(socket))
+    if (connection !== undefined) connection.handshakeMillis = millis
+  }
+
+  /** The TLS handshake of this connection is over. */
+  handshakeDone(socket: Socket): void {
+    const connection = this.#pendingByName.get(nameOf(socket))
+    if (connection === undefined) return
+    connection.handshakeMillis = undefined
+    connection.since = undefined
+  }
+
   /** A complete request head arrived on this connection. */
   headSeen(socket: Socket): void {
     this.#pendingByName.get(nameOf(socket))?.arrived()
@@ -100,11 +129,16 @@ export class Connections {
     return this.#pendingByName.size
   }
 
-  /** Closes connections that have sent no complete head for ten seconds since they were first looked at. */
+  /**
+   * Closes connections whose TLS handshake has taken longer than it may, with {@link HandshakeLate}, and those that have
+   * sent no complete head for ten seconds. Both times begin when a connection is first looked at.
+   */
   expire(now: number): void {
     for (const connection of this.#pendingByName.values()) {
+      const { handshakeMillis, socket } = connection
       connection.since ??= now
-      if (now - connection.since >= headTimeoutMillis) connection.socket.destroy()
+      if (now - connection.since < (handshakeMillis ?? headTimeoutMillis)) continue
+      socket.destroy(handshakeMillis === undefined ? undefined : new HandshakeLate(socket.remoteAddress))
     }
   }
 }

@@ -24,7 +24,7 @@ import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
 import type { BindFailed, BoundAddress, TlsSettings } from "./BoundSocket.ts"
 import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
-import { linger } from "./Connections.ts"
+import { HandshakeLate, linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
 import { bareAnswer, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
 import type { InFlight } from "./InFlight.ts"
@@ -92,7 +92,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
     const socket = new BoundSocket(options.maxConnections, (server) => {
       server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-        if (error.code === "ECONNRESET" || !(socket.writable || socket.writableEnded)) socket.destroy()
+        const isGone = error.code === "ECONNRESET" || error instanceof HandshakeLate
+        if (isGone || !(socket.writable || socket.writableEnded)) socket.destroy()
         else if (socket.writable) refuse(socket, statusOf(error))
       })
       // The interim answer 100 is sent when the body is read, not before.
@@ -101,13 +102,11 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           onRequest(message, response, server)
         })
       }
-      server.on("tlsClientError", (error: NodeJS.ErrnoException, { remoteAddress }: TLSSocket) => {
-        const fields = {
-          listener: options.name,
-          client_ip: remoteAddress && unmapped(remoteAddress),
-          error: error.message
-        }
-        log(emit(error.code === "ERR_TLS_HANDSHAKE_TIMEOUT" ? "tls_handshake_timeout" : "tls_handshake_failed", fields))
+      server.on("tlsClientError", (error: Error, { remoteAddress }: TLSSocket) => {
+        const isLate = error instanceof HandshakeLate
+        const address = isLate ? error.address : remoteAddress
+        const fields = { listener: options.name, client_ip: address && unmapped(address), error: error.message }
+        log(emit(isLate ? "tls_handshake_timeout" : "tls_handshake_failed", fields))
       })
     })
     const { connections } = socket

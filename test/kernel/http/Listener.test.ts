@@ -806,15 +806,56 @@ describe("connections", () => {
       assert.strictEqual((yield* log.of("request_completed")).length, 1)
     }))
 
-  test("over TLS: who does not end the handshake in time is closed, and said", () =>
+  /** A sweep looks at what is there. The answer to a new connection shows that those before it have been accepted. */
+  const lookedAt = (port: number) =>
     Effect.gen(function*() {
-      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1 }
+      const client = yield* talk(port, () => connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }))
+      yield* client.send(get("/", once))
+      yield* client.ended
+      yield* TestClock.adjust(sweep)
+    })
+
+  test("over TLS: who does not end the handshake in time is closed at once, and said", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
       const { port } = yield* serving(says("here"), { tls })
       const silent = yield* talk(port)
-      const [late] = yield* log.of("tls_handshake_timeout")
-      assert.deepInclude(late?.fields, { listener: "acme", client_ip: "127.0.0.1" })
-      assert.isString(late?.fields["error"])
+      yield* lookedAt(port)
+      yield* TestClock.adjust("1 second")
+      assert.notInclude(eventsOf(log.records), "tls_handshake_timeout")
+      yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* silent.ended, "")
+      const [late] = yield* log.of("tls_handshake_timeout")
+      assert.deepStrictEqual(late?.fields, {
+        listener: "acme",
+        client_ip: "127.0.0.1",
+        error: "TLS handshake timeout"
+      })
+      assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "tls_handshake_timeout"])
+    }))
+
+  test("over TLS: a handshake has the time that was set, however long, and then the head has ten seconds", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 3_600_000 }
+      const { port } = yield* serving(says("here"), { tls })
+      const slow = yield* talk(port)
+      yield* lookedAt(port)
+      yield* TestClock.adjust("59 minutes")
+      const secure = connectTls({ socket: slow.socket, rejectUnauthorized: false })
+      const client = yield* talk(port, () => secure)
+      const met = yield* Effect.callback<"secure" | "closed">((resume) => {
+        secure.once("secureConnect", () => resume(Effect.succeed("secure")))
+        secure.once("close", () => resume(Effect.succeed("closed")))
+      })
+      assert.strictEqual(met, "secure")
+      yield* lookedAt(port)
+      yield* TestClock.adjust("9 seconds")
+      yield* client.send("GET / HTTP/1.1\r\n")
+      yield* lookedAt(port)
+      assert.isFalse(secure.destroyed)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* client.ended, "")
+      assert.notInclude(eventsOf(log.records), "tls_handshake_timeout")
     }))
 })
 
