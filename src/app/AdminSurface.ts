@@ -68,26 +68,29 @@ export const adminSurface = Effect.fnUntraced(function*(
     isShared: false,
     maxConnections,
     serve: (listener) =>
-      Effect.provide(
-        listener.serve({
-          app: withReadiness({
-            route: (received) => {
-              const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
-              return { ...routed, handle: (request) => counted(routed.handle(request)) }
-            }
-          }, roles),
-          isCounted: true,
-          isProxy: makeAddressSet(admin.filter.trusted_proxies),
-          tls,
-          requestTimeoutMillis: config.server.request_timeout_ms,
-          maxBodyBytes: admin.max_body_bytes,
-          maxBodies
-        }),
-        built
+      Effect.andThen(
+        Effect.provide(
+          listener.serve({
+            app: withReadiness({
+              route: (received) => {
+                const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
+                return { ...routed, handle: (request) => counted(routed.handle(request)) }
+              }
+            }, roles),
+            isCounted: true,
+            isProxy: makeAddressSet(admin.filter.trusted_proxies),
+            tls: tls.settings,
+            requestTimeoutMillis: config.server.request_timeout_ms,
+            maxBodyBytes: admin.max_body_bytes,
+            maxBodies
+          }),
+          built
+        ),
+        tls.watch(listener)
       ),
     listening: (address) =>
       Effect.andThen(
-        emit("admin_listening", { address, tls: tls !== undefined }),
+        emit("admin_listening", { address, tls: tls.settings !== undefined }),
         emit("admin_origin_resolved", { origin: new URL(admin.base_url).origin })
       )
   }

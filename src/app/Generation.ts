@@ -135,26 +135,29 @@ const acmeSurface = Effect.fnUntraced(function*(
     isShared: reuse_port,
     maxConnections,
     serve: (listener) =>
-      Effect.provide(
-        listener.serve({
-          app: withReadiness({
-            route: (received) => {
-              const routed = app.route(received)
-              return { ...routed, handle: (request) => counted(routed.handle(request)) }
-            }
-          }, roles),
-          isCounted: true,
-          isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
-          tls,
-          requestTimeoutMillis: request_timeout_ms,
-          maxBodyBytes: max_body_bytes,
-          maxBodies: 4 * max_concurrent_requests
-        }),
-        services
+      Effect.andThen(
+        Effect.provide(
+          listener.serve({
+            app: withReadiness({
+              route: (received) => {
+                const routed = app.route(received)
+                return { ...routed, handle: (request) => counted(routed.handle(request)) }
+              }
+            }, roles),
+            isCounted: true,
+            isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
+            tls: tls.settings,
+            requestTimeoutMillis: request_timeout_ms,
+            maxBodyBytes: max_body_bytes,
+            maxBodies: 4 * max_concurrent_requests
+          }),
+          services
+        ),
+        tls.watch(listener)
       ),
     listening: (address) =>
       Effect.andThen(
-        emit("server_listening", { address, tls: tls !== undefined, base_url }),
+        emit("server_listening", { address, tls: tls.settings !== undefined, base_url }),
         Effect.forEach(relaying, ({ name }) => emit("http_01_responder_mounted", { profile: name }), { discard: true })
       )
   }

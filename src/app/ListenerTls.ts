@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type { TlsSettings } from "../kernel/http/BoundSocket.ts"
+import type { Listener } from "../kernel/http/Listener.ts"
 import * as TlsFiles from "../kernel/http/TlsFiles.ts"
 import type { Loops } from "../kernel/Loops.ts"
 import type { Entropy } from "../pki/Entropy.ts"
@@ -19,15 +20,26 @@ export const tlsOf = (config: Config, listener: TlsFiles.TlsFileSettings["listen
   return { enabled, handshakeTimeoutMillis: handshake_timeout_ms, settings }
 }
 
-/** The TLS settings of a listener, if it uses TLS. Its certificate's expiry is watched as long as the scope lives. */
+/** The TLS of a listener. */
+export interface ListenerTls {
+  /** Absent if the listener uses none. */
+  readonly settings: TlsSettings | undefined
+  /** Watches the end of the certificate as long as the generation lives, and has a renewed one served. */
+  readonly watch: (listener: Listener) => Effect.Effect<void, never, Entropy | Loops>
+}
+
+/** Reads the pair of a listener, if it uses TLS. */
 export const load = (
   config: Config,
   listener: TlsFiles.TlsFileSettings["listener"]
-): Effect.Effect<TlsSettings | undefined, CommandFailed, Entropy | Loops | Scope.Scope> =>
+): Effect.Effect<ListenerTls, CommandFailed, Entropy | Scope.Scope> =>
   Effect.gen(function*() {
     const { enabled, handshakeTimeoutMillis, settings } = tlsOf(config, listener)
-    if (!enabled) return undefined
-    const { cert, key, notAfter } = yield* Effect.mapError(TlsFiles.load(settings), filesFailed)
-    yield* TlsFiles.watchExpiry(listener, notAfter)
-    return { cert, key, handshakeTimeoutMillis }
+    if (!enabled) return { settings: undefined, watch: () => Effect.void }
+    const pair = yield* Effect.mapError(TlsFiles.load(settings), filesFailed)
+    const scope = yield* Effect.scope
+    return {
+      settings: { cert: pair.cert, key: pair.key, handshakeTimeoutMillis },
+      watch: ({ renew }) => Scope.provide(TlsFiles.watchExpiry(settings, pair, renew), scope)
+    }
   })

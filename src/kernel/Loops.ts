@@ -30,6 +30,7 @@ export const loops = {
   profile_states: { isVital: false },
   reload_refused: { isVital: false },
   stop_signal: { isVital: false },
+  // a listener goes on with the pair that it has
   tls_expiry: { isVital: false },
   trace_export: { isVital: false },
   worker_presence: { isVital: false }

@@ -148,6 +148,12 @@ export class BoundSocket {
     this.#unspoken.clear()
   }
 
+  /** Like {@link speak}, with another pair in the place of this one. Nothing is done if this one is not in force. */
+  renew(former: Pick<TlsSettings, "cert" | "key">, { cert, key }: Pick<TlsSettings, "cert" | "key">): void {
+    const tls = this.#current?.tls
+    if (tls?.cert === former.cert && tls.key === former.key) this.speak({ ...tls, cert, key })
+  }
+
   /** Whether connections of this server are kept alive: no longer, once another server is in force. */
   isCurrent(server: Http.Server): boolean {
     return this.#current?.server === server

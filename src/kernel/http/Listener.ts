@@ -38,6 +38,8 @@ export interface SocketOptions extends BoundAddress {
   readonly maxConnections: number
 }
 
+type TlsPair = Pick<TlsSettings, "cert" | "key">
+
 /** What a listener serves, and how: `server.*` of the configuration. */
 export interface Serving<R> extends BodyLimits {
   readonly app: App<R>
@@ -61,6 +63,8 @@ export interface Listener {
    * that they began with. Connections stay with or without TLS, as they were accepted.
    */
   readonly serve: <R>(serving: Serving<R>) => Effect.Effect<void, never, R | Entropy>
+  /** Shows another certificate to connections accepted from now on, if that of the former pair is in force. */
+  readonly renew: (former: TlsPair, next: TlsPair) => Effect.Effect<void>
   /**
    * Stops accepting connections and lets requests in flight finish within the request deadline; their answers say
    * `connection: close`. Then cuts the remaining requests and waits for their handlers. Answers how many were cut.
@@ -269,5 +273,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       return cut
     })
 
-    return { address, serve, drain }
+    const renew = (former: TlsPair, next: TlsPair) => Effect.sync(() => socket.renew(former, next))
+
+    return { address, serve, renew, drain }
   })

@@ -1,15 +1,16 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs/promises"
 import { createSecureContext } from "node:tls"
 import { Entropy } from "../../pki/Entropy.ts"
 import { serialFrom } from "../../pki/x509/Leaf.ts"
+import type { TlsCertificate } from "../../pki/x509/TlsCertificate.ts"
 import { readTlsCertificate } from "../../pki/x509/TlsCertificate.ts"
-import { generateTlsPair } from "../../pki/x509/TlsPair.ts"
+import { generateTlsPair, isOwnTlsCertificate, renewTlsCertificate } from "../../pki/x509/TlsPair.ts"
 import type { FileUnusable } from "../host/KeyFile.ts"
-import { readTextFile, removeLeftovers, said, writeNewFiles } from "../host/KeyFile.ts"
+import { readTextFile, removeLeftovers, replaceFile, said, writeNewFile, writeNewFiles } from "../host/KeyFile.ts"
+import { withLockFile } from "../host/LockFile.ts"
 import type { Loops } from "../Loops.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EventLog.ts"
@@ -34,14 +35,23 @@ export interface TlsFileSettings {
   readonly host: string
 }
 
-/** A certificate chain and its key, PEM, and when the certificate ends. */
+/** A certificate chain and its key, PEM, with what decides about its end. */
 export interface TlsPair {
   readonly cert: string
   readonly key: string
   readonly notAfter: Date
+  /** Whether it was made here, and is renewed here (docs/decisions/listeners.md, "A pair of its own"). */
+  readonly isOwn: boolean
 }
 
-const expiringMillis = 14 * 86_400_000
+const hourMillis = 3_600_000
+const dayMillis = 24 * hourMillis
+const expiringMillis = 14 * dayMillis
+/** A pair of our own is renewed so long before its end, and that is announced so long before it is done. */
+const renewalMillis = dayMillis
+const announcedMillis = 30 * dayMillis
+
+const renewalAt = ({ notAfter }: Pick<TlsPair, "notAfter">): number => notAfter.getTime() - renewalMillis
 
 /** The sections of the configuration that name the files. */
 const sections = { acme: "server.tls", admin: "admin.tls" } as const
@@ -51,6 +61,9 @@ const unusable = (section: string) => (error: FileUnusable) =>
 
 const unwritable = (section: string, path: string, why: string) =>
   new TlsUnusable({ detail: `${section}: ${path} cannot be written: ${why}.`, mayPass: true })
+
+const notMade = (section: string) => ({ _tag }: { readonly _tag: string }) =>
+  new TlsUnusable({ detail: `${section}: no pair can be generated: ${_tag}.` })
 
 const readIfPresent = (section: string, path: string) =>
   readTextFile(path).pipe(
@@ -84,9 +97,7 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     const set_aside = lone === undefined ? undefined : yield* setAside(section, lone, now)
     const entropy = yield* Entropy
     const pair = yield* generateTlsPair({ host: settings.host, now, serial: serialFrom(yield* entropy.bytes(16)) })
-      .pipe(
-        Effect.mapError(({ _tag }) => new TlsUnusable({ detail: `${section}: no pair can be generated: ${_tag}.` }))
-      )
+      .pipe(Effect.mapError(notMade(section)))
     const suffix = yield* entropy.token
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
@@ -107,7 +118,7 @@ const matching = (
   Effect.try({
     try: () => {
       createSecureContext({ cert, key }) // throws if the key does not belong to the certificate
-      return readTlsCertificate(cert)
+      return { ...readTlsCertificate(cert), isOwn: isOwnTlsCertificate(cert) }
     },
     catch: () =>
       new TlsUnusable({ detail: `${sections[listener]}: ${cert_path} and ${key_path} are no matching PEM pair.` })
@@ -121,39 +132,160 @@ export const check = (settings: TlsFileSettings): Effect.Effect<void, TlsUnusabl
     if (cert !== undefined && key !== undefined) yield* matching(settings, { cert, key })
   })
 
-/** Reads the pair. Refuses a pair that does not parse or does not match. */
-export const load = (
-  settings: TlsFileSettings
-): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
+const read = (settings: TlsFileSettings): Effect.Effect<TlsPair & TlsCertificate, TlsUnusable> =>
   Effect.gen(function*() {
-    const { cert_path, key_path, listener } = settings
-    const section = sections[listener]
-    for (const path of [key_path, cert_path]) yield* removeLeftovers(path)
-    yield* generateIfMissing(settings)
-    const cert = (yield* Effect.mapError(readTextFile(cert_path), unusable(section))).text
-    const key = (yield* Effect.mapError(readTextFile(key_path), unusable(section))).text
-    const { fingerprint, notAfter, selfIssued } = yield* matching(settings, { cert, key })
-    yield* emit("tls_certificate_loaded", {
-      listener,
-      sha256: fingerprint,
-      not_after: notAfter.toISOString(),
-      self_signed: selfIssued
-    })
-    return { cert, key, notAfter }
+    const section = sections[settings.listener]
+    const cert = (yield* Effect.mapError(readTextFile(settings.cert_path), unusable(section))).text
+    const key = (yield* Effect.mapError(readTextFile(settings.key_path), unusable(section))).text
+    return { cert, key, ...yield* matching(settings, { cert, key }) }
   })
 
-/** Checks now and then daily, as long as the scope lives, and warns if the certificate expires soon. */
-export const watchExpiry = (
-  listener: TlsFileSettings["listener"],
-  notAfter: Date
-): Effect.Effect<void, never, Loops | Scope.Scope> =>
-  Effect.asVoid(supervised(
-    "tls_expiry",
-    Effect.repeat(
-      Effect.flatMap(currentMillis, (now) =>
-        notAfter.getTime() - now < expiringMillis
-          ? emit("tls_certificate_expiring", { listener, not_after: notAfter.toISOString() })
-          : Effect.void),
-      Schedule.spaced("1 day")
+const successorPath = ({ cert_path }: TlsFileSettings): string => `${cert_path}.next`
+
+/**
+ * The certificate that will follow that of a pair of our own, for the same key. It lies beside it from the announcement on, so that whoever
+ * trusts the pair can be given both.
+ */
+const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const section = sections[settings.listener]
+    const path = successorPath(settings)
+    const now = yield* currentMillis
+    const of = (cert: string) => matching({ ...settings, cert_path: path }, { cert, key })
+    const there = yield* readIfPresent(section, path)
+    if (there !== undefined) {
+      if (!isOwnTlsCertificate(there)) {
+        return yield* new TlsUnusable({ detail: `${section}: ${path} was not made by this service; move it away.` })
+      }
+      const known = yield* Effect.option(of(there)) // none if the pair was made anew meanwhile
+      if (known._tag === "Some" && now < renewalAt(known.value)) return { cert: there, key, ...known.value }
+    }
+    const entropy = yield* Entropy
+    const request = { host: settings.host, now: now / 1000, serial: serialFrom(yield* entropy.bytes(16)) }
+    const cert = yield* Effect.mapError(renewTlsCertificate(key, request), notMade(section))
+    yield* Effect.mapError(
+      replaceFile({ path, content: cert, mode: 0o644, suffix: yield* entropy.token }),
+      (error) => unwritable(section, error.path, said(error))
     )
-  ))
+    return { cert, key, ...yield* of(cert) }
+  })
+
+/** One process at a time, since several may serve the same pair. What is done holds if two do it at once. */
+const alone = <A, R>(settings: TlsFileSettings, use: Effect.Effect<A, TlsUnusable, R>) =>
+  Effect.mapError(withLockFile(`${settings.cert_path}.lock`, use), (error) =>
+    error._tag === "TlsUnusable"
+      ? error
+      : new TlsUnusable({ detail: `${sections[settings.listener]}: ${error.message}.`, mayPass: true }))
+
+/**
+ * Puts the successor in the place of a certificate of our own whose time has come, and sets that one aside. Answers the
+ * pair in the files afterwards, which may be the work of another process or of the operator.
+ */
+const renew = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
+  alone(
+    settings,
+    Effect.gen(function*() {
+      const { cert_path, listener } = settings
+      const section = sections[listener]
+      const former = yield* read(settings)
+      const now = yield* currentMillis
+      if (!former.isOwn || now < renewalAt(former)) return former
+      const next = yield* successorOf(settings, former)
+      const entropy = yield* Entropy
+      const set_aside = `${cert_path}.set-aside-${Math.floor(now / 1000)}`
+      yield* writeNewFile({ path: set_aside, content: former.cert, mode: 0o644, suffix: yield* entropy.token }).pipe(
+        Effect.andThen(replaceFile({ path: cert_path, content: next.cert, mode: 0o644, suffix: yield* entropy.token })),
+        Effect.mapError((error) => unwritable(section, error.path, said(error)))
+      )
+      yield* Effect.ignore(Effect.tryPromise(() => Fs.unlink(successorPath(settings))))
+      const renewed = yield* read(settings)
+      yield* emit("tls_pair_renewed", {
+        listener,
+        sha256: renewed.fingerprint,
+        not_after: renewed.notAfter.toISOString(),
+        set_aside
+      })
+      return renewed
+    })
+  )
+
+/** The pair, or the one that follows it if it is our own and its time has come. If that fails, it is logged. */
+const renewedIfDue = <P extends TlsPair>(
+  settings: TlsFileSettings,
+  pair: P
+): Effect.Effect<P | TlsPair, never, Entropy> =>
+  Effect.flatMap(currentMillis, (now) =>
+    !pair.isOwn || now < renewalAt(pair)
+      ? Effect.succeed(pair)
+      : Effect.catch(renew(settings), ({ detail }) =>
+        Effect.as(emit("tls_pair_renewal_failed", { listener: settings.listener, error: detail }), pair)))
+
+const loaded = (listener: TlsFileSettings["listener"], pair: TlsPair) => {
+  const { fingerprint, selfIssued } = readTlsCertificate(pair.cert)
+  return emit("tls_certificate_loaded", {
+    listener,
+    sha256: fingerprint,
+    not_after: pair.notAfter.toISOString(),
+    self_signed: selfIssued
+  })
+}
+
+/** Reads the pair. Refuses a pair that does not parse or does not match. */
+export const load = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
+  Effect.gen(function*() {
+    const { cert_path, key_path, listener } = settings
+    for (const path of [key_path, cert_path, successorPath(settings)]) yield* removeLeftovers(path)
+    yield* generateIfMissing(settings)
+    const pair = yield* renewedIfDue(settings, yield* read(settings))
+    yield* loaded(listener, pair)
+    return pair
+  })
+
+/** Makes the certificate that will follow, and tells where it lies and when it will be served. */
+const announce = (settings: TlsFileSettings, pair: TlsPair) =>
+  Effect.matchEffect(alone(settings, successorOf(settings, pair)), {
+    onFailure: ({ detail }) => emit("tls_pair_renewal_failed", { listener: settings.listener, error: detail }),
+    onSuccess: ({ cert }) =>
+      emit("tls_pair_renewal_announced", {
+        listener: settings.listener,
+        not_after: pair.notAfter.toISOString(),
+        renewal_at: new Date(renewalAt(pair)).toISOString(),
+        path: successorPath(settings),
+        sha256: readTlsCertificate(cert).fingerprint
+      })
+  })
+
+/**
+ * Watches the end of a pair as long as the scope lives. One of our own is announced and renewed, and `use` is called with
+ * the former and the new one. Before the end of any other there is a warning each day.
+ */
+export const watchExpiry = <R>(
+  settings: TlsFileSettings,
+  pair: TlsPair,
+  use: (former: TlsPair, renewed: TlsPair) => Effect.Effect<void, never, R>
+): Effect.Effect<void, never, R | Entropy | Loops | Scope.Scope> =>
+  Effect.suspend(() => {
+    let current = pair
+    const look = Effect.gen(function*() {
+      const { listener } = settings
+      const next = yield* renewedIfDue(settings, current)
+      if (next.cert !== current.cert || next.key !== current.key) {
+        yield* use(current, next)
+        yield* loaded(listener, next)
+        current = next
+      }
+      const { isOwn, notAfter } = current
+      const now = yield* currentMillis
+      if (!isOwn) {
+        if (notAfter.getTime() - now < expiringMillis) {
+          yield* emit("tls_certificate_expiring", { listener, not_after: notAfter.toISOString() })
+        }
+        return dayMillis
+      }
+      const left = renewalAt(current) - now
+      if (left <= 0) return hourMillis
+      if (left <= announcedMillis) yield* announce(settings, current)
+      return Math.min(dayMillis, left)
+    })
+    return Effect.asVoid(supervised("tls_expiry", Effect.forever(Effect.flatMap(look, Effect.sleep))))
+  })

@@ -87,6 +87,7 @@ export const fields = {
   profile: "text",
   reason: "word",
   remaining: "int",
+  renewal_at: "text",
   requests_cut: "int",
   retry_base_seconds: "int",
   retryable: "bool",

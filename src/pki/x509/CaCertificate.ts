@@ -26,6 +26,8 @@ const CA_CONSTRAINTS = extension(
   sequence(element(Tag.boolean, Uint8Array.of(0xff)), unsigned(Uint8Array.of(0)))
 )
 
+const VALIDITY_DAYS = 3653
+
 /** A new self-signed CA. `now` is epoch seconds, `serial` comes from `serialFrom`. */
 export const generateCa = ({ keyType, now, serial, subject }: {
   readonly keyType: CaKeyType
@@ -37,6 +39,7 @@ export const generateCa = ({ keyType, now, serial, subject }: {
     keyType,
     now,
     serial,
+    validityDays: VALIDITY_DAYS,
     name: encodeSubject(subject),
     extensions: (spki) => [CA_CONSTRAINTS, CA_USAGE, subjectKeyIdentifier(spki)]
   })

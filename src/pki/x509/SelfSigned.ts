@@ -35,32 +35,44 @@ const generateKey = (
 /** A private key as unencrypted PKCS#8 PEM. */
 export const privateKeyPem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
 
-const VALIDITY_SECONDS = 3653 * 86400
 const BACKDATE_SECONDS = 3600
 
 /**
- * A new key and its self-signed certificate, for 3653 days from one hour before `now` (epoch seconds). `name` is the DER
- * Name of subject and issuer, `extensions` makes the DER extensions for the new key, and `serial` comes from `serialFrom`.
+ * What goes into a self-signed certificate. `name` is the DER Name of subject and issuer, `extensions` makes the DER
+ * extensions for the key, and `serial` comes from `serialFrom`. It is valid for so many days from one hour before `now`
+ * (epoch seconds).
  */
-export const generateSelfSigned = Effect.fnUntraced(function*(options: {
-  readonly keyType: CaKeyType
+export interface SelfSignedFields {
   readonly name: Uint8Array
   readonly now: number
   readonly serial: Uint8Array
+  readonly validityDays: number
   readonly extensions: (spki: Uint8Array) => ReadonlyArray<Uint8Array>
-}): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
-  const { name, serial } = options
-  const { privateKey, spki } = yield* generateKey(options.keyType)
+}
+
+/** A certificate for a key, signed by that key, PEM. */
+export const signSelf = Effect.fnUntraced(function*(
+  { privateKey, spki }: { readonly privateKey: KeyObject; readonly spki: Uint8Array },
+  { extensions, name, now, serial, validityDays }: SelfSignedFields
+): Effect.fn.Return<string, LeafNotSigned | UnsupportedIssuer> {
   const signer = yield* Effect.fromResult(makeCaKey(privateKey))
-  const notBefore = Math.floor(options.now) - BACKDATE_SECONDS
+  const notBefore = Math.floor(now) - BACKDATE_SECONDS
   const der = yield* signCertificate(signer, {
     serial,
     issuer: name,
     notBefore,
-    notAfter: notBefore + VALIDITY_SECONDS,
+    notAfter: notBefore + validityDays * 86400,
     subject: name,
     spki,
-    extensions: options.extensions(spki)
+    extensions: extensions(spki)
   })
-  return { certificatePem: encodePem("CERTIFICATE", der), privateKeyPem: privateKeyPem(privateKey) }
+  return encodePem("CERTIFICATE", der)
+})
+
+/** A new key and its self-signed certificate. */
+export const generateSelfSigned = Effect.fnUntraced(function*(
+  { keyType, ...fields }: SelfSignedFields & { readonly keyType: CaKeyType }
+): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {
+  const made = yield* generateKey(keyType)
+  return { certificatePem: yield* signSelf(made, fields), privateKeyPem: privateKeyPem(made.privateKey) }
 })

@@ -1,7 +1,10 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { createPrivateKey, createPublicKey, X509Certificate } from "node:crypto"
 import { isIP } from "node:net"
 import { Tag } from "../asn1/DerReader.ts"
 import { element, oid, sequence, text } from "../asn1/DerWriter.ts"
+import { splitPem } from "../asn1/Pem.ts"
 import {
   DIGITAL_SIGNATURE,
   dnsName,
@@ -12,28 +15,76 @@ import {
   subjectKeyIdentifier,
   type UnsupportedIssuer
 } from "./Leaf.ts"
-import type { CertificatePair } from "./SelfSigned.ts"
-import { generateSelfSigned } from "./SelfSigned.ts"
+import type { CertificatePair, SelfSignedFields } from "./SelfSigned.ts"
+import { generateSelfSigned, signSelf } from "./SelfSigned.ts"
+
+/* The pair of a TLS listener that has none from its operator (docs/decisions/listeners.md, "A pair of its own"). */
 
 /**
- * A self-signed certificate for the service's own TLS listener: ECDSA P-256, 3653 days from one hour ago, SAN the host
- * as dNSName or, for an address (an IPv6 one with or without brackets), as iPAddress. `now` is epoch seconds, `serial`
- * comes from `serialFrom`.
+ * The organization in the subject of a pair that was made here. Pairs of earlier versions have none: they are valid for
+ * ten years, and are left to their operators.
  */
-export const generateTlsPair = (options: {
+const MARK = "acme-svc listener pair"
+
+/** Apple's systems refuse more than 825 days, and what judges a private CA like a public one, more than 398. */
+const VALIDITY_DAYS = 397
+
+/** The host is the only name; an address may be an IPv6 one with or without brackets. `now` is epoch seconds. */
+interface TlsPairRequest {
   readonly host: string
   readonly now: number
+  /** From `serialFrom`. */
   readonly serial: Uint8Array
-}): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> => {
-  const host = options.host.replace(/^\[(.*)\]$/, "$1")
-  const name = isIP(host) === 0 ? dnsName(host) : element(IP_ADDRESS, addressOctets(host))
-  return generateSelfSigned({
-    ...options,
-    keyType: "ecdsa-p256",
-    // A CN holds at most 64 characters. The name is also the issuer, so it must not be empty.
-    name: sequence(relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc"))),
-    extensions: (spki) => [DIGITAL_SIGNATURE, SERVER_AUTH, subjectKeyIdentifier(spki), subjectAltName([name], false)]
+}
+
+const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields => {
+  const host = request.host.replace(/^\[(.*)\]$/, "$1")
+  const san = isIP(host) === 0 ? dnsName(host) : element(IP_ADDRESS, addressOctets(host))
+  return {
+    now,
+    serial,
+    validityDays: VALIDITY_DAYS,
+    name: sequence(
+      relativeName(oid("2.5.4.10"), text(Tag.utf8String, MARK)),
+      // A CN holds at most 64 characters.
+      relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")),
+      // OpenSSL finds one trusted certificate for each name: whoever trusts a certificate and the next one needs two names.
+      relativeName(oid("2.5.4.5"), text(Tag.printableString, Buffer.from(serial).toString("hex")))
+    ),
+    extensions: (spki) => [DIGITAL_SIGNATURE, SERVER_AUTH, subjectKeyIdentifier(spki), subjectAltName([san], false)]
+  }
+}
+
+/**
+ * A self-signed certificate for the service's own TLS listener with its key: ECDSA P-256, 397 days from one hour ago,
+ * SAN the host as dNSName or, for an address, as iPAddress.
+ */
+export const generateTlsPair = (
+  request: TlsPairRequest
+): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> =>
+  generateSelfSigned({ ...fieldsOf(request), keyType: "ecdsa-p256" })
+
+/** Another such certificate for the key of such a pair, PEM. */
+export const renewTlsCertificate = (
+  key: string,
+  request: TlsPairRequest
+): Effect.Effect<string, LeafNotSigned | UnsupportedIssuer> =>
+  Effect.suspend(() => {
+    const privateKey = createPrivateKey(key)
+    const spki = createPublicKey(privateKey).export({ type: "spki", format: "der" })
+    return signSelf({ privateKey, spki }, fieldsOf(request))
   })
+
+/** Whether a text is the certificate of a pair that was made here, PEM, and nothing else. */
+export const isOwnTlsCertificate = (text: string): boolean => {
+  const blocks = Result.getOrElse(splitPem(text, "nothing"), () => [])
+  return blocks.length === 1 && Result.getOrElse(
+    Result.try(() => {
+      const certificate = new X509Certificate(text)
+      return certificate.subject.split("\n").includes(`O=${MARK}`) && certificate.verify(certificate.publicKey)
+    }),
+    () => false
+  )
 }
 
 const IP_ADDRESS = 0x87

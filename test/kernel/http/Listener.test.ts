@@ -876,6 +876,36 @@ describe("serve again", () => {
 })
 
 describe("serve again with TLS", () => {
+  /** The certificate that a new connection is shown. */
+  const shown = (port: number) =>
+    Effect.callback<string | undefined>((resume) => {
+      const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
+        resume(Effect.succeed(socket.getPeerX509Certificate()?.toString()))
+        socket.destroy()
+      })
+    })
+
+  test("another pair is shown from now on, unless the one it follows is in force no longer", () =>
+    Effect.gen(function*() {
+      const [first, second, third] = [yield* tlsPair, yield* tlsPair, yield* tlsPair]
+      const listener = yield* serving(says("here"), { tls: first })
+      const open = yield* talk(
+        listener.port,
+        () => connectTls({ port: listener.port, host: "127.0.0.1", rejectUnauthorized: false })
+      )
+      yield* open.send(get("/"))
+      yield* open.heard(/here$/)
+      yield* listener.renew(second, third)
+      assert.strictEqual(yield* shown(listener.port), first.cert)
+      yield* listener.renew(first, second)
+      assert.strictEqual(yield* shown(listener.port), second.cert)
+      yield* open.send(get("/"))
+      assert.match(yield* open.ended, /here[^]*here$/)
+      yield* listener.serve({ app: says("plain"), ...settings })
+      yield* listener.renew(second, third)
+      assert.match(yield* exchange(listener.port, get("/", once)), /plain$/)
+    }))
+
   test("an open connection gets one answer more as it began, a new one speaks TLS, and back", () =>
     Effect.gen(function*() {
       const tls = yield* tlsPair

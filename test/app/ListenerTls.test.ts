@@ -1,0 +1,116 @@
+import { Deferred, Effect, Fiber } from "effect"
+import { X509Certificate } from "node:crypto"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { connect } from "node:tls"
+import { assert } from "vitest"
+import { currentSeconds } from "../../src/kernel/Time.ts"
+import { generateTlsPair } from "../../src/pki/x509/TlsPair.ts"
+import { freshPlace } from "../support/RunCommand.ts"
+import { onSystemClock, useTests } from "../support/UseTests.ts"
+
+/* The pairs that listeners have of their own, as `serve` renews them, on real sockets. */
+
+const { test } = useTests()
+
+const config = (directory: string) =>
+  `[server]
+bind_address = "127.0.0.1:0"
+base_url = "https://localhost"
+tls = { enabled = true, cert_path = "${directory}/server.pem", key_path = "${directory}/server.key" }
+[admin]
+enabled = true
+bind_address = "127.0.0.1:0"
+base_url = "https://localhost"
+tls = { enabled = true, cert_path = "${directory}/admin.pem", key_path = "${directory}/admin.key" }
+[signer.local_ca]
+cert_path = "${directory}/ca.pem"
+key_path = "${directory}/ca.key"
+crl_path = "${directory}/ca.crl"
+[profiles.default]
+enabled = true
+`
+
+interface Heard {
+  readonly event: string
+  readonly listener?: string
+  readonly address?: string
+  readonly sha256?: string
+}
+
+const daySeconds = 86_400
+
+/** The fingerprint of the certificate that a new connection is shown. */
+const shown = (address: string) =>
+  Effect.callback<string | undefined>((resume) => {
+    const port = Number(address.slice(address.lastIndexOf(":") + 1))
+    const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
+      resume(Effect.succeed(fingerprintOf(socket.getPeerX509Certificate())))
+      socket.destroy()
+    })
+  })
+
+const fingerprintOf = (certificate: X509Certificate | undefined) =>
+  certificate?.fingerprint256.replaceAll(":", "").toLowerCase()
+
+/** Serves over pairs whose time comes so many seconds from now. */
+const serving = Effect.fnUntraced(function*(seconds: number) {
+  const place = freshPlace(config)
+  const heard: Array<Heard> = []
+  const waiting = new Set<() => void>()
+  const stop = yield* Deferred.make<"SIGTERM">()
+  const now = (yield* currentSeconds) + seconds - 396 * daySeconds + 3600
+  for (const name of ["server", "admin"]) {
+    const pair = yield* generateTlsPair({ host: "localhost", now, serial: Uint8Array.of(1) })
+    writeFileSync(join(place.directory, `${name}.pem`), pair.certificatePem)
+    writeFileSync(join(place.directory, `${name}.key`), pair.privateKeyPem, { mode: 0o600 })
+  }
+  const fiber = yield* Effect.forkChild(place.run(["serve"], {
+    heard: (text) => {
+      for (const line of text.split("\n").filter((one) => one !== "")) {
+        heard.push((JSON.parse(line) as { readonly fields: Heard }).fields)
+      }
+      waiting.forEach((look) => look())
+    },
+    process: { stopSignal: Deferred.await(stop) }
+  }))
+  const once = (event: string, listener: string, count = 1) =>
+    Effect.callback<Heard>((resume) => {
+      const look = () => {
+        const found = heard.filter((one) =>
+          one.event === event && (one.listener === undefined || one.listener === listener)
+        )
+        const [last] = found.slice(count - 1)
+        if (last === undefined) return
+        waiting.delete(look)
+        resume(Effect.succeed(last))
+      }
+      waiting.add(look)
+      look()
+    })
+  return { place, once, ended: Fiber.join(fiber), stop: Deferred.succeed(stop, "SIGTERM") }
+})
+
+test("are renewed while both listeners serve, and shown from then on", () =>
+  onSystemClock(Effect.gen(function*() {
+    const files = { acme: "server", admin: "admin" } as const
+    // A start that takes longer finds that their time has come, and has another try.
+    for (const seconds of [3, 3, 10, 60]) {
+      const { ended, once, place, stop } = yield* serving(seconds)
+      const read = (name: string) => new X509Certificate(readFileSync(join(place.directory, `${name}.pem`)))
+      let isRenewedWhileServing = true
+      for (const listener of ["acme", "admin"] as const) {
+        const { address = "" } = yield* once(listener === "acme" ? "server_listening" : "admin_listening", listener)
+        const first = yield* once("tls_certificate_loaded", listener)
+        yield* once("tls_pair_renewed", listener)
+        const now = fingerprintOf(read(files[listener]))
+        if (first.sha256 === now) isRenewedWhileServing = false
+        else yield* once("tls_certificate_loaded", listener, 2)
+        assert.strictEqual(yield* shown(address), now)
+      }
+      yield* stop
+      assert.strictEqual((yield* ended).code, 0)
+      if (isRenewedWhileServing) return
+    }
+    assert.fail("no start was fast enough")
+  })))
