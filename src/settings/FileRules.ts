@@ -41,12 +41,17 @@ const writtenBy = ({ config, cwd, written }: Subject) =>
       }))
     ),
     ...config.profiles.flatMap(({ name, signer: { backend, local_ca, relay } }) => {
-      const { cert_path, crl_path, key_path } = local_ca
+      const { cert_path, crl_der_path, crl_path, key_path } = local_ca
       const { account_key_path } = relay
       const files: { readonly [key: string]: string } = backend === "relay"
         ? { "relay.account_key_path": account_key_path }
         : backend === "local_ca"
-        ? { "local_ca.cert_path": cert_path, "local_ca.key_path": key_path, "local_ca.crl_path": crl_path }
+        ? {
+          "local_ca.cert_path": cert_path,
+          "local_ca.key_path": key_path,
+          "local_ca.crl_path": crl_path,
+          ...crl_der_path === "" ? {} : { "local_ca.crl_der_path": crl_der_path }
+        }
         : {}
       return Object.entries(files).map(([key, path]) => ({ key: `profiles.${name}.signer.${key}`, path }))
     })
@@ -89,7 +94,8 @@ export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
       different(`${scope}signer.local_ca`, {
         cert_path: local_ca.cert_path,
         key_path: local_ca.key_path,
-        crl_path: local_ca.crl_path
+        crl_path: local_ca.crl_path,
+        ...local_ca.crl_der_path === "" ? {} : { crl_der_path: local_ca.crl_der_path }
       })
     ),
     ...accountFiles(subject)

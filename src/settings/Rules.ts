@@ -129,7 +129,7 @@ const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
     what: "account key"
   })
 
-const caFiles = ["cert_path", "key_path", "crl_path"] as const
+const caFiles = ["cert_path", "key_path", "crl_path", "crl_der_path"] as const
 
 /**
  * CAs with different keys must not share a file either: a revocation list would overwrite another list or a key, and an
@@ -138,7 +138,7 @@ const caFiles = ["cert_path", "key_path", "crl_path"] as const
 const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
   const withLocalCa = config.profiles.filter(({ signer }) => signer.backend === "local_ca")
   const files = withLocalCa.flatMap(({ name, signer: { local_ca } }) =>
-    caFiles.map((file) => ({
+    caFiles.filter((file) => local_ca[file] !== "").map((file) => ({
       file,
       key: absolute(cwd, local_ca.key_path),
       path: absolute(cwd, local_ca[file]),

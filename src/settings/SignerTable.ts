@@ -45,6 +45,11 @@ export const signer = Schema.Struct({
     ),
     leaf_validity_days: integer(90, { min: 1, max: 3653 }, "Lifetime of issued certificates."),
     crl_path: text("ca.crl", path, "File to which the revocation list is exported, PEM."),
+    crl_der_path: text(
+      "",
+      orEmpty(path),
+      "File to which the revocation list is exported in DER too, for web servers. Empty: none."
+    ),
     crl_distribution_points: texts(
       [],
       normalUrl,

@@ -148,6 +148,10 @@ describe("files the service writes", () => {
       key: "signer.local_ca.crl_path",
       message: "must not be the same file as signer.local_ca.key_path"
     }])
+    assert.deepStrictEqual(of("signer.local_ca.crl_der_path = \"ca.crl\""), [{
+      key: "signer.local_ca.crl_der_path",
+      message: "must not be the same file as signer.local_ca.crl_path"
+    }])
     assert.deepStrictEqual(of("server.tls.key_path = \"server.pem\"").map(({ key }) => key), ["server.tls.key_path"])
     const own = refusedFor({ fileText: "[profiles.a.signer.local_ca]\nkey_path = \"ca.pem\"" })
     assert.strictEqual(own.key, "profiles.a.signer.local_ca.key_path")
@@ -165,6 +169,10 @@ describe("files the service writes", () => {
     ])
     assert.deepStrictEqual(of("", another.replace("b.pem", "ca.pem")).map(({ key }) => key), [
       "profiles.b.signer.local_ca.cert_path"
+    ])
+    const inDer = "crl_der_path = \"der.crl\""
+    assert.deepStrictEqual(of(inDer, `${another}\n${inDer}`).map(({ key }) => key), [
+      "profiles.b.signer.local_ca.crl_der_path"
     ])
     accepted({ fileText: `${twoProfiles("", another)}[profiles.c.signer.local_ca]\n${another}` })
   })

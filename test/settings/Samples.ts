@@ -398,6 +398,7 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.key_path": paths("ca.key"),
   "signer.local_ca.key_type": oneOf("ecdsa-p256", ["ecdsa-p256", "ecdsa-p384", "rsa-2048", "rsa-3072", "rsa-4096"]),
   "signer.local_ca.crl_path": paths("ca.crl"),
+  "signer.local_ca.crl_der_path": optionalPath,
   "signer.local_ca.crl_distribution_points": normalUrls,
   "signer.local_ca.ca_issuer_urls": normalUrls,
   "signer.local_ca.key_source": { initial: "file", good: ["file"], bad: ["", "pkcs11", "vault"] },

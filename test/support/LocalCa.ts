@@ -53,6 +53,7 @@ export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {
   leaf_validity_days: 90,
   crl_distribution_points: [],
   crl_path: join(directory, "ca.crl"),
+  crl_der_path: "",
   ca_issuer_urls: [],
   ...more
 })

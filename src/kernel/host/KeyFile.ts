@@ -235,23 +235,29 @@ export const stampOf = (path: string): Effect.Effect<string> =>
 
 const MAX_BYTES = 1024 * 1024
 
-/**
- * Reads a UTF-8 text, by default of at most one mebibyte. Follows symbolic links, because secret stores use them to
- * mount files.
- */
-export const readTextFile = (path: string, maxBytes = MAX_BYTES): Effect.Effect<ReadFile, FileUnusable> =>
+/** Reads a file of at most so many octets, by default one mebibyte. Follows symbolic links. */
+export const readOctets = (
+  path: string,
+  maxBytes = MAX_BYTES
+): Effect.Effect<{ readonly octets: Buffer; readonly permissive: boolean }, FileUnusable> =>
   // Without O_NONBLOCK, a named pipe without a writer would block a thread for ever.
   withFile(path, O_RDONLY | constants.O_NONBLOCK, 0, (handle) =>
     Effect.gen(function*() {
       const stats = yield* attempt<Stats>(path, () => handle.stat())
       if (!stats.isFile()) return yield* new FileUnusable({ path, reason: "not_a_file" })
       if (stats.size > maxBytes) return yield* new FileUnusable({ path, reason: "too_large" })
-      const octets = yield* attempt(path, () => handle.readFile())
-      const text = yield* Effect.try({
-        try: () => utf8.decode(octets),
-        catch: () => new FileUnusable({ path, reason: "not_text" })
-      })
-      return { text, permissive: (stats.mode & 0o044) !== 0 }
+      return { octets: yield* attempt(path, () => handle.readFile()), permissive: (stats.mode & 0o044) !== 0 }
+    }))
+
+/**
+ * Reads a UTF-8 text, by default of at most one mebibyte. Follows symbolic links, because secret stores use them to
+ * mount files.
+ */
+export const readTextFile = (path: string, maxBytes = MAX_BYTES): Effect.Effect<ReadFile, FileUnusable> =>
+  Effect.flatMap(readOctets(path, maxBytes), ({ octets, permissive }) =>
+    Effect.try({
+      try: () => ({ text: utf8.decode(octets), permissive }),
+      catch: () => new FileUnusable({ path, reason: "not_text" })
     }))
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })

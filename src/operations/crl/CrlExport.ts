@@ -3,7 +3,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-import { readTextFile, replaceFile, stampOf } from "../../kernel/host/KeyFile.ts"
+import { readOctets, replaceFile, stampOf } from "../../kernel/host/KeyFile.ts"
 import { withLockFile } from "../../kernel/host/LockFile.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -16,7 +16,10 @@ import type { CrlIssuer } from "../../services/signing/Signer.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 
-/* The file that publishes a CA's list: a copy of the stored list, written again whenever it differs. */
+/*
+ * The files that publish a CA's list: copies of the stored list, PEM and if wanted DER, written again whenever one differs.
+ * The PEM is the record of what was published (services/signing/ExportedCrl.ts), so it comes first.
+ */
 
 type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>
 
@@ -24,7 +27,11 @@ const passes = 5
 const roundSeconds = 30
 const toldEveryMillis = 3_600_000
 
-const pemOf = ({ der }: Stored): string => encodePem("X509 CRL", der)
+/** The files of a CA with what they have to hold. */
+const copiesOf = ({ derPath, path }: CrlIssuer, { der }: Stored) => [
+  { path, content: Buffer.from(encodePem("X509 CRL", der)) },
+  ...derPath === undefined ? [] : [{ path: derPath, content: der }]
+]
 
 /**
  * The file has a list that the database does not know, since that has lost what was committed: to write an older one over it would take
@@ -56,7 +63,9 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
       yield* crls.raise(crl.id, { before: crlNumber, number: exported, nextUpdate: thisUpdate })
       return yield* new NewerExported({ path: crl.path, exported, stored: number })
     }
-    yield* replaceFile({ path: crl.path, content: pemOf(stored), mode: 0o644, suffix: yield* entropy.token })
+    for (const copy of copiesOf(crl, stored)) {
+      yield* replaceFile({ ...copy, mode: 0o644, suffix: yield* entropy.token })
+    }
     // The last writer checks last: if another list was stored meanwhile, and perhaps even written, this one must not
     // stay in its place.
     const head = yield* crls.findHead(crl.id)
@@ -70,29 +79,32 @@ const exported = (crl: CrlIssuer) =>
     ({ message }) => `${message}; the list is still served, and writing the file is tried again every ${roundSeconds} s`
   )
 
-/** Writes the stored list to its file. A failure is logged, and {@link keepExported} tries again. */
+/** Writes the stored list to its files. A failure is logged, and {@link keepExported} tries again. */
 export const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy> =>
   Effect.catch(exported(crl), (error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error }))
 
-/** Per file: the state in which it was last found in order, and the last fault that was logged. */
+/** Per CA, by the path of its PEM file: the state in which its files were last found in order, and the last fault that was logged. */
 interface Known {
   readonly inOrder: Map<string, string>
   readonly told: Map<string, { readonly error: string; readonly at: number }>
 }
 
 /**
- * Whether the file equals the stored list. The file is read only if the file or the list has changed since the last
+ * Whether the files equal the stored list. They are read only if one of them or the list has changed since the last
  * check.
  */
 const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known) {
   const head = yield* crls.findHead(crl.id)
   if (head === undefined) return true
-  const met = `${head.crlNumber} ${head.thisUpdate} ${yield* stampOf(crl.path)}`
+  const stamps = yield* Effect.forEach([crl.path, ...crl.derPath === undefined ? [] : [crl.derPath]], stampOf)
+  const met = `${head.crlNumber} ${head.thisUpdate} ${stamps.join(" ")}`
   if (inOrder.get(crl.path) === met) return true
   const stored = yield* crls.find(crl.id)
-  const content = stored && pemOf(stored)
-  const file = yield* Effect.option(readTextFile(crl.path, content?.length))
-  if (file._tag === "None" || file.value.text !== content) return false
+  if (stored === undefined) return true
+  for (const { content, path } of copiesOf(crl, stored)) {
+    const file = yield* Effect.option(readOctets(path, content.length))
+    if (file._tag === "None" || !file.value.octets.equals(content)) return false
+  }
   inOrder.set(crl.path, met)
   return true
 })

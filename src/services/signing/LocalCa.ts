@@ -20,6 +20,8 @@ import { CsrRejected, SigningFailed } from "./Signer.ts"
 export interface LocalCaSettings extends CaFileSettings {
   readonly leaf_validity_days: number
   readonly crl_path: string
+  /** Empty if the list is exported as PEM alone. */
+  readonly crl_der_path: string
   readonly crl_distribution_points: ReadonlyArray<string>
   readonly ca_issuer_urls: ReadonlyArray<string>
 }
@@ -132,9 +134,8 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       yield* emit("local_ca_leaf_issued", facts)
       return { chain, serial: hex, notAfter, discarded: emit("local_ca_leaf_discarded", facts) }
     })
-    return {
-      issue,
-      trouble,
-      crl: { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path: settings.crl_path }
-    }
+    const { crl_der_path, crl_path: path } = settings
+    const derPath = crl_der_path === "" ? undefined : crl_der_path
+    const crl = { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path, derPath }
+    return { issue, trouble, crl }
   })

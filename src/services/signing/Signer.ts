@@ -49,8 +49,10 @@ export interface CrlIssuer {
   /** Its subject key identifier, which its revocation lists have. */
   readonly keyIdentifier: Uint8Array
   readonly sign: CrlSigner
-  /** `signer.local_ca.crl_path`: the file to which the list is exported. */
+  /** `signer.local_ca.crl_path`: the file to which the list is exported, PEM. */
   readonly path: string
+  /** `signer.local_ca.crl_der_path`: a file with the same list in DER, if there is to be one. */
+  readonly derPath: string | undefined
 }
 
 /** What a relay knows about its order at the upstream from earlier attempts, and where it stores what it learns. */

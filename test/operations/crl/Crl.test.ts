@@ -1010,6 +1010,53 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     })
 
+    describe("in DER", () => {
+      const path = () => join(directory, "public.crl")
+      const settings = (at: string) => ({ crl_der_path: join(at, "public.crl") })
+      const inDer = Effect.map(stored, ({ der }) => () => existsSync(path()) && readFileSync(path()).equals(der))
+
+      test("is beside the other after every store, for everybody to read", () =>
+        Effect.gen(function*() {
+          assert.isTrue((yield* inDer)())
+          yield* row("41")
+          yield* regenerate
+          assert.isTrue((yield* inDer)())
+          assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
+          assert.strictEqual((statSync(path()).mode & 0o777).toString(8), "644")
+          assert.deepStrictEqual(leftovers(), ["public.crl"])
+        }), { settings })
+
+      test("is written again within half a minute, and alone in order is not enough", () =>
+        Effect.gen(function*() {
+          yield* kept
+          const spoil: ReadonlyArray<() => void> = [
+            () => rmSync(path()),
+            () => writeFileSync(path(), "spoilt"),
+            () => rmSync(filesIn(directory).crl)
+          ]
+          for (const [index, spoilt] of spoil.entries()) {
+            spoilt()
+            yield* soon(() => happened("local_ca_crl_exported") === index + 1)
+            assert.isTrue((yield* inDer)())
+            assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
+          }
+          const before = statSync(path()).ino
+          for (let turns = 0; turns < 5; turns++) yield* turn(half)
+          assert.strictEqual(statSync(path()).ino, before)
+        }), { settings })
+
+      test("that cannot be written is told of, and the other is written", () =>
+        Effect.gen(function*() {
+          yield* row("41")
+          yield* regenerate
+          assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
+          assert.include(
+            String(said("local_ca_crl_export_failed").at(-1)?.["error"]),
+            "absent/public.crl: no such file"
+          )
+        }), { settings: (at) => ({ crl_der_path: join(at, "absent", "public.crl") }) })
+    })
+
     test("that is ahead of a database that lost commits is kept, told of, and followed by a list with a higher number", () =>
       Effect.gen(function*() {
         const first = yield* stored
