@@ -17,9 +17,12 @@ let
   roles = lib.intersectLists cfg.roles every;
   # As deploy/systemd has it: without a word for every role, otherwise with those there are.
   serve = [ "serve" ] ++ lib.optionals (roles != every) [ "--role" (lib.concatStringsSep "," roles) ];
-  port = lib.toInt (lib.last (lib.splitString ":" cfg.settings.server.bind_address));
+  portOf = address: lib.toInt (lib.last (lib.splitString ":" address));
   listens = lib.elem "acme" roles;
-  capability = lib.optional (listens && port > 0 && port < 1024) "CAP_NET_BIND_SERVICE";
+  ports =
+    [ (portOf cfg.settings.server.bind_address) ]
+    ++ lib.optional (cfg.settings.publish.enabled or false) (portOf (cfg.settings.publish.bind_address or "[::]:3003"));
+  capability = lib.optional (listens && lib.any (port: port > 0 && port < 1024) ports) "CAP_NET_BIND_SERVICE";
 in
 {
   options.services.acme-svc = {
@@ -75,7 +78,7 @@ in
     openFirewall = lib.mkOption {
       type = lib.types.bool;
       default = false;
-      description = "Open the port of `settings.server.bind_address`, where the process has the role `acme`.";
+      description = "Open the ports of `settings.server.bind_address` and, if it is enabled, of `settings.publish.bind_address`, where the process has the role `acme`.";
     };
   };
 
@@ -86,7 +89,7 @@ in
     };
     users.groups.acme-svc = { };
 
-    networking.firewall.allowedTCPPorts = lib.mkIf (cfg.openFirewall && listens) [ port ];
+    networking.firewall.allowedTCPPorts = lib.mkIf (cfg.openFirewall && listens) ports;
 
     systemd.services.acme-svc = {
       description = "ACME certificate service";

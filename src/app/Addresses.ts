@@ -19,13 +19,18 @@ const resolved = Effect.fnUntraced(function*(key: string, text: string) {
   return { key, text, port, address: port === 0 ? undefined : yield* hostAddress(host) }
 })
 
+type Bound = Pick<Config, "admin" | "metrics" | "publish" | "server">
+
 /** The listeners of a process, each with the record of an address that another one has already. */
-const listenersOf = ({ admin, metrics, server }: Pick<Config, "admin" | "metrics" | "server">, roles: Roles) => [
+const listenersOf = ({ admin, metrics, publish, server }: Bound, roles: Roles) => [
   ...roles.has("acme")
     ? [{ key: "server.bind_address", text: server.bind_address, event: "metrics_config_invalid" } as const]
     : [],
   ...roles.has("admin") && admin.enabled
     ? [{ key: "admin.bind_address", text: admin.bind_address, event: "admin_config_invalid" } as const]
+    : [],
+  ...roles.has("acme") && publish.enabled
+    ? [{ key: "publish.bind_address", text: publish.bind_address, event: "publish_config_invalid" } as const]
     : [],
   ...metrics.enabled
     ? [{ key: "metrics.bind_address", text: metrics.bind_address, event: "metrics_config_invalid" } as const]
@@ -37,7 +42,7 @@ const listenersOf = ({ admin, metrics, server }: Pick<Config, "admin" | "metrics
  * help, so the check comes before binding: a service manager would retry a failed binding for ever.
  */
 export const checkAddresses = (
-  config: Pick<Config, "admin" | "metrics" | "server">,
+  config: Bound,
   roles: Roles
 ): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function*() {

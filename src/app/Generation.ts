@@ -35,6 +35,7 @@ import type { CommandFailed } from "./CommandFailed.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
+import { publishSurface } from "./PublishSurface.ts"
 import { withReadiness } from "./Readiness.ts"
 
 /** The properties of a process that are not in its configuration. */
@@ -161,7 +162,10 @@ const acmeSurface = Effect.fnUntraced(function*(
         Effect.forEach(relaying, ({ name }) => emit("http_01_responder_mounted", { profile: name }), { discard: true })
       )
   }
-  return { surface, issuers: yield* Effect.provide(Issuers, services) }
+  return {
+    surfaces: [surface, ...yield* publishSurface(config, services, counted)],
+    issuers: yield* Effect.provide(Issuers, services)
+  }
 })
 
 const metricsConnections = 16
@@ -256,7 +260,7 @@ export const build = (
       return {
         config,
         surfaces: [
-          ...(serving === undefined ? [] : [serving.surface]),
+          ...(serving?.surfaces ?? []),
           ...process.roles.has("admin") ? yield* adminSurface(resolved, process, before, uses.counted) : [],
           ...yield* metricsSurface(config, process.roles)
         ],

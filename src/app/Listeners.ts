@@ -44,7 +44,8 @@ export interface Prepared {
 const bindFailures = {
   acme: "server_socket_bind_failed",
   admin: "admin_socket_bind_failed",
-  metrics: "metrics_socket_bind_failed"
+  metrics: "metrics_socket_bind_failed",
+  publish: "publish_socket_bind_failed"
 } as const
 
 const bound = Effect.fnUntraced(function*({ bindAddress, isShared, key, maxConnections, name }: Surface) {

@@ -11,10 +11,12 @@ const everything: ReadonlyArray<string> = ["0.0.0.0", "::"]
  * names are not resolved.
  */
 export const ownAddresses = (
-  { admin, metrics, server }: Pick<Config, "admin" | "metrics" | "server">,
+  { admin, metrics, publish, server }: Pick<Config, "admin" | "metrics" | "publish" | "server">,
   interfaces: ReturnType<typeof networkInterfaces> = networkInterfaces()
 ): ReadonlyArray<string> => {
-  const bound = [server, ...[admin, metrics].filter(({ enabled }) => enabled)].map(({ bind_address }) => bind_address)
+  const bound = [server, ...[admin, metrics, publish].filter(({ enabled }) => enabled)].map(({ bind_address }) =>
+    bind_address
+  )
   const hosts = bound.flatMap((address) => {
     const host = parseBindAddress(address)?.host
     return host === undefined ? [] : [host]

@@ -5,7 +5,7 @@ import { json } from "../kernel/http/Message.ts"
 import { Loops } from "../kernel/Loops.ts"
 import { lifeMillis } from "../kernel/Time.ts"
 
-/** The path of readiness, on every listener. */
+/** The path of readiness, on every listener but the one that publishes lists and certificates and nothing else. */
 export const readyPath = "/ready"
 
 /**

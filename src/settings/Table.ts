@@ -163,7 +163,7 @@ export const Table = Schema.Struct({
     bind_address: text("[::]:3000", bindAddress, "Address to listen on; port 0 asks for a free port."),
     reuse_port: flag(
       false,
-      "Let further processes with the acme role listen on this address; the kernel divides connections among them."
+      "Let further processes with the acme role listen on this address and on publish.bind_address; the kernel divides connections among them."
     ),
     base_url: text(
       "http://localhost:3000",
@@ -228,6 +228,17 @@ export const Table = Schema.Struct({
   metrics: Schema.Struct({
     enabled: flag(false, "Serve GET /metrics to anybody who can reach it."),
     bind_address: text("127.0.0.1:3002", bindAddress, "Address that serves metrics and nothing else.")
+  }),
+  publish: Schema.Struct({
+    enabled: flag(
+      false,
+      "Serve revocation lists and CA certificates in clear on an address of their own, with the acme role."
+    ),
+    bind_address: text(
+      "[::]:3003",
+      bindAddress,
+      "Address that serves them and nothing else, to anybody who can reach it."
+    )
   }),
   logging: Schema.Struct({
     filter: text("acme_svc=info", logFilter, "What is logged; the longest target prefix wins."),

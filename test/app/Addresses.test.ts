@@ -70,6 +70,18 @@ describe("the addresses of listeners", () => {
       }))
   }
 
+  it.effect("that publish in clear are compared where they are served", () =>
+    Effect.gen(function*() {
+      const config = (enabled: boolean) =>
+        configOf(
+          `[server]\nbind_address = "127.0.0.1:3000"\n[publish]\nenabled = ${enabled}\nbind_address = "[::]:3000"`
+        )
+      const refused = yield* Effect.flip(checkAddresses(config(true), new Set(["acme"])))
+      assert.match(refused.message, /^publish\.bind_address: .*server\.bind_address/)
+      yield* checkAddresses(config(false), new Set(["acme"]))
+      yield* checkAddresses(config(true), new Set(["worker"]))
+    }))
+
   it.effect("of a process that does not serve one of them are not compared", () =>
     Effect.map(verdict("[::]:3000", "[::]:3000", ["worker"]), (said) => assert.strictEqual(said, "apart")))
 })

@@ -26,9 +26,9 @@ describe("the addresses of the service", () => {
     assert.deepStrictEqual(ownAddresses(config, interfaces), expected)
   })
 
-  it("are those of the metrics too, where they are served", () => {
+  it.each(["metrics", "publish"])("are those of %s too, where it is served", (section) => {
     const text = (enabled: boolean) =>
-      `[server]\nbind_address = "192.0.2.1:1"\n[metrics]\nenabled = ${enabled}\nbind_address = "192.0.2.2:1"`
+      `[server]\nbind_address = "192.0.2.1:1"\n[${section}]\nenabled = ${enabled}\nbind_address = "192.0.2.2:1"`
     assert.deepStrictEqual(ownAddresses(configOf(text(true)), interfaces), ["192.0.2.1", "192.0.2.2"])
     assert.deepStrictEqual(ownAddresses(configOf(text(false)), interfaces), ["192.0.2.1"])
   })

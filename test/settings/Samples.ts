@@ -148,6 +148,7 @@ export const booleans: Record<string, boolean> = {
   "admin.tls.enabled": false,
   "audit.reverse_dns": true,
   "metrics.enabled": false,
+  "publish.enabled": false,
   "challenge.allow_loopback": false,
   "challenge.bypass": false,
   "challenge.http_01.follow_redirects": true,
@@ -282,6 +283,11 @@ export const others: Record<string, TextSamples> = {
     initial: "127.0.0.1:3002",
     good: ["127.0.0.1:3002", "[::]:9090", "0.0.0.0:0"],
     bad: ["", "3002", "127.0.0.1", "http://127.0.0.1:3002"]
+  },
+  "publish.bind_address": {
+    initial: "[::]:3003",
+    good: ["127.0.0.1:3003", "[::]:80", "0.0.0.0:0"],
+    bad: ["", "3003", "127.0.0.1", "http://127.0.0.1:3003"]
   },
   "server.bind_address": {
     initial: "[::]:3000",

@@ -34,7 +34,7 @@ import { isProbe, unmatched } from "./Message.ts"
 
 /** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
 export interface SocketOptions extends BoundAddress {
-  readonly name: "acme" | "admin" | "metrics"
+  readonly name: "acme" | "admin" | "metrics" | "publish"
   readonly maxConnections: number
 }
 

@@ -23,7 +23,7 @@ export const issuerCertificate = (profile: string) => ofIssuer(profile, ({ certi
  * The DER revocation list of a profile's CA, as it is stored (docs/decisions/revocation-lists.md, "Serving"). Without a
  * local CA it is the list that the operator's script returns, if any.
  */
-export const revocationList = Effect.fnUntraced(function*(profile: string) {
+const revocationList = Effect.fnUntraced(function*(profile: string) {
   const issuer = (yield* Issuers).of(profile)
   if (issuer === undefined) {
     const printed = yield* Effect.orElseSucceed((yield* ReadHooks).crl(profile), () => undefined)
@@ -34,3 +34,13 @@ export const revocationList = Effect.fnUntraced(function*(profile: string) {
   const ledger = yield* Effect.result(readLedger(issuer.ledgerPath))
   return yield* ledger._tag === "Failure" ? new ServerInternal({ cause: ledger.failure }) : new CrlNotReady()
 })
+
+/** Everything that a profile publishes of its CA, by the path below it, with the media type (RFC 2585 section 4 for DER). */
+export const publications = {
+  "/crl": { mediaType: "application/pkix-crl", of: revocationList },
+  "/ca.pem": {
+    mediaType: "application/x-pem-file",
+    of: (profile: string) => Effect.map(anchor(profile), (pem) => Buffer.from(pem))
+  },
+  "/issuer.cer": { mediaType: "application/pkix-cert", of: issuerCertificate }
+} as const

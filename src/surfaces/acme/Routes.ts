@@ -86,9 +86,9 @@ const table = {
   "/chall/{id}": { post: writingKid(optional(authorizations.Trigger), authorizations.challenge) },
   "/certificate/{id}": { post: kid(postAsGet, orders.certificate) },
   "/revokeCert": { post: either(typed(certificates.RevokeCert), certificates.revocation) },
-  "/crl": { get: certificates.crl },
-  "/ca.pem": { get: certificates.caPem },
-  "/issuer.cer": { get: certificates.issuerCertificate }
+  "/crl": { get: certificates.published("/crl") },
+  "/ca.pem": { get: certificates.published("/ca.pem") },
+  "/issuer.cer": { get: certificates.published("/issuer.cer") }
 }
 
 type NeedsOf<T> = {

@@ -4,7 +4,7 @@ import { tagged } from "../../../kernel/http/EntityTag.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"
 import { json } from "../../../kernel/http/Message.ts"
 import { rfc3339 } from "../../../kernel/Time.ts"
-import { anchor, issuerCertificate as issuerOf, revocationList } from "../../../operations/crl/Publications.ts"
+import { publications } from "../../../operations/crl/Publications.ts"
 import { renewalInfo } from "../../../operations/order/Renewal.ts"
 import { revokeCert } from "../../../operations/revocation/RevokeCert.ts"
 import type { Endpoint } from "../Endpoint.ts"
@@ -31,26 +31,12 @@ export const revocation = ({ client, endpoint, payload, signer }: BySomeone<type
     { status: 200, headers: {} } satisfies Answer
   )
 
-/** The revocation list of the profile's CA, DER. */
-export const crl = ({ endpoint }: { readonly endpoint: Endpoint }) =>
-  Effect.map(
-    revocationList(endpoint.profile.name),
-    (body) => tagged("application/pkix-crl", body)
-  )
-
-/** The trust anchor for the profile's clients, PEM. */
-export const caPem = ({ endpoint }: { readonly endpoint: Endpoint }) =>
-  Effect.map(
-    anchor(endpoint.profile.name),
-    (body) => tagged("application/x-pem-file", Buffer.from(body))
-  )
-
-/** The certificate of the profile's CA, DER, for programs that look for the issuer of a leaf. */
-export const issuerCertificate = ({ endpoint }: { readonly endpoint: Endpoint }) =>
-  Effect.map(
-    issuerOf(endpoint.profile.name),
-    (body) => tagged("application/pkix-cert", body)
-  )
+/** What the profile publishes of its CA at a path. */
+export const published =
+  <P extends keyof typeof publications>(path: P) => ({ endpoint }: { readonly endpoint: Endpoint }) => {
+    const { mediaType, of }: (typeof publications)[keyof typeof publications] = publications[path]
+    return Effect.map(of(endpoint.profile.name), (body) => tagged(mediaType, body))
+  }
 
 const retryAfterSeconds = { usual: "21600", revoked: "60" }
 

@@ -1,0 +1,57 @@
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Admission from "../kernel/http/Admission.ts"
+import { makeAddressSet } from "../kernel/net/Address.ts"
+import { emit } from "../kernel/telemetry/EventLog.ts"
+import type { Issuers } from "../services/signing/Issuers.ts"
+import type { ReadHooks } from "../services/signing/ReadHooks.ts"
+import type { Config } from "../settings/AppConfig.ts"
+import { make } from "../surfaces/publish/Publish.ts"
+import type { Surface } from "./Listeners.ts"
+
+/* What the CAs publish, in clear on a listener of its own (docs/decisions/listeners.md, "Publishing in clear"). */
+
+/** Whoever floods this listener takes these, and none of what ACME clients wait for. */
+const maxConnections = 1024
+const slots = 16
+const waitMillis = 1000
+
+/** The surface for relying parties. None if `publish.enabled` is off. `services` are those of the ACME surface. */
+export const publishSurface = Effect.fnUntraced(function*(
+  { filter, profiles, publish, server }: Config,
+  services: Context.Context<Issuers | ReadHooks>,
+  counted: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+) {
+  if (!publish.enabled) return []
+  const mounted = profiles.filter(({ enabled }) => enabled)
+  const admission = yield* Admission.make({ slots, waitMillis })
+  const app = make(new Set(mounted.map(({ name }) => name)), { admission, proxies: filter })
+  const proxies = [filter, ...mounted.map((profile) => profile.filter)]
+  const surface: Surface = {
+    name: "publish",
+    key: "publish.bind_address",
+    bindAddress: publish.bind_address,
+    isShared: server.reuse_port,
+    maxConnections,
+    serve: (listener) =>
+      Effect.provide(
+        listener.serve({
+          app: {
+            route: (received) => {
+              const routed = app.route(received)
+              return { ...routed, handle: (request) => counted(routed.handle(request)) }
+            }
+          },
+          isCounted: true,
+          isProxy: makeAddressSet(proxies.flatMap(({ trusted_proxies }) => trusted_proxies)),
+          tls: undefined,
+          requestTimeoutMillis: server.request_timeout_ms,
+          maxBodyBytes: 0,
+          maxBodies: slots
+        }),
+        services
+      ),
+    listening: (address) => emit("publish_listening", { address })
+  }
+  return [surface]
+})

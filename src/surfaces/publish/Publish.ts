@@ -1,0 +1,78 @@
+import * as Effect from "effect/Effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { DeadlineExceeded, MethodNotAllowed, NoSuchPath, ServerInternal } from "../../domain/AcmeError.ts"
+import type { ProxySettings } from "../../domain/ClientAddress.ts"
+import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
+import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
+import type { Admission } from "../../kernel/http/Admission.ts"
+import { tagged, unlessHeld } from "../../kernel/http/EntityTag.ts"
+import type { Answer, App, Request } from "../../kernel/http/Message.ts"
+import { unmatched } from "../../kernel/http/Message.ts"
+import type { Shed } from "../../kernel/http/Refused.ts"
+import { publications } from "../../operations/crl/Publications.ts"
+
+type Publication = (typeof publications)[keyof typeof publications]
+
+type Needs = Effect.Services<ReturnType<Publication["of"]>>
+type Failure = Effect.Error<ReturnType<Publication["of"]>> | MethodNotAllowed | NoSuchPath | Shed
+
+const known = new Map<string, Publication>(Object.entries(publications))
+
+/** Where a path leads: `/profile/<name>` of a profile that is served, and what it publishes there. */
+const placeOf = (profiles: ReadonlySet<string>, path: string) => {
+  const [, profile, pattern] = /^\/profile\/([^/]+)(\/.+)$/.exec(path) ?? []
+  if (profile === undefined || pattern === undefined || !profiles.has(profile)) return undefined
+  const publication = known.get(pattern)
+  return publication === undefined ? undefined : { profile, pattern, publication }
+}
+
+/** The same problem documents as those of the ACME listener, so that one URL is answered alike at both. */
+const refusal = (error: AcmeError): Answer => {
+  const problem = problemOf(error)
+  const seconds = retryAfter(error)
+  return {
+    status: problem.status,
+    headers: {
+      "content-type": "application/problem+json",
+      ...(seconds === undefined ? {} : { "retry-after": String(seconds) }),
+      ...(error._tag === "MethodNotAllowed" ? { allow: error.allow } : {})
+    },
+    body: JSON.stringify(problem)
+  }
+}
+
+/**
+ * GET and HEAD of what profiles publish of their CAs, and nothing else. It requires no credential and asks no policy:
+ * access to the port is the permission.
+ */
+export const make = (profiles: ReadonlySet<string>, { admission, proxies }: {
+  readonly admission: Admission
+  readonly proxies: ProxySettings
+}): App<Needs> => {
+  const clientIp = clientAddress(proxies)
+  const isProxied = fromTrusted(proxies)
+  const late = Effect.succeed(refusal(new DeadlineExceeded()))
+  return {
+    route: (received) => {
+      const place = placeOf(profiles, received.path)
+      const answered = (request: Request): Effect.Effect<Answer, Failure, Needs> => {
+        if (place === undefined) return new NoSuchPath()
+        if (request.method !== "GET" && request.method !== "HEAD") return new MethodNotAllowed({ allow: "GET, HEAD" })
+        const { profile, publication: { mediaType, of } } = place
+        return Effect.map(admission.admit(of(profile)), (body) => unlessHeld(request, tagged(mediaType, body)))
+      }
+      return {
+        profile: place?.profile,
+        pattern: place?.pattern ?? unmatched,
+        clientIp: clientIp(received),
+        isProxied: () => isProxied(received),
+        handle: (request) =>
+          Effect.catch(
+            answered(request),
+            (error) => Effect.succeed(refusal(isAcmeError(error) ? error : new ServerInternal({})))
+          ),
+        late: () => late
+      }
+    }
+  }
+}
