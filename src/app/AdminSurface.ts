@@ -1,14 +1,14 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Roles } from "../domain/Role.ts"
-import { mapLayerError } from "../kernel/Layers.ts"
 import { makeAddressSet } from "../kernel/net/Address.ts"
 import { Resolver } from "../kernel/net/Resolver.ts"
 import { ReverseNames } from "../kernel/net/ReverseNames.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { Activity } from "../operations/Activity.ts"
 import { Policies } from "../services/policy/Policies.ts"
-import { Issuers } from "../services/signing/Issuers.ts"
+import type { Issuers } from "../services/signing/Issuers.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Resolved } from "../settings/Resolve.ts"
 import { filesFailed } from "./CommandFailed.ts"
@@ -25,10 +25,9 @@ const policyName = "admin"
 const maxConnections = 256
 const maxBodies = 64
 
-/** The policy of the listener, the reverse names of its clients, the CAs whose lists operators read, and what is counted. */
-const services = (config: Config, version: string, before: Graph.Before) =>
+/** The policy of the listener, the reverse names of its clients, and what is counted. */
+const services = (config: Config, version: string) =>
   Layer.mergeAll(
-    mapLayerError(Issuers.layer(config.profiles.filter(({ enabled }) => enabled), before.issuers), filesFailed),
     Graph.deliveriesOf(config, version),
     Graph.policiesOf(config, [{ name: policyName, filter: config.admin.filter, ipam: config.ipam }], version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
@@ -42,7 +41,7 @@ const isOfApi = (path: string): boolean => path === "/health" || path === "/api"
 export const adminSurface = Effect.fnUntraced(function*(
   resolved: Pick<Resolved, "config" | "sources">,
   { panel, roles, version }: Pick<Installed, "panel" | "version"> & { readonly roles: Roles },
-  before: Graph.Before,
+  issuers: Context.Context<Issuers>,
   counted: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ) {
   const { config } = resolved
@@ -53,7 +52,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { make } = yield* Effect.promise(() => import("../surfaces/api/App.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { doorsOf } = yield* Effect.promise(() => import("../surfaces/admin/Doors.ts"))
-  const built = yield* Layer.build(services(config, version, before))
+  const built = Context.merge(issuers, yield* Layer.build(services(config, version)))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
   const declared = yield* declaredApp(resolved, version)
@@ -67,6 +66,7 @@ export const adminSurface = Effect.fnUntraced(function*(
     bindAddress: admin.bind_address,
     isShared: false,
     maxConnections,
+    notAfter: tls.notAfter,
     serve: (listener) =>
       Effect.andThen(
         Effect.provide(

@@ -1,4 +1,4 @@
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -15,6 +15,7 @@ import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count, Metrics } from "../kernel/telemetry/Metrics.ts"
+import { certificateEnds } from "../operations/CertificateEnds.ts"
 import * as samples from "../operations/Samples.ts"
 import type { Notifier } from "../services/notify/Notifier.ts"
 import { notify, whereWanted } from "../services/notify/Notifier.ts"
@@ -108,10 +109,10 @@ const counting = <R>(
 const acmeSurface = Effect.fnUntraced(function*(
   config: Config,
   { roles, version }: Build,
-  before: Graph.Before,
+  issuers: Context.Context<Issuers>,
   counted: ReturnType<typeof makeUses>["counted"]
 ) {
-  const services = yield* Layer.build(Graph.acme(config, version, before))
+  const services = Context.merge(issuers, yield* Layer.build(Graph.acme(config, version)))
   const mounted = config.profiles.filter(({ enabled }) => enabled)
   const endpoints = new Map(mounted.map((profile) => [profile.name, new Endpoint(profile, config.server.base_url)]))
   const relaying = mounted.filter(({ signer }) =>
@@ -135,6 +136,7 @@ const acmeSurface = Effect.fnUntraced(function*(
     bindAddress: bind_address,
     isShared: reuse_port,
     maxConnections,
+    notAfter: tls.notAfter,
     serve: (listener) =>
       Effect.andThen(
         Effect.provide(
@@ -162,17 +164,19 @@ const acmeSurface = Effect.fnUntraced(function*(
         Effect.forEach(relaying, ({ name }) => emit("http_01_responder_mounted", { profile: name }), { discard: true })
       )
   }
-  return {
-    surfaces: [surface, ...yield* publishSurface(config, services, counted)],
-    issuers: yield* Effect.provide(Issuers, services)
-  }
+  return [surface, ...yield* publishSurface(config, services, counted)]
 })
 
 const metricsConnections = 16
 const metricsTimeoutMillis = 10_000
 
 /** The metrics of the process, on a socket of their own. A worker adds those of the database. */
-const metricsSurface = Effect.fnUntraced(function*(config: Config, roles: Roles) {
+const metricsSurface = Effect.fnUntraced(function*(
+  config: Config,
+  roles: Roles,
+  { bySection }: Issuers["Service"],
+  others: ReadonlyArray<Surface>
+) {
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
   const states = yield* ProfileStates
@@ -182,10 +186,19 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, roles: Roles)
     profiles: config.profiles.filter((profile) => profile.enabled).map(({ name }) => name),
     notifies: [...sectionsOf(config).values()].some(({ enabled }) => enabled.length > 0)
   })
+  const listeners = () =>
+    others.flatMap(({ name, notAfter }) => {
+      const end = notAfter()
+      return end === undefined ? [] : [{ listener: name, notAfter: Math.floor(end.getTime() / 1000) }]
+    })
   const scrape = Effect.gen(function*() {
     const database = yield* Database
     const metrics = yield* Metrics
-    return yield* metrics.render(database.connections(), roles.has("worker") ? yield* sample : new Map())
+    const ends = yield* certificateEnds(bySection.values(), listeners())
+    return yield* metrics.render(
+      database.connections(),
+      new Map([...roles.has("worker") ? yield* sample : [], ...ends])
+    )
   })
   const surface: Surface = {
     name: "metrics",
@@ -193,6 +206,7 @@ const metricsSurface = Effect.fnUntraced(function*(config: Config, roles: Roles)
     bindAddress: bind_address,
     isShared: false,
     maxConnections: metricsConnections,
+    notAfter: () => undefined,
     serve: (listener) =>
       listener.serve({
         app: withReadiness(makeMetrics(scrape), roles),
@@ -252,21 +266,20 @@ export const build = (
       const working = process.roles.has("worker")
         ? yield* Layer.build(Graph.worker(config, process.version, before))
         : undefined
-      const serving = process.roles.has("acme")
-        ? yield* acmeSurface(config, process, before, uses.counted)
-        : undefined
+      const issuers = yield* Layer.build(Graph.authorities(config, before))
+      const known = Context.get(issuers, Issuers)
+      const served = [
+        ...process.roles.has("acme") ? yield* acmeSurface(config, process, issuers, uses.counted) : [],
+        ...process.roles.has("admin") ? yield* adminSurface(resolved, process, issuers, uses.counted) : []
+      ]
       const signers = working && (yield* Effect.provide(Signers, working))
-      const known = working === undefined ? [] : yield* Effect.provide(handlers(config), working)
+      const work = working === undefined ? [] : yield* Effect.provide(handlers(config), working)
       return {
         config,
-        surfaces: [
-          ...(serving?.surfaces ?? []),
-          ...process.roles.has("admin") ? yield* adminSurface(resolved, process, before, uses.counted) : [],
-          ...yield* metricsSurface(config, process.roles)
-        ],
-        handlers: counting(known, uses.counted),
+        surfaces: [...served, ...yield* metricsSurface(config, process.roles, known, served)],
+        handlers: counting(work, uses.counted),
         signers: working,
-        before: { signers: signers?.bySection, issuers: serving?.issuers.bySection },
+        before: { signers: signers?.bySection, issuers: known.bySection },
         close,
         retire: Effect.ensuring(uses.ended, close)
       } satisfies Generation

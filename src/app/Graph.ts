@@ -98,16 +98,16 @@ export interface Before {
 
 const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => enabled)
 
-/**
- * The services the ACME surface needs from one configuration: certificates of CAs and the hooks that only read, never a
- * key.
- */
-export const acme = (config: Config, version: string, before: Before) => {
+/** The certificates of the CAs with which profiles sign, for every process. A worker makes them first where they are missing. */
+export const authorities = (config: Config, before: Before) =>
+  mapLayerError(Issuers.layer(mountedOf(config), before.issuers, before.mayDegrade), filesFailed)
+
+/** The services the ACME surface needs from one configuration, beside {@link authorities}: never a key. */
+export const acme = (config: Config, version: string) => {
   const mounted = mountedOf(config)
   return Layer.mergeAll(
     policiesOf(config, mounted, version),
     Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
-    mapLayerError(Issuers.layer(mounted, before.issuers, before.mayDegrade), filesFailed),
     mapLayerError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
     Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
     Waits.layer(config.server)

@@ -24,6 +24,8 @@ export const tlsOf = (config: Config, listener: TlsFiles.TlsFileSettings["listen
 export interface ListenerTls {
   /** Absent if the listener uses none. */
   readonly settings: TlsSettings | undefined
+  /** When the first certificate of the chain in use ends; undefined without TLS. */
+  readonly notAfter: () => Date | undefined
   /** Watches the end of the certificate as long as the generation lives, and has a renewed one served. */
   readonly watch: (listener: Listener) => Effect.Effect<void, never, Entropy | Loops>
 }
@@ -35,11 +37,17 @@ export const load = (
 ): Effect.Effect<ListenerTls, CommandFailed, Entropy | Scope.Scope> =>
   Effect.gen(function*() {
     const { enabled, handshakeTimeoutMillis, settings } = tlsOf(config, listener)
-    if (!enabled) return { settings: undefined, watch: () => Effect.void }
+    if (!enabled) return { settings: undefined, notAfter: () => undefined, watch: () => Effect.void }
     const pair = yield* Effect.mapError(TlsFiles.load(settings), filesFailed)
     const scope = yield* Effect.scope
+    let { notAfter } = pair
     return {
       settings: { cert: pair.cert, key: pair.key, handshakeTimeoutMillis },
-      watch: ({ renew }) => Scope.provide(TlsFiles.watchExpiry(settings, pair, renew), scope)
+      notAfter: () => notAfter,
+      watch: ({ renew }) => {
+        const renewing = (former: TlsFiles.TlsPair, next: TlsFiles.TlsPair) =>
+          Effect.andThen(renew(former, next), Effect.sync(() => void (notAfter = next.notAfter)))
+        return Scope.provide(TlsFiles.watchExpiry(settings, pair, renewing), scope)
+      }
     }
   })

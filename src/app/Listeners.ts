@@ -18,6 +18,8 @@ export interface Surface {
   /** The configuration key of that address. */
   readonly key: string
   readonly maxConnections: number
+  /** When the first certificate of its chain ends; undefined without TLS. */
+  readonly notAfter: () => Date | undefined
   /** Serves it on its socket, from now on. */
   readonly serve: (listener: Listener) => Effect.Effect<void, never, Kept>
   /** Logs that a new socket is served. */

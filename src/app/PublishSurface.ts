@@ -33,6 +33,7 @@ export const publishSurface = Effect.fnUntraced(function*(
     bindAddress: publish.bind_address,
     isShared: server.reuse_port,
     maxConnections,
+    notAfter: () => undefined,
     serve: (listener) =>
       Effect.provide(
         listener.serve({

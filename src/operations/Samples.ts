@@ -17,6 +17,9 @@ const patienceMillis = 2000
 /** No sample begins later than this: a scrape is given up after ten seconds, with all that it has. */
 const latestMillis = 5000
 
+/** The gauges that the database is asked for. The others tell of certificates (`CertificateEnds.ts`). */
+type CountedName = Exclude<SampledName, `${string}_not_after_seconds`>
+
 type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>
 
 const statuses = ["ready", "running", "failed"] as const
@@ -92,7 +95,7 @@ export const make = (known: {
   readonly notifies: boolean
 }) =>
   Effect.map(Ref.make<{ readonly at: number; readonly samples: Samples } | undefined>(undefined), (kept) => {
-    const samplings: { readonly [N in SampledName]: Sampling } = {
+    const samplings: { readonly [N in CountedName]: Sampling } = {
       acme_svc_jobs: jobs(known.kinds),
       acme_svc_job_oldest_ready_seconds: oldest(known.kinds),
       acme_svc_certificates_expiring: expiring(known.profiles),
@@ -102,7 +105,7 @@ export const make = (known: {
       ),
       acme_svc_notify_oldest_undelivered_seconds: known.notifies ? undelivered : Effect.succeed([])
     }
-    const sampled = Effect.fnUntraced(function*(series: SampledName, sampling: Sampling) {
+    const sampled = Effect.fnUntraced(function*(series: CountedName, sampling: Sampling) {
       // The engine ends the reading itself. A sample that waits for a connection, or for an engine that does not end
       // it, is abandoned.
       const outcome = yield* Effect.result(Effect.timeoutOrElse(abandonable(aside(sampling, patienceMillis)), {
@@ -123,7 +126,7 @@ export const make = (known: {
       for (const [series, sampling] of Object.entries(samplings)) {
         const spent = (yield* currentMillis) - now
         if (spent < latestMillis) {
-          for (const [name, samples] of yield* sampled(series as SampledName, sampling)) found.set(name, samples)
+          for (const [name, samples] of yield* sampled(series as CountedName, sampling)) found.set(name, samples)
         } else yield* emit("metrics_sample_failed", { series, error: "those before took too long" })
       }
       yield* Ref.set(kept, { at: yield* currentMillis, samples: found })

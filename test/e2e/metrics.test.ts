@@ -12,6 +12,7 @@ import { startGround } from "../support/Ground.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { patienceMs } from "../support/Patience.ts"
 import { freePort } from "../support/Ports.ts"
+import { startServer } from "../support/Server.ts"
 
 const sections = (port: number, more = ""): string =>
   `[metrics]\nenabled = true\nbind_address = "127.0.0.1:${port}"\n\n${more}\n\n[profiles.default]\nenabled = true\n`
@@ -25,10 +26,10 @@ const samplesOf = (text: string): ReadonlyMap<string, number> =>
     })
   )
 
-/** Without what is read from the database, which is left out where the machine is too busy for it. */
+/** Without what time changes, and what is read from the database, which is left out where the machine is too busy for it. */
 const steady = (samples: ReadonlyMap<string, number>) =>
   [...samples].filter(([name]) =>
-    !/^acme_svc_(?:jobs|job_oldest|database_pool|certificates_expiring|crl_next)/.test(name)
+    !/^acme_svc_(?:jobs|job_oldest|database_pool|certificates_expiring|crl_next|authority_not_after)/.test(name)
   )
 
 const roles = `role="acme,admin,worker"`
@@ -169,6 +170,38 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     await reload("[profiles.default]\nenabled = true\n", "server_listener_stopped")
     await closed(moved)
   })
+})
+
+describe("how long certificates last", () => {
+  beforeAll(builtServer)
+
+  it.each([{ tls: true }, { tls: false }])(
+    "is told of the CA, and of a listener that has TLS: $tls",
+    async ({ tls }) => {
+      const http = makeHttpClient()
+      const port = await freePort()
+      const server = await startServer({ config: sections(port), tls })
+      try {
+        const { text } = await http.send(`http://127.0.0.1:${port}/metrics`, { method: "GET" })
+        const days = new Map(
+          [...samplesOf(text)].flatMap(([name, seconds]) =>
+            name.includes("_not_after_seconds{") ? [[name, seconds / 86_400] as const] : []
+          )
+        )
+        const names = [...days.keys()].map((name) => name.replace(/[0-9a-f]{64}/, "ID"))
+        const listener = `acme_svc_listener_not_after_seconds{listener="acme"}`
+        assert.deepStrictEqual(names, [
+          `acme_svc_authority_not_after_seconds{issuer="ID"}`,
+          ...tls ? [listener] : []
+        ])
+        assert.closeTo([...days.values()][0] ?? 0, 3653, 1)
+        if (tls) assert.isAbove(days.get(listener) ?? 0, 300)
+      } finally {
+        http.close()
+        await server.dispose()
+      }
+    }
+  )
 })
 
 describe("metrics.bind_address", () => {

@@ -28,6 +28,14 @@ export const sampled = {
   acme_svc_crl_next_update_seconds: {
     help: "Seconds until the stored revocation list is out of date; negative once it is.",
     labels: ["issuer"]
+  },
+  acme_svc_authority_not_after_seconds: {
+    help: "Seconds until the first certificate in the chain of a CA ends; negative once it has.",
+    labels: ["issuer"]
+  },
+  acme_svc_listener_not_after_seconds: {
+    help: "Seconds until the first certificate in the chain of a listener ends; negative once it has.",
+    labels: ["listener"]
   }
 } as const
 

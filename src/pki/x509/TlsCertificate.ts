@@ -5,13 +5,16 @@ import { sha256 } from "../Digest.ts"
 export interface TlsCertificate {
   /** Lower-case hexadecimal SHA-256 of its DER. */
   readonly fingerprint: string
+  /** When it ends, or whatever of its chain ends before it. */
   readonly notAfter: Date
   /** Whether its subject and issuer are the same name. */
   readonly selfIssued: boolean
 }
 
-/** The first certificate of a PEM text. Throws if OpenSSL finds none. */
+/** The first certificate of a PEM text, whose chain is behind it. Throws if OpenSSL finds none, or cannot read one. */
 export const readTlsCertificate = (pem: string): TlsCertificate => {
   const { issuer, raw, subject, validTo } = new X509Certificate(pem)
-  return { fingerprint: sha256(raw), notAfter: new Date(validTo), selfIssued: issuer === subject }
+  const all = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  const ends = [validTo, ...all.map((one) => new X509Certificate(one).validTo)].map((end) => Date.parse(end))
+  return { fingerprint: sha256(raw), notAfter: new Date(Math.min(...ends)), selfIssued: issuer === subject }
 }

@@ -121,6 +121,19 @@ describe("the TLS files of a listener", () => {
       }
     }))
 
+  test("end with whatever of their chain ends first", (directory) =>
+    Effect.gen(function*() {
+      const settings = settingsIn(directory)
+      const { cert } = yield* TlsFiles.load(settings)
+      const early = start / 1000 - 3000 * daySeconds
+      const above = yield* generateTlsPair({ host: "ca.example", now: early, serial: Uint8Array.of(1) })
+      writeFileSync(settings.cert_path, `${cert}${above.certificatePem}`)
+      const { notAfter } = yield* TlsFiles.load(settings)
+      assert.strictEqual(notAfter.getTime(), Date.parse(new X509Certificate(above.certificatePem).validTo))
+      assert.isBelow(notAfter.getTime(), Date.parse(new X509Certificate(cert).validTo))
+      assert.strictEqual(records.at(-1)?.fields["not_after"], notAfter.toISOString())
+    }))
+
   test("that cannot be written are told by name, as a fault of the host", (directory) =>
     Effect.gen(function*() {
       const settings = { ...settingsIn(directory), key_path: join(directory, "absent/server.key") }
