@@ -38,7 +38,8 @@ const frozen = {
     "0023_account_orders.sql": "841a6c356687a214fc455d8698624d2b06f44b8014687ad6c32accf92ac7d092",
     "0024_audit_requests.sql": "b546657a692c78cd249feafe259f267453a3eb38aa4dd4bfe2f6afd282ddb457",
     "0025_names_of_orders.sql": "687a2e937ff881a6bb9cd21329dc4c407c89474ae72bf66fe4be2ac58c6ba542",
-    "0026_revoked_orders.sql": "13502cc7ce27b62e3ba9e74c4246388a2701b207b48c3e5b3c11640de84617f4"
+    "0026_revoked_orders.sql": "13502cc7ce27b62e3ba9e74c4246388a2701b207b48c3e5b3c11640de84617f4",
+    "0028_authority_notices.sql": "16bee7bd08498cd2d7b42baca38741327fd15caa445261d4fae17360fb44131c"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -62,7 +63,8 @@ const frozen = {
     "0023_account_orders.sql": "841a6c356687a214fc455d8698624d2b06f44b8014687ad6c32accf92ac7d092",
     "0024_audit_requests.sql": "b546657a692c78cd249feafe259f267453a3eb38aa4dd4bfe2f6afd282ddb457",
     "0025_names_of_orders.sql": "687a2e937ff881a6bb9cd21329dc4c407c89474ae72bf66fe4be2ac58c6ba542",
-    "0026_revoked_orders.sql": "13502cc7ce27b62e3ba9e74c4246388a2701b207b48c3e5b3c11640de84617f4"
+    "0026_revoked_orders.sql": "13502cc7ce27b62e3ba9e74c4246388a2701b207b48c3e5b3c11640de84617f4",
+    "0028_authority_notices.sql": "da830694001024734a025809d02c93fd88ccb172871e4428e3f5372d166dc11b"
   }
 } as const
 

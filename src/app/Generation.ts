@@ -273,7 +273,7 @@ export const build = (
         ...process.roles.has("admin") ? yield* adminSurface(resolved, process, issuers, uses.counted) : []
       ]
       const signers = working && (yield* Effect.provide(Signers, working))
-      const work = working === undefined ? [] : yield* Effect.provide(handlers(config), working)
+      const work = working === undefined ? [] : yield* Effect.provide(handlers(config), Context.merge(issuers, working))
       return {
         config,
         surfaces: [...served, ...yield* metricsSurface(config, process.roles, known, served)],

@@ -8,7 +8,8 @@ export const profileEvents = [
   "certificate_issued",
   "certificate_revoked",
   "challenge_failed",
-  "certificates_expiring"
+  "certificates_expiring",
+  "authority_expiring"
 ] as const
 
 /** Events of operators, which the listener of operators tells of. */
@@ -16,6 +17,9 @@ const operatorEvents = ["admin_sign_in", "admin_credential_changed"] as const
 
 /** Every event that a section may name. */
 export const notificationEvents = [...profileEvents, ...operatorEvents] as const
+
+/** What an entry is told that names no events: those of the first version. A newer event is told only to what names it. */
+export const usualEvents = notificationEvents.filter((event) => event !== "authority_expiring")
 
 export type NotificationEvent = (typeof notificationEvents)[number]
 
@@ -112,6 +116,15 @@ export interface NotificationFields {
     readonly superseded: number
     /** Those that were not replaced come first, then the soonest. */
     readonly certificates: ReadonlyArray<ExpiringCertificate>
+  }
+  readonly authority_expiring: {
+    /** Hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
+    readonly issuer: string
+    readonly subject: string
+    /** The subject of whatever of its chain ends first. */
+    readonly chain_ends_with: string
+    readonly not_after: number
+    readonly days_remaining: number
   }
   readonly expiry_reminder: {
     readonly account_id: string

@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 import { isMailAddress } from "../domain/Account.ts"
-import { notificationEvents } from "../domain/Notification.ts"
+import { notificationEvents, usualEvents } from "../domain/Notification.ts"
 import { anyText, form, headerName, orEmpty, path } from "../kernel/config/Form.ts"
 import type { Names } from "../kernel/config/Key.ts"
 import {
@@ -94,7 +94,7 @@ const textBody = `{"text": {{ message | tojson }}}`
 const events = someWords(
   notificationEvents,
   "Events that are delivered. An empty list means none.",
-  notificationEvents
+  usualEvents
 )
 
 const webhook = Schema.Struct({

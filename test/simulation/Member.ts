@@ -119,9 +119,10 @@ export const startMember = (installation: Installation, process: Process, roles:
     )
     yield* recover(config)
     yield* Effect.provide(crl.initialize, services)
+    const issuers = yield* Layer.build(Issuers.layer(profiles))
     return yield* Effect.provide(
       Effect.flatMap(handlers(config), (known) => start({ ...config.jobs, owner }, known)),
-      services
+      Context.merge(services, issuers)
     )
   })
 

@@ -75,6 +75,7 @@ const tables = [
   "admin_users",
   "login_attempts",
   "expiry_digests",
+  "authority_notices",
   "reminded_addresses"
 ]
 

@@ -40,7 +40,7 @@ export const accountWith = Effect.fnUntraced(function*(
   return caller
 })
 
-const kinds = new Set(["notify_expiry_digest", "notify_expiry_reminders"])
+const kinds = new Set(["notify_expiry_digest", "notify_expiry_reminders", "authority_expiry"])
 
 /** What comes round of a configuration, and with `delivers` the deliveries too, by a worker of its own. */
 export const worker = (config: Config, { delivers = false, owner = "host:1:a" } = {}) =>

@@ -120,6 +120,7 @@ export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*()
     `${id(9, "i")}, ${operator}, 'token-' || i, 'viewer', 'hash-' || i, ${at}, ${at} + 1000`
   )
   yield* fill("expiry_digests", "profile, sent_at", `'profile-' || i, ${at}`, few)
+  yield* fill("authority_notices", "profile, issuer, not_after, days", `'profile-' || i, 'ab', ${at}, 30`, few)
   yield* fill("expiry_reminders", "order_id, sent_at", `${id(2, "i")}, ${at}`)
   yield* fill("reminded_addresses", "key, window_started_at, mails", `'address-' || i, ${until} - i / 100, 5`)
   yield* fill("login_attempts", "key, window_started_at, attempts", `'address-' || i, ${until} - i / 100, 5`)

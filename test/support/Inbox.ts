@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import type { NotificationBackend, Payload } from "../../src/domain/Notification.ts"
+import { notificationEvents } from "../../src/domain/Notification.ts"
 import type { Taken } from "./MailServer.ts"
 import { answering, mailServer } from "./MailServer.ts"
 
@@ -60,7 +61,11 @@ const members = [
   "change",
   "by_self",
   "previous_recipient",
-  "user_agent"
+  "user_agent",
+  "issuer",
+  "subject",
+  "chain_ends_with",
+  "days_remaining"
 ] as const
 
 /** The three receivers. */
@@ -108,7 +113,8 @@ const sectionOf = (
 ): string => {
   const at = name === "profiles" ? "notify" : "admin.notify"
   const to = name === "profiles" ? `to = ["${everybody}"]` : ""
-  const patience = "timeout_ms = 60000"
+  // One that names no events is not told of the ends of CAs.
+  const patience = `timeout_ms = 60000${name === "profiles" ? `\nevents = ${JSON.stringify(notificationEvents)}` : ""}`
   return `[${at}]
 enabled = ["webhook", "email", "custom"]
 webhook_enabled = ["${name}"]

@@ -60,12 +60,12 @@ export const renewalIdOf = (pem: string): string => {
 }
 
 /** Writes a self-signed CA made by openssl: a pair the service did not generate. */
-export const makeCa = (certPath: string, keyPath: string, commonName: string): void => {
+export const makeCa = (certPath: string, keyPath: string, commonName: string, days = 3650): void => {
   const extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", keyPath]
   const subject = ["-config", "/dev/null", "-subj", `/CN=${commonName}`, "-addext", "subjectKeyIdentifier=hash"]
   const flags = extensions.flatMap((extension) => ["-addext", extension])
-  execFileSync("openssl", ["req", "-x509", "-days", "3650", ...key, ...subject, ...flags, "-out", certPath], {
+  execFileSync("openssl", ["req", "-x509", "-days", String(days), ...key, ...subject, ...flags, "-out", certPath], {
     stdio: "pipe"
   })
 }

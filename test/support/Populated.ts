@@ -221,6 +221,7 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     { profile: "default", sent_at: "1" },
     { profile: "other", sent_at: "2", doubted_at: "1" }
   ],
+  authority_notices: [{ profile: "default", issuer: "aa", not_after: "9", days: "30" }],
   expiry_reminders: [{ order_id: idOf(2, 0), sent_at: "1" }],
   reminded_addresses: [{ key: "h", window_started_at: "1", mails: "5" }],
   login_attempts: [{ key: "192.0.2.0/24", window_started_at: "1", attempts: "2" }],

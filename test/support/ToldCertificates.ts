@@ -1,3 +1,4 @@
+import { hash } from "node:crypto"
 import { acmeKeyFrom } from "./AcmeSession.ts"
 import { newEcKey } from "./Keys.ts"
 import type { Expected, Stage } from "./ToldStage.ts"
@@ -172,7 +173,18 @@ export const endingWays: ReadonlyArray<Way> = [
         },
         { event: "profile_mounted", scope: "added", members: {} },
         { event: "expiry_reminder", scope: "ending", members: reminded, to: ["zoe@bücher.example"] },
-        { event: "expiry_reminder", scope: "ending", members: reminded, to: ["o'hara@example.org"] }
+        { event: "expiry_reminder", scope: "ending", members: reminded, to: ["o'hara@example.org"] },
+        {
+          event: "authority_expiring",
+          scope: "added",
+          members: {
+            issuer: hash("sha256", stage.authority.publicKey.export({ type: "spki", format: "der" })),
+            subject: "CN=Soon",
+            chain_ends_with: "CN=Soon",
+            not_after: Date.parse(stage.authority.validTo) / 1000,
+            days_remaining: 19
+          }
+        }
       ])
       await stage.once("reloaded", () => Promise.resolve(told))
       return only(told)
@@ -200,6 +212,13 @@ export const endingWays: ReadonlyArray<Way> = [
     what: "to another contact",
     ...short,
     act: async (stage) => given((await reloaded(stage))[3])
+  },
+  {
+    event: "authority_expiring",
+    surface: "worker",
+    entry: "authority_expiry",
+    ...short,
+    act: async (stage) => given((await reloaded(stage))[4])
   }
 ]
 

@@ -40,13 +40,22 @@ export const factored = new Set(["api-target", "panel-target", "cli-target"])
 export interface Means {
   /** The folder of the script that signs. */
   readonly signer: string
+  /** The folder of a CA that ends soon. */
+  readonly authority: string
   readonly upstream: Server
 }
 
 const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
+const addedWith = (authority: string): string =>
+  `[profiles.added.signer.local_ca]
+cert_path = "${authority}/ca.pem"
+key_path = "${authority}/ca.key"
+crl_path = "${authority}/ca.crl"
+`
+
 /** The configuration but for receivers: at the start, and after a reload. */
-export const profiles = ({ signer, upstream }: Means, isReloaded: boolean): string =>
+export const profiles = ({ authority, signer, upstream }: Means, isReloaded: boolean): string =>
   `[signer.local_ca]
 leaf_validity_days = 5
 [admin]
@@ -73,7 +82,7 @@ relay.poll_interval_ms = 50
 [profiles.ending.notify.expiry]
 lead_days = ${isReloaded ? 14 : 0}
 to_contacts = ${isReloaded}
-${isReloaded ? "[profiles.added]\n" : ""}`
+${isReloaded ? addedWith(authority) : ""}`
 
 /** The profiles that tell of something when the service starts. */
 export const startingProfiles = ["default", "bound", "script", "relayed", "ending"] as const

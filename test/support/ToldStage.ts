@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto"
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import type { MessageKind, Scope } from "../../src/domain/Notification.ts"
@@ -16,6 +16,7 @@ import type { Inbox } from "./Inbox.ts"
 import { everybody, startInbox } from "./Inbox.ts"
 import { newEcKey } from "./Keys.ts"
 import { idLiteral, sqlAt } from "./OpenDatabase.ts"
+import { makeCa } from "./Openssl.ts"
 import { patienceMs } from "./Patience.ts"
 import { freePort } from "./Ports.ts"
 import type { Server } from "./Server.ts"
@@ -94,7 +95,8 @@ export class Stage {
       ACME_SVC_ADMIN__BASE_URL: adminUrl
     }
     const upstream = await startServer({ config: "[profiles.default]\nchallenge.bypass = true\n" })
-    const means = { signer: freshDirectory(), upstream }
+    const means = { signer: freshDirectory(), authority: freshDirectory(), upstream }
+    makeCa(join(means.authority, "ca.pem"), join(means.authority, "ca.key"), "Soon", 20)
     const config = inbox.toml + profiles(means, false)
     const world = await startWorld()
     const server = await startServer({ databaseUrl, config, directory, env: { ...world.env, ...env } })
@@ -138,6 +140,11 @@ export class Stage {
     const noted = told(await act()).map((one) => ({ to: [everybody], ...one, since }))
     this.expected.push(...noted)
     return noted
+  }
+
+  /** The CA of the profile that a reload adds. */
+  get authority(): X509Certificate {
+    return new X509Certificate(readFileSync(join(this.means.authority, "ca.pem")))
   }
 
   get directory(): string {

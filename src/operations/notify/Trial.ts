@@ -77,6 +77,13 @@ const samplesAt = (now: number): NotificationFields => ({
     error: "connection"
   },
   certificates_expiring: { generated_at: now, lead_days: 14, total: 2, superseded: 1, certificates: expiringAt(now) },
+  authority_expiring: {
+    issuer: "00".repeat(32),
+    subject: "CN=Test CA",
+    chain_ends_with: "CN=Test CA",
+    not_after: now + 7 * daySeconds,
+    days_remaining: 7
+  },
   expiry_reminder: { account_id: zero, total: 1, certificates: expiringAt(now).slice(0, 1) },
   admin_sign_in: { ...operator, outcome: "succeeded_from_new_address", user_agent: "test" },
   admin_credential_changed: { ...operator, change: "password", by_self: true }

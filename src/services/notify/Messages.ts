@@ -21,6 +21,8 @@ const sentences: { readonly [E in MessageKind]: string } = {
   challenge_failed: "[{{ profile }}] {{ challenge_type }} failed for {{ identifier }}: {{ error }}",
   certificates_expiring:
     `[{{ profile }}] ${counted} within {{ lead_days }} days{% if superseded %}, {{ superseded }} of them replaced{% endif %}${first}`,
+  authority_expiring:
+    "[{{ profile }}] the CA {{ subject }} {% if not_after < at %}has ended{% elif days_remaining == 0 %}ends within a day{% elif days_remaining == 1 %}ends in 1 day{% else %}ends in {{ days_remaining }} days{% endif %}, at {{ not_after | date }}{% if chain_ends_with != subject %}, with {{ chain_ends_with }} above it{% endif %}",
   expiry_reminder: `${counted} soon${first}`,
   admin_sign_in:
     "operator {{ username }}: {% if outcome == \"succeeded_from_new_address\" %}signed in from a new address {{ client_ip }}{% elif outcome == \"locked_out\" %}sign-in locked{% else %}second factor refused{% endif %}",
@@ -44,6 +46,9 @@ const labels: { readonly [member: string]: string } = {
   eab_kid: "Credential",
   identifiers: "Names",
   not_after: "Valid until",
+  subject: "CA",
+  issuer: "Key id",
+  chain_ends_with: "First to end",
   username: "Operator",
   outcome: "Outcome",
   change: "Change",

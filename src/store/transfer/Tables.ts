@@ -135,6 +135,7 @@ export const tables: ReadonlyArray<Table> = [
   }),
   table("burnt_keys", "pubkey account_id", { pubkey: "bytes", account_id: "uuid", burnt_at: "int" }),
   table("expiry_digests", "profile", { profile: "text", sent_at: "int", doubted_at: "int" }),
+  table("authority_notices", "profile issuer", { profile: "text", issuer: "text", not_after: "int", days: "int" }),
   table("expiry_reminders", "order_id", { order_id: "uuid", sent_at: "int" }),
   table("reminded_addresses", "key", { key: "text", window_started_at: "int", mails: "int" }),
   table("crls", "issuer", {

@@ -23,9 +23,11 @@ import type { Entropy } from "../../pki/Entropy.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
 import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasReminders } from "../../services/notify/Routes.ts"
+import { Issuers } from "../../services/signing/Issuers.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
+import { authorityHandler } from "./AuthorityHandler.ts"
 import { expiryHandlers } from "./ExpiryHandlers.ts"
 
 /**
@@ -205,6 +207,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       abandon: () => Effect.void // the daily sweep and the next revocation enqueue again
     }),
     ...expiryHandlers(config),
+    authorityHandler(config, yield* Issuers),
     ...sweeps.map((one) => sweep(config.jobs.lease_seconds, one))
   ]
   return known

@@ -26,6 +26,26 @@ const many = Array.from({ length: 12 }, (_, index) => `${index}.example`)
 
 const compiled = compileMessages(configOf().notify, "notify")
 
+describe("the end of a CA", () => {
+  it.effect("is told with the days that are left, and with whatever above it ends first", () =>
+    Effect.gen(function*() {
+      const { message } = yield* compiled
+      const said = (days: number, chain_ends_with = "CN=CA") =>
+        message(payload("authority_expiring", {
+          issuer: "aa",
+          subject: "CN=CA",
+          chain_ends_with,
+          not_after: at + days * day,
+          days_remaining: Math.max(0, Math.floor(days))
+        }))
+      assert.strictEqual(yield* said(30), "[default] the CA CN=CA ends in 30 days, at 2031-03-05T04:05:06Z")
+      assert.match(yield* said(1), /the CA CN=CA ends in 1 day, at /)
+      assert.match(yield* said(0.5), /the CA CN=CA ends within a day, at /)
+      assert.match(yield* said(-1), /the CA CN=CA has ended, at /)
+      assert.match(yield* said(7, "CN=Upper"), /ends in 7 days, at \S+, with CN=Upper above it$/)
+    }))
+})
+
 describe("the digest", () => {
   it.effect("says how many expire, how many of them were replaced, and which is the first", () =>
     Effect.gen(function*() {

@@ -1,0 +1,82 @@
+import * as Effect from "effect/Effect"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Reschedule } from "../../kernel/queue/Handler.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
+import { Notifier, notify } from "../../services/notify/Notifier.ts"
+import type { Issuer } from "../../services/signing/Issuers.ts"
+import * as notices from "../../store/notify/AuthorityNotices.ts"
+
+/* What is told of the ends of CAs (docs/decisions/notifications.md, "CAs that end"). */
+
+/** A profile with the CA that signs for it. */
+export interface Signed {
+  readonly profile: string
+  readonly leafValidityDays: number
+  readonly issuer: Pick<Issuer, "id" | "subject" | "firstToEnd">
+}
+
+const daySeconds = 86_400
+
+/** So many days before the end of a CA receivers are told, once each. */
+const thresholds = [1, 7, 30, 90] as const
+
+/** Warns of each CA that shortens what it signs, or that receivers are told of. */
+const advise = (signed: ReadonlyArray<Signed>, now: number) => {
+  const due = new Map(
+    signed.flatMap(({ issuer: { firstToEnd: { notAfter }, id }, leafValidityDays }) =>
+      notAfter < now + Math.max(leafValidityDays, 90) * daySeconds ? [[id, notAfter] as const] : []
+    )
+  )
+  return Effect.forEach(
+    due,
+    ([issuer, notAfter]) => emit("local_ca_expiring", { issuer, not_after: rfc3339(notAfter) }),
+    { discard: true }
+  )
+}
+
+/** The writes that tell the receivers of a profile, if there is anything that they want to be told and were not. */
+const telling = Effect.fnUntraced(function*({ issuer, profile }: Signed, now: number) {
+  const { isWanted } = yield* Notifier
+  const { notAfter, subject } = issuer.firstToEnd
+  const days = thresholds.find((many) => notAfter - now <= many * daySeconds)
+  if (days === undefined || !isWanted("authority_expiring", profile)) return Effect.void
+  const last = yield* notices.last(profile, issuer.id)
+  if (last?.notAfter === notAfter && last.days <= days) return Effect.void
+  const tell = notify({
+    event: "authority_expiring",
+    scope: profile,
+    fields: {
+      issuer: issuer.id,
+      subject: issuer.subject,
+      chain_ends_with: subject,
+      not_after: notAfter,
+      days_remaining: Math.max(0, Math.floor((notAfter - now) / daySeconds))
+    }
+  })
+  return Effect.andThen(notices.told({ profile, issuer: issuer.id, notAfter, days }), tell)
+})
+
+/** In a day, or when the next threshold of a CA is reached. */
+const nextLook = (signed: ReadonlyArray<Signed>, now: number): number =>
+  Math.min(
+    now + daySeconds,
+    ...signed.flatMap(({ issuer }) => thresholds.map((days) => issuer.firstToEnd.notAfter - days * daySeconds))
+      .filter((at) => at > now)
+  )
+
+/**
+ * One look at the CAs of the profiles. What receivers are told, that they were, and the job's next time are one
+ * transaction.
+ */
+export const look = (
+  signed: ReadonlyArray<Signed>
+): Effect.Effect<Outcome<Database | Notifier, JobFailure>, StorageFailed, Database | Notifier> =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    yield* advise(signed, now)
+    const commit = yield* Effect.forEach(signed, (one) => telling(one, now))
+    return Reschedule(nextLook(signed, now), { commit: Effect.all(commit, { discard: true }) })
+  })

@@ -1,0 +1,38 @@
+import * as Effect from "effect/Effect"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import type { AnyHandler } from "../../kernel/queue/Handler.ts"
+import { Done, handler } from "../../kernel/queue/Handler.ts"
+import { periodicKey } from "../../kernel/queue/Job.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import type { Signed } from "../../operations/notify/AuthorityExpiry.ts"
+import { look } from "../../operations/notify/AuthorityExpiry.ts"
+import type { Notifier } from "../../services/notify/Notifier.ts"
+import type { Issuers } from "../../services/signing/Issuers.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+
+const daySeconds = 86_400
+
+/**
+ * Looks each day how long the CAs of the profiles still last, and at each start and reload: the CA may be another one then,
+ * and so may the receivers.
+ */
+export const authorityHandler = (
+  { jobs, profiles }: Pick<Config, "jobs" | "profiles">,
+  issuers: Issuers["Service"]
+): AnyHandler<Database | Notifier, JobFailure> => {
+  const signed = profiles.flatMap(({ enabled, name, signer }): ReadonlyArray<Signed> => {
+    const issuer = enabled ? issuers.of(name) : undefined
+    return issuer === undefined
+      ? []
+      : [{ profile: name, leafValidityDays: signer.local_ca.leaf_validity_days, issuer }]
+  })
+  return handler<"authority_expiry", Database | Notifier, JobFailure>({
+    kind: "authority_expiry",
+    periodic: true,
+    subjects: signed.length === 0 ? [] : [{ key: periodicKey, payload: {} }],
+    reachSeconds: daySeconds,
+    budgetMillis: () => jobs.lease_seconds * 1000,
+    run: () => signed.length === 0 ? Effect.succeed(Done()) : look(signed),
+    abandon: () => Effect.void
+  })
+}
