@@ -59,8 +59,7 @@ export class Body {
         if (victim === undefined) return shed
         victim.shed()
       }
-      // An answer that waits for the one before it cannot begin: the client has to send by itself, as it may.
-      if (message.headers.expect?.toLowerCase() === "100-continue" && response.socket !== null) response.writeContinue()
+      if (message.headers.expect?.toLowerCase() === "100-continue") response.writeContinue()
       return Effect.callback<Buffer, BodyTooLarge | BodyTooSlow | Shed>((resume) => {
         const chunks: Array<Buffer> = []
         let size = 0

@@ -3,7 +3,6 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
-import type { Socket } from "node:net"
 import type { Entropy } from "../../pki/Entropy.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Answer, Request } from "./Message.ts"
@@ -126,12 +125,6 @@ const taken = (response: ServerResponse): Effect.Effect<void> =>
     return Effect.sync(() => void response.off("drain", go))
   })
 
-/** Cuts the connection, once it is the turn of this answer. */
-const breakOff = (response: ServerResponse): void => {
-  if (response.socket === null) response.once("socket", (socket: Socket) => void socket.destroy())
-  else response.destroy()
-}
-
 /**
  * Sends the body of a streamed answer; `goesOn` hears of each chunk when it is handed over, when the other side has taken it, and
  * of the end. A body that breaks off cuts the connection. Interruption does too.
@@ -153,7 +146,7 @@ export const writeStream = (
     Effect.flatMap((exit) => {
       if (Exit.isSuccess(exit)) {
         response.end()
-      } else breakOff(response)
+      } else response.destroy()
       return goesOn
     })
   )

@@ -8,9 +8,16 @@ import type { Socket } from "node:net"
 /** A peer that takes its answer more slowly than this, in octets a second, is cut off. */
 const slowestPeer = 8192
 
+/**
+ * So many requests of one connection are kept, the one that is handled included. Each that waits is a few kilobytes that nobody has answered
+ * for yet.
+ */
+const mostOfConnection = 16
+
 /** A request whose answer the peer has not taken whole. */
 export interface InFlight {
   readonly socket: Socket
+  readonly message: IncomingMessage
   readonly response: ServerResponse
   /** The server of its connection. */
   readonly server: Server
@@ -18,9 +25,13 @@ export interface InFlight {
   endsAt: number
   /** How many milliseconds the peer has for what was handed over last; 0 before. */
   patience: number
+  /** Starts its handler, when it is its turn. */
+  readonly handle: (one: InFlight) => Fiber.Fiber<void>
+  /** Whether its handler was started. */
+  isBegun: boolean
   /** Its handler, while that runs. */
   fiber: Fiber.Fiber<void> | undefined
-  /** Why its handler was interrupted, if it was. */
+  /** Why its handler was interrupted, or has nothing to do when it is started. */
   ending: "late" | "gone" | "cut" | undefined
 }
 
@@ -30,6 +41,9 @@ export const handedOver = (one: InFlight, now: number, requestTimeoutMillis: num
   one.endsAt = now + one.patience
 }
 
+/** Whether a connection takes another answer. */
+const canBeAnswered = (socket: Socket): boolean => !socket.destroyed && !socket.writableEnded
+
 /** Ends a handler early; the first reason counts. */
 const interrupt = (one: InFlight, ending: InFlight["ending"]): void => {
   if (one.ending !== undefined) return
@@ -37,15 +51,23 @@ const interrupt = (one: InFlight, ending: InFlight["ending"]): void => {
   one.fiber?.interruptUnsafe()
 }
 
+/** The requests of one connection, in the order they came: the first is handled, the others wait. */
+interface OfConnection {
+  readonly requests: Set<InFlight>
+  /** What is done when they are over. Nothing that comes after it is a request any more. */
+  last: (() => void) | undefined
+}
+
 /**
  * The requests of a listener whose answers have not been taken whole, by their connections. A handler is done long before the
  * last octet of a large answer has left: until then its request is in flight, so that no end of a listener cuts it, and so that
- * a peer that takes nothing is found.
+ * a peer that takes nothing is found. Of one connection the next request begins when the one before is over, so that whoever takes no
+ * answers costs the work and the memory of one.
  */
 export class RequestsInFlight {
   readonly #all = new Set<InFlight>()
   /** Every open connection that has had a request. */
-  readonly #connections = new Map<Socket, Set<InFlight>>()
+  readonly #connections = new Map<Socket, OfConnection>()
   #isEnding = false
   #whenNone: Deferred.Deferred<void> | undefined
 
@@ -55,62 +77,99 @@ export class RequestsInFlight {
 
   /** Whether a request of this connection is in flight. */
   isOn(socket: Socket): boolean {
-    return (this.#connections.get(socket)?.size ?? 0) > 0
+    return (this.#connections.get(socket)?.requests.size ?? 0) > 0
   }
 
-  /** A request has begun; `handle` starts its handler. */
-  begin(
-    { socket }: IncomingMessage,
+  /**
+   * A request has come; `handle` starts its handler when those before it are over. Answers `false` if its connection has too many that wait:
+   * then it is not kept, and its connection is to be ended.
+   */
+  come(
+    message: IncomingMessage,
     response: ServerResponse,
     server: Server,
-    handle: (one: InFlight) => Fiber.Fiber<void>
-  ): void {
+    handle: InFlight["handle"]
+  ): boolean {
+    const { socket } = message
+    const own = this.#of(socket)
+    if (!canBeAnswered(socket) || own.last !== undefined) return true
+    if (own.requests.size >= mostOfConnection) return false
     const one: InFlight = {
       socket,
+      message,
       response,
       server,
       endsAt: Number.POSITIVE_INFINITY,
       patience: 0,
+      handle,
+      isBegun: false,
       fiber: undefined,
       ending: undefined
     }
     this.#all.add(one)
-    this.#of(socket).add(one)
+    own.requests.add(one)
+    if (own.requests.size === 1) this.#begin(one)
+    return true
+  }
+
+  /**
+   * Does something when the requests of a connection are over, at once if there are none, or if what came is the rest of the one that is
+   * handled. One that waits for its rest is over.
+   */
+  afterAll(socket: Socket, last: () => void): void {
+    const own = this.#of(socket)
+    if (own.last !== undefined) return
+    own.last = last
+    const newest = [...own.requests].at(-1)
+    if (newest !== undefined && !newest.message.complete) {
+      if (newest.isBegun) return last()
+      own.requests.delete(newest)
+      this.#all.delete(newest)
+    }
+    if (own.requests.size === 0) last()
+  }
+
+  #begin(one: InFlight): void {
+    const { response, socket } = one
+    one.isBegun = true
     response.once("close", () => {
       if (!response.writableFinished) interrupt(one, "gone")
       if (one.fiber === undefined) this.#over(one)
     })
-    const fiber = handle(one)
+    const fiber = one.handle(one)
     one.fiber = fiber
     fiber.addObserver(() => {
       one.fiber = undefined
-      if (response.writableFinished || response.destroyed || socket.destroyed) this.#over(one)
+      if (response.writableFinished || response.destroyed || socket.destroyed || one.ending === "gone") this.#over(one)
     })
   }
 
-  #of(socket: Socket): Set<InFlight> {
+  #of(socket: Socket): OfConnection {
     const before = this.#connections.get(socket)
     if (before !== undefined) return before
-    const requests = new Set<InFlight>()
-    this.#connections.set(socket, requests)
-    // Node.js tells the answers of a connection of its end, but after CONNECT not those that wait for the one before.
+    const own: OfConnection = { requests: new Set(), last: undefined }
+    this.#connections.set(socket, own)
     socket.once("close", () => {
       this.#connections.delete(socket)
-      for (const one of requests) {
-        interrupt(one, "gone")
-        if (one.fiber === undefined) this.#over(one)
-      }
+      this.#abandon(own)
     })
-    return requests
+    return own
+  }
+
+  /** None of these can be answered any more. The handlers of those that wait are started all the same, to record that. */
+  #abandon({ requests }: OfConnection): void {
+    for (const one of requests) {
+      interrupt(one, "gone")
+      if (!one.isBegun) this.#begin(one)
+      else if (one.fiber === undefined) this.#over(one)
+    }
   }
 
   /** Ends what has no time left: a handler answers that it is late, and a peer that has not taken its answer is cut off. */
   expire(now: number): void {
     for (const one of this.#all) {
-      // The time for an answer that waits for the one before it has not begun.
-      if (one.response.socket === null && one.patience > 0) one.endsAt = now + one.patience
-      else if (one.endsAt > now) continue
-      else if (one.fiber === undefined) one.socket.destroy()
+      if (one.endsAt > now) continue
+      if (one.fiber === undefined) one.socket.destroy()
       else interrupt(one, "late")
     }
   }
@@ -118,7 +177,7 @@ export class RequestsInFlight {
   /** Ends the connections that have no request in flight, and from now on each as soon as it has none. */
   endIdle(): void {
     this.#isEnding = true
-    for (const [socket, requests] of this.#connections) {
+    for (const [socket, { requests }] of this.#connections) {
       // One that was ended waits until its peer has read the answer and ends it too.
       if (requests.size === 0 && !socket.writableEnded) socket.destroy()
     }
@@ -139,9 +198,15 @@ export class RequestsInFlight {
 
   #over(one: InFlight): void {
     if (!this.#all.delete(one)) return
-    const others = this.#connections.get(one.socket)
-    others?.delete(one)
-    if (this.#isEnding && others?.size === 0) one.socket.destroySoon()
+    const own = this.#connections.get(one.socket)
+    if (own !== undefined) {
+      own.requests.delete(one)
+      const [next] = own.requests
+      if (!canBeAnswered(one.socket)) this.#abandon(own)
+      else if (next !== undefined) this.#begin(next)
+      else if (own.last !== undefined) own.last()
+      else if (this.#isEnding) one.socket.destroySoon()
+    }
     if (this.#all.size > 0 || this.#whenNone === undefined) return
     Deferred.doneUnsafe(this.#whenNone, Exit.void)
     this.#whenNone = undefined

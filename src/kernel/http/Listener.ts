@@ -86,13 +86,14 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     let onRequest: (message: Http.IncomingMessage, response: Http.ServerResponse, server: Http.Server) => void =
       () => {}
     let log: (records: Effect.Effect<void>) => void = () => {}
-    /** Answers input that is not a request, or that cannot be handled as one yet. */
-    const refuse = (socket: Socket, status: BareStatus) => {
-      socket.end(bareAnswer(status))
-      linger(socket)
-      // The fault may be in the body of a request in flight, which will get a record of its own.
-      if (!inFlight.isOn(socket)) onRefused(socket, status)
-    }
+    /** Answers input that is not a request, or that cannot be handled as one yet, behind the requests before it. */
+    const refuse = (socket: Socket, status: BareStatus) =>
+      inFlight.afterAll(socket, () => {
+        socket.end(bareAnswer(status))
+        linger(socket)
+        // The fault may be in the body of a request in flight, which will get a record of its own.
+        if (!inFlight.isOn(socket)) onRefused(socket, status)
+      })
 
     const socket = new BoundSocket(options.maxConnections, (server) => {
       server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -115,18 +116,26 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     })
     const { connections } = socket
     const awake = makeAwake(sweepMillis, () => inFlight.size === 0 && connections.pending === 0)
-    let refusalsLoggedAt = 0
+    /** Logs one such record a second: whoever causes them may cause very many. */
+    const seldom = () => {
+      let loggedAt = Number.NEGATIVE_INFINITY
+      return (record: Effect.Effect<void>) =>
+        log(Effect.flatMap(currentMillis, (now) => {
+          if (Math.abs(now - loggedAt) < 1000) return Effect.void
+          loggedAt = now
+          return record
+        }))
+    }
+    const [logRefusal, logPipeline] = [seldom(), seldom()]
     connections.onRefused = (address, open, pending) =>
-      log(Effect.flatMap(currentMillis, (now) => {
-        if (now - refusalsLoggedAt < 1000) return Effect.void
-        refusalsLoggedAt = now
-        return emit("server_connection_refused", {
-          listener: options.name,
-          address: unmapped(address),
-          open,
-          pending
-        })
-      }))
+      logRefusal(
+        emit("server_connection_refused", { listener: options.name, address: unmapped(address), open, pending })
+      )
+    const cutPipeline = (socket: Socket) => {
+      const address = unmapped(socket.remoteAddress ?? "")
+      logPipeline(emit("request_pipeline_cut", { listener: options.name, address }))
+      socket.destroy()
+    }
     const address = yield* socket.bind(options)
 
     // One timer for every request in flight, instead of one each.
@@ -188,7 +197,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               const answer = traced(
                 `${request.method} ${pattern}`,
                 () => ({ "http.route": pattern, "acme.profile": profile, request_id: request.id }),
-                answered(one, routed, request),
+                one.ending === undefined ? answered(one, routed, request) : Effect.undefined,
                 (given) => ({ "http.response.status_code": given?.status })
               )
               const whole = Effect.flatMap(answer, (given): Effect.Effect<void> => {
@@ -236,12 +245,13 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
           if (!hasOneHost(message)) return refuse(message.socket, 400)
           awake.wake()
-          inFlight.begin(
+          const isKept = inFlight.come(
             message,
             response,
             server,
             (one) => fork(Effect.uninterruptible(program(one, message, response)))
           )
+          if (!isKept) cutPipeline(message.socket)
         }
 
         // All of this is one step, so that no request sees a mixture of old and new settings.

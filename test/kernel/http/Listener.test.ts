@@ -1073,7 +1073,7 @@ describe("an answer that is handed over and not yet taken", () => {
     Effect.gen(function*() {
       const listener = yield* serving(gives)
       const client = yield* slowTaker(listener.port, undefined, get("/large") + get("/large"))
-      yield* log.of("request_completed", 2)
+      yield* log.of("request_completed")
       client.socket.resetAndDestroy()
       const draining = yield* Effect.forkChild(listener.drain)
       yield* Effect.yieldNow
@@ -1103,11 +1103,11 @@ describe("requests sent before the answer to one before them", () => {
 
   test("do not cut that one: what is left unread is waited for from the end of its own answer on", () =>
     Effect.gen(function*() {
-      const { answerHeld, client, port } = yield* behindHeld(() =>
+      const { answerHeld, begun, client, port } = yield* behindHeld(() =>
         Effect.succeed({ status: 404, headers: {}, body: "none" })
       )
       yield* client.send(get("/held") + unread)
-      yield* log.of("request_completed")
+      yield* begun
       // One that is left unread later, and waited for as long.
       yield* heardUntilCutOff(port, unread)
       yield* answerHeld
@@ -1124,25 +1124,106 @@ describe("requests sent before the answer to one before them", () => {
         })
       )
       yield* client.send(get("/held") + get("/stream"))
-      yield* log.of("request_completed")
       yield* answerHeld
-      assert.match(yield* Effect.timeout(client.ended, "40 seconds").pipe(onSystemClock), /\r\n\r\nheld$/)
+      const said = yield* Effect.timeout(client.ended, "40 seconds").pipe(onSystemClock)
+      assert.match(said, /\r\n\r\nheld/)
+      assert.notMatch(said, /0\r\n\r\n$/, "the end of the stream")
     }))
 
-  test("are not told to go on in the midst of an answer", () =>
+  test("are told to go on behind the answer before theirs", () =>
     Effect.gen(function*() {
-      const { answerHeld, client } = yield* behindHeld(({ body }) =>
+      const { answerHeld, begun, client } = yield* behindHeld(({ body }) =>
         Effect.map(
           Effect.orDie(body),
           (octets) => ({ status: 200, headers: {}, body: Buffer.from(`got ${octets.length}`) })
         )
       )
-      yield* client.send(get("/held") + post(`Expect: 100-continue\r\nContent-Length: 3\r\n${once}`, "abc"))
-      yield* log.of("request_completed")
+      yield* client.send(get("/held") + post(`Expect: 100-continue\r\nContent-Length: 3\r\n${once}`))
+      yield* begun
       yield* answerHeld
-      const said = yield* client.ended
-      assert.match(said, /got 3$/)
-      assert.notInclude(said, "100 Continue")
+      yield* client.heard(/held[^]*100 Continue\r\n\r\n$/)
+      yield* client.send("abc")
+      assert.match(yield* client.ended, /got 3$/)
+    }))
+
+  test("are handled when it is taken, in turn, and not before", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const { answerHeld, begun, client, port } = yield* behindHeld(({ path }) => {
+        asked.push(path)
+        return Effect.succeed({ status: 200, headers: {}, body: path })
+      })
+      yield* client.send(get("/held") + get("/one") + get("/two"))
+      yield* begun
+      assert.match(yield* exchange(port, get("/other", once)), /\/other$/)
+      assert.deepStrictEqual(asked, ["/other"])
+      yield* answerHeld
+      yield* client.heard(/held[^]*\r\n\r\n\/one[^]*\r\n\r\n\/two$/)
+      assert.deepStrictEqual(asked, ["/other", "/one", "/two"])
+    }))
+
+  test("are not handled when the client has left, and have a record each", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const { begun, client } = yield* behindHeld(({ path }) => {
+        asked.push(path)
+        return Effect.succeed({ status: 200, headers: {}, body: path })
+      })
+      yield* client.send(get("/held") + get("/one") + get("/two"))
+      yield* begun
+      yield* client.leave
+      const told = yield* log.of("request_completed", 3)
+      assert.sameMembers(told.map(({ fields, span }) => `${span["uri"]} ${fields["status"]}`), [
+        "/held 499",
+        "/one 499",
+        "/two 499"
+      ])
+      assert.deepStrictEqual(asked, [])
+    }))
+
+  test("are sixteen at most: one more ends the connection, and is logged once a second", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const { answerHeld, begun, client, port } = yield* behindHeld(({ path }) => {
+        asked.push(path)
+        return Effect.succeed({ status: 200, headers: {}, body: path })
+      })
+      const some = (count: number) => Array.from({ length: count }, (_, at) => get(`/${at}`)).join("")
+      yield* client.send(get("/held") + some(15))
+      yield* begun
+      const greedy = yield* talk(port)
+      yield* greedy.send(get("/held") + some(1000))
+      assert.strictEqual(yield* Effect.timeout(greedy.ended, "40 seconds").pipe(onSystemClock), "")
+      yield* log.of("request_completed", 16)
+      const cut = log.records.filter(({ event }) => event === "request_pipeline_cut")
+      assert.deepStrictEqual(cut.map(({ fields }) => fields), [{ listener: "acme", address: "127.0.0.1" }])
+      assert.deepStrictEqual(asked, [], "nothing behind the one that is held")
+      yield* answerHeld
+      yield* client.heard(/\/14$/)
+    }))
+
+  test("do not have an answer to what is no request in place of theirs", () =>
+    Effect.gen(function*() {
+      for (const bad of ["no request\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", get("/", "x: y\r\n".repeat(100))]) {
+        const { answerHeld, begun, client } = yield* behindHeld(() =>
+          Effect.succeed({ status: 200, headers: {}, body: "one" })
+        )
+        yield* client.send(get("/held") + get("/one") + bad + get("/never"))
+        yield* begun
+        yield* answerHeld
+        const said = yield* client.ended
+        assert.match(said, /^HTTP\/1\.1 200 [^]*held[^]*\r\n\r\noneHTTP\/1\.1 4(?:00|31) [^]*\r\n\r\n$/)
+      }
+    }))
+
+  test("do not wait for one whose body is wrong: it is answered in its turn", () =>
+    Effect.gen(function*() {
+      const { answerHeld, begun, client } = yield* behindHeld(reads.handle)
+      yield* client.send(get("/held") + "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+      yield* begun
+      yield* answerHeld
+      const said = yield* Effect.timeout(client.ended, "40 seconds").pipe(onSystemClock)
+      assert.match(said, /^HTTP\/1\.1 200 [^]*heldHTTP\/1\.1 400 [^]*\r\n\r\n$/)
     }))
 })
 
