@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import type { Busy } from "../domain/OperatorError.ts"
 import { makeKept } from "../kernel/Kept.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
+import { currentAsker } from "../kernel/sql/ReadTurns.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
@@ -23,6 +24,13 @@ const expiringMillis = 60_000
 const totalsMillis = 60_000
 /** A page waits no longer for what is only good to know. */
 const totalsPatienceMillis = 2000
+
+/**
+ * A reading that all who look wait for is in the share of none of them: it would come behind whatever else the first of them asks for. All such
+ * readings together have a share of their own.
+ */
+const forAll = <A, E, R>(reading: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(reading, currentAsker, { host: "activity", network: "activity" })
 
 const daySeconds = 86_400
 const soonDays = 7
@@ -53,7 +61,9 @@ export class Activity extends Context.Service<Activity, {
         const trends = new Map<string, Reading<Trend>>()
         const keyOf = (profile: string | undefined, range: TrendRange) => `${range} ${profile ?? ""}`
         for (const profile of [undefined, ...profiles]) {
-          for (const range of trendRanges) trends.set(keyOf(profile, range), yield* makeTrend(profile, range))
+          for (const range of trendRanges) {
+            trends.set(keyOf(profile, range), forAll(yield* makeTrend(profile, range)))
+          }
         }
         const refusals: Reading<{ readonly count: number; readonly since: number }> = Effect.gen(function*() {
           const since = (yield* currentSeconds) - daySeconds
@@ -71,10 +81,10 @@ export class Activity extends Context.Service<Activity, {
         return {
           // A name that is no profile of the configuration is counted each time, so that nobody fills the memory.
           trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
-          queue: yield* makeKept(queueMillis, jobs.queue),
-          refusals: yield* makeKept(refusalMillis, refusals),
-          expiring: yield* makeKept(expiringMillis, soon),
-          totals: yield* makeKept(totalsMillis, totals)
+          queue: forAll(yield* makeKept(queueMillis, jobs.queue)),
+          refusals: forAll(yield* makeKept(refusalMillis, refusals)),
+          expiring: forAll(yield* makeKept(expiringMillis, soon)),
+          totals: forAll(yield* makeKept(totalsMillis, totals))
         }
       })
     )

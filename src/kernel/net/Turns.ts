@@ -38,11 +38,19 @@ interface Ticket {
   called: () => void
 }
 
-/** A host, or a network, gets a turn only while it holds fewer turns than this many times the free ones. */
-const hostToFree = 2
-const networkToFree = 4
+/** How turns are shared. */
+export interface Sharing {
+  /** In whose share the turns of a fiber are counted; by default {@link currentPeer}. */
+  readonly peer?: Context.Reference<Peer | undefined>
+  /**
+   * A host gets a turn only while it holds fewer turns than this many times the free ones, and a network while it holds fewer than twice as
+   * many; by default 2.
+   */
+  readonly hostToFree?: number
+}
 
 class Bound {
+  readonly #hostToFree: number
   #free: number
   /** Turns held, by host and by network. */
   readonly #hosts = new Map<string, number>()
@@ -50,8 +58,9 @@ class Bound {
   /** The tickets that wait, by host, in the order they came. */
   readonly #waiting = new Map<string, Set<Ticket>>()
 
-  constructor(turns: number) {
+  constructor(turns: number, hostToFree: number) {
     this.#free = turns
+    this.#hostToFree = hostToFree
   }
 
   enter(ticket: Ticket): boolean {
@@ -80,8 +89,8 @@ class Bound {
 
   isFor(peer: Peer | undefined): boolean {
     if (this.#free === 0 || peer === undefined) return this.#free > 0
-    return (this.#hosts.get(peer.host) ?? 0) < hostToFree * this.#free &&
-      (this.#networks.get(peer.network) ?? 0) < networkToFree * this.#free
+    const most = this.#hostToFree * this.#free
+    return (this.#hosts.get(peer.host) ?? 0) < most && (this.#networks.get(peer.network) ?? 0) < 2 * most
   }
 
   #give(ticket: Ticket): void {
@@ -134,10 +143,10 @@ const add = (counts: Map<string, number>, name: string, by: number): void => {
 /**
  * Makes a bound of `count` turns at once. One host, or the hosts of one network, never have all of them: some are left
  * for a newcomer, however long the others' work takes. Among the waiting peers, the one with the fewest turns is next.
- * A lone host gets at most two thirds of the turns, a lone network four fifths.
+ * By default a lone host gets at most two thirds of the turns, a lone network four fifths.
  */
-export const makeTurns = (count: number): Turns => {
-  const bound = new Bound(count)
+export const makeTurns = (count: number, { hostToFree = 2, peer = currentPeer }: Sharing = {}): Turns => {
+  const bound = new Bound(count, hostToFree)
   const taken = <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
     waiting: (turn: Effect.Effect<void>) => Effect.Effect<Option.Option<void>>,
@@ -145,7 +154,7 @@ export const makeTurns = (count: number): Turns => {
   ): Effect.Effect<A | B, E | E2, R | R2> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.withFiber((fiber) => {
-        const ticket: Ticket = { peer: fiber.getRef(currentPeer), held: false, called: () => {} }
+        const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {} }
         const leave = () => bound.leave(ticket)
         // The uncontended path needs neither a timer nor a fiber.
         if (bound.enter(ticket)) return finallyDo(restore(self), leave)
@@ -163,7 +172,7 @@ export const makeTurns = (count: number): Turns => {
   return {
     take: (self) => taken(self, Effect.map(Option.some), Effect.never),
     takeIfFree: (self, otherwise) => taken(self, () => Effect.succeed(Option.none()), otherwise),
-    isFree: Effect.map(currentPeer, (peer) => bound.isFor(peer)),
+    isFree: Effect.map(peer, (one) => bound.isFor(one)),
     takeWithin: (millis, self, otherwise) => taken(self, Effect.timeoutOption(millis), otherwise)
   }
 }

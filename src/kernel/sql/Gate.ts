@@ -13,15 +13,6 @@ export interface Gate {
   readonly isFree: () => boolean
 }
 
-// More would only read the same pages of one disk; on SQLite each is a process.
-const mostReaders = 2
-
-/**
- * How many of the connections of a process (`database.pool_max`) reads beside the service may have at once: never all of
- * them, or an operator's lists would make requests wait.
- */
-export const readersOf = (connections: number): number => Math.min(connections - 1, mostReaders)
-
 /** A gate for `places` connections. A wait ends after `patienceMillis`. */
 export const makeGate = (places: number, patienceMillis: number): Gate => {
   let free = places

@@ -5,7 +5,6 @@ import type { ClientConfig, Pool, PoolClient } from "pg"
 import { emit } from "../telemetry/EventLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
-import { makeGate, readersOf } from "./Gate.ts"
 import { Late } from "./Late.ts"
 import type { Lent, PostgresOptions } from "./PostgresPool.ts"
 import {
@@ -21,6 +20,7 @@ import {
   send,
   statementTimeoutMillis
 } from "./PostgresPool.ts"
+import { makeReadTurns, readersOf } from "./ReadTurns.ts"
 import { withRemedy } from "./Remedies.ts"
 import { SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
@@ -113,9 +113,9 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       keepsSession ? "" : `; ${boundsOfTransaction}`
     }`
     // Who has only one connection reads on it too.
-    const readers = makeGate(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
+    const readers = makeReadTurns(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
-      readers.hold(lent((client) => {
+      readers.take(lent((client) => {
         const connection = connectionOf(client)
         const end = performance.now() + patienceMillis
         const message = `not done within ${patienceMillis} ms`

@@ -5,8 +5,8 @@ import { fork } from "node:child_process"
 import * as Fs from "node:fs"
 import { fileURLToPath } from "node:url"
 import type { Connections, Driver, Executor, Row } from "./Driver.ts"
-import { makeGate } from "./Gate.ts"
 import { Late } from "./Late.ts"
+import { makeReadTurns } from "./ReadTurns.ts"
 import { SqlError } from "./SqlError.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
 
@@ -100,7 +100,7 @@ export const makeReaders = (
   never,
   Scope.Scope
 > => {
-  const gate = makeGate(options.readers, options.acquire_timeout_ms)
+  const turns = makeReadTurns(options.readers, options.acquire_timeout_ms)
   const free: Array<Reader> = []
   const all = new Set<Reader>()
   const forget = (reader: Reader) => {
@@ -142,7 +142,7 @@ export const makeReaders = (
     Effect.addFinalizer(() => Effect.sync(() => all.forEach(stop))),
     {
       aside: (patienceMillis, body) =>
-        gate.hold(Effect.flatMap(take, (reader) =>
+        turns.take(Effect.flatMap(take, (reader) =>
           Effect.ensuring(
             body(executorOf(reader, patienceMillis)),
             giveBack(reader)

@@ -9,6 +9,7 @@ import type { Answer, App, Request } from "../../kernel/http/Message.ts"
 import { json, unmatched, withHeaders } from "../../kernel/http/Message.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { askedBy } from "../admin/Asker.ts"
 import type { Doors } from "../admin/Doors.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/Routes.ts"
@@ -51,7 +52,7 @@ export const make = (settings: Settings, doors: Doors, app: DeclaredApp): App<Ne
   const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, Needed> {
     const { client, route, sender } = yield* enter(request, known(request.path), request.path.startsWith("/api/"))
     const given = yield* brought(request, route, settings.max_body_bytes)
-    return yield* served(app, request, given, { sender, client })
+    return yield* askedBy(sender)(served(app, request, given, { sender, client }))
   })
 
   const handle = (request: Request): Effect.Effect<Answer, never, Needed> =>

@@ -9,6 +9,7 @@ import { unmatched, withHeaders } from "../../kernel/http/Message.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { noted } from "../../kernel/sql/Unreadable.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { askedBy } from "../admin/Asker.ts"
 import { isChange } from "../admin/Checks.ts"
 import type { Sender } from "../admin/Checks.ts"
 import type { Doors } from "../admin/Doors.ts"
@@ -62,7 +63,7 @@ export const make = <R>(
       const query = yield* readQuery(request.target, request.path)
       const parameters = known(request.path)?.parameters ?? {}
       return yield* route.handle({ request, query, form, parameters, sender, client })
-    })
+    }).pipe(askedBy(sender))
 
   /** The page of a form as it is now, with the refusal above it. Undefined if there is no such page any more. */
   const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, R | Database> =>

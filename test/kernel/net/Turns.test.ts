@@ -1,6 +1,7 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Context, Deferred, Effect } from "effect"
 import { assert, describe } from "vitest"
+import type { Peer } from "../../../src/kernel/net/Peer.ts"
 import { peerOf } from "../../../src/kernel/net/Peer.ts"
 import type { Turns } from "../../../src/kernel/net/Turns.ts"
 import { currentPeer, makeTurns } from "../../../src/kernel/net/Turns.ts"
@@ -37,6 +38,20 @@ describe("turns", () => {
       const neighbours = yield* crowd(turns, 200, (at) => `192.0.2.${at}`)
       assert.strictEqual((yield* inside(greedy)) + (yield* inside(neighbours)), 80)
       assert.isTrue(yield* (yield* visitor(turns, "198.51.100.1")).isInside, "at once")
+    }))
+
+  it.effect("may be shared so that a host has no more than are left, in shares that are not those of peers", () =>
+    Effect.gen(function*() {
+      const shares = Context.Reference<Peer | undefined>("test/shares", { defaultValue: () => undefined })
+      for (const [count, most] of [[1, 1], [2, 1], [3, 2], [10, 5]] as const) {
+        const turns = makeTurns(count, { peer: shares, hostToFree: 1 })
+        const greedy = yield* Effect.provideService(
+          crowd(turns, 20, (at) => `203.0.${at}.1`),
+          shares,
+          { host: "one", network: "one" }
+        )
+        assert.strictEqual(yield* inside(greedy), most, `of ${count}`)
+      }
     }))
 
   it.effect("of those who wait, whoever has fewest is next; then each in turn", () =>

@@ -5,6 +5,7 @@ import { getPriority } from "node:os"
 import { assert, describe } from "vitest"
 import { bytes, int, text } from "../../../src/kernel/sql/Column.ts"
 import { all, aside, Database, run } from "../../../src/kernel/sql/Database.ts"
+import { currentAsker } from "../../../src/kernel/sql/ReadTurns.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
@@ -141,6 +142,22 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
         // Those of the tests before may still be about to end.
         assert.deepStrictEqual([...new Set(readersLower())], [10])
       }
+    })))
+
+  it.live("of one asker leave one connection, and what waits of theirs is behind whoever else comes", () =>
+    Effect.scoped(Effect.gen(function*() {
+      // Whoever has to wait for the others' reads is too late.
+      const driver = yield* openDriver(database.url(), 3, 2000, 2)
+      const as = (name: string) => Effect.provideService(currentAsker, { host: name, network: name })
+      const values = aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
+      const read = as("greedy")(Effect.flip(aside(all(endless, {}), 5000)))
+      yield* Effect.gen(function*() {
+        const greedy = yield* Effect.forkChild(Effect.all(Array.from({ length: 20 }, () => read), together))
+        yield* Effect.yieldNow
+        assert.deepStrictEqual(yield* as("newcomer")(values), [])
+        assert.deepStrictEqual(yield* values, [], "the service itself")
+        yield* Fiber.join(greedy)
+      }).pipe(Effect.provideService(Database, driver))
     })))
 
   it.live("cannot write", () =>
