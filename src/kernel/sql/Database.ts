@@ -299,7 +299,8 @@ const asideMillis = 25_000
 /**
  * Runs reads whose cost grows with the database, for `patienceMillis` at most. They have a connection of their own, if
  * the engine offers one, so that they delay neither requests nor jobs. Within a transaction they are part of it.
- * Nothing in `body` may write.
+ * Nothing in `body` may write. When nobody waits for them any more and the fiber is interrupted, they wait no longer, and the engine gives
+ * up the one under way.
  */
 export const aside = <A, E, R>(
   body: Effect.Effect<A, E, R>,
@@ -309,7 +310,7 @@ export const aside = <A, E, R>(
     const driver = driverOf(fiber)
     const reading = driver.aside
     if (reading === undefined || fiber.getRef(openTransaction) !== undefined) return body
-    return Effect.uninterruptible(attempt(driver, body, (run) => reading(patienceMillis, run)))
+    return attempt(driver, body, (run) => reading(patienceMillis, run))
   })
 
 const attempts = <A, E, R>(

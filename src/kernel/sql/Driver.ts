@@ -73,7 +73,8 @@ export interface Driver {
   ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
   /**
    * Runs reads on a connection of their own, off the event loop of this process. All of them together have
-   * `patienceMillis`; after that the engine gives up the read under way. Undefined if there is only one connection.
+   * `patienceMillis`; after that the engine gives up the read under way, and so it does when `body` is interrupted. The wait for the
+   * connection may be interrupted too. Undefined if there is only one connection.
    */
   readonly aside:
     | (<A, E, R>(

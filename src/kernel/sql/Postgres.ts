@@ -6,6 +6,7 @@ import { emit } from "../telemetry/EventLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
 import { Late } from "./Late.ts"
+import { askSession, giveUp, sessionOf, wanted } from "./PostgresCancel.ts"
 import type { Lent, PostgresOptions } from "./PostgresPool.ts"
 import {
   boundsOfTransaction,
@@ -112,38 +113,48 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     const beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
       keepsSession ? "" : `; ${boundsOfTransaction}`
     }`
-    // Who has only one connection reads on it too.
+    // Who has only one connection reads on it too, and has none to give up a read over.
     const readers = makeReadTurns(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
+    const canGiveUp = options.pool_max > 1
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
-      readers.take(lent((client) => {
-        const connection = connectionOf(client)
-        const end = performance.now() + patienceMillis
-        const message = `not done within ${patienceMillis} ms`
-        const late = new SqlError({ cause: new Late(message), message })
-        const bound = (millis: number) =>
-          `SET LOCAL statement_timeout = ${Math.min(Math.ceil(millis), statementTimeoutMillis)}`
-        let told = patienceMillis
-        // The server keeps the bound itself. It is told again when a tenth of what it knows has passed: to tell it before
-        // each statement would double the round trips.
-        const execute: Connection["execute"] = (text, params) =>
-          Effect.suspend(() => {
-            const left = end - performance.now()
-            if (left <= 0) {
-              return late
-            }
-            const read = Effect.mapError(connection.execute(text, params), (error) =>
-              codeOf(error) === cancelled ? late : error)
-            if (left > told * 0.9) {
-              return read
-            }
-            told = left
-            return Effect.andThen(connection.executeRaw(bound(left), []), read)
-          })
-        return Effect.ensuring(
-          Effect.andThen(connection.executeRaw(`${beginReading}; ${bound(patienceMillis)}`, []), body({ execute })),
-          rollback(connection) // there is nothing to keep
-        )
-      }))
+      readers.take(Effect.acquireUseRelease(
+        reserve,
+        ({ client }) => {
+          const connection = connectionOf(client)
+          const end = performance.now() + patienceMillis
+          const message = `not done within ${patienceMillis} ms`
+          const late = new SqlError({ cause: new Late(message), message })
+          const bound = (millis: number) =>
+            `SET LOCAL statement_timeout = ${Math.min(Math.ceil(millis), statementTimeoutMillis)}`
+          let told = patienceMillis
+          // The server keeps the bound itself. It is told again when a tenth of what it knows has passed: to tell it before
+          // each statement would double the round trips.
+          const executeIn = (session: number): Connection["execute"] => (text, params) =>
+            Effect.suspend(() => {
+              const left = end - performance.now()
+              if (left <= 0) {
+                return late
+              }
+              const read = Effect.mapError(
+                wanted(client, text, params, canGiveUp ? giveUp(pool, session) : Effect.void),
+                (error) => codeOf(error) === cancelled ? late : error
+              )
+              if (left > told * 0.9) {
+                return read
+              }
+              told = left
+              return Effect.andThen(Effect.uninterruptible(connection.executeRaw(bound(left), [])), read)
+            })
+          // A proxy that pools transactions may have another session for each, so it is asked for in this one.
+          const opening = `${beginReading}; ${bound(patienceMillis)}; ${askSession}`
+          const opened = Effect.map(Effect.uninterruptible(connection.executeRaw(opening, [])), sessionOf)
+          return Effect.ensuring(
+            Effect.flatMap(opened, (session) => body({ execute: executeIn(session) })),
+            rollback(connection) // there is nothing to keep
+          )
+        },
+        ({ giveBack }) => Effect.sync(giveBack)
+      ))
     return Database.of({
       dialect: "postgres",
       exclusive,
@@ -157,9 +168,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         ? listen(
           server,
           Effect.acquireRelease(
-            Effect.sync(() =>
-              listening++
-            ),
+            Effect.sync(() => listening++),
             () => Effect.sync(() => listening--)
           )
         )

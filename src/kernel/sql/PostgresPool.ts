@@ -25,8 +25,8 @@ export interface PostgresOptions {
   readonly pooling?: "session" | "transaction"
 }
 
-// The server itself keeps these bounds, because this process never cancels a statement: a cancel may hit the statement
-// of a neighbour.
+// The server itself keeps these bounds: this process gives up only reads beside the service, whose connection it holds until
+// the cancel has been (`PostgresCancel.ts`).
 export const statementTimeoutMillis = 30_000
 const lockTimeoutMillis = 10_000
 // This process has a bound too, for a server that is frozen or behind a dead network path.

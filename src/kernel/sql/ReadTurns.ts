@@ -26,7 +26,7 @@ export const readersOf = (connections: number): number => Math.min(connections -
 
 /** Lets so many read at once and the others in turn. An asker has one of two, so that one is left for whoever comes next. */
 export interface ReadTurns {
-  /** Fails if no turn comes within `database.acquire_timeout_ms`. */
+  /** Fails if no turn comes within `database.acquire_timeout_ms`. The wait may be interrupted, and the read if it allows that. */
   readonly take: <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
 }
 

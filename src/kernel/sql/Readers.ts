@@ -3,6 +3,7 @@ import type * as Scope from "effect/Scope"
 import type { ChildProcess } from "node:child_process"
 import { fork } from "node:child_process"
 import * as Fs from "node:fs"
+import { setPriority } from "node:os"
 import { fileURLToPath } from "node:url"
 import type { Connections, Driver, Executor, Row } from "./Driver.ts"
 import { Late } from "./Late.ts"
@@ -13,7 +14,8 @@ import type { Answer, Question } from "./sqliteReader.ts"
 /*
  * Reads of SQLite in separate processes. The engine works inside the process that calls it and cannot be interrupted
  * there, so a long read would delay every request and job. So separate processes do the reads of listings, counts and
- * samples. They are started when they are first needed, and a process is killed if its read takes too long.
+ * samples. They are started when they are first needed, and a process is killed if its read takes too long, or if nobody waits
+ * for it any more.
  */
 
 /**
@@ -46,12 +48,17 @@ interface Reader {
   idle: NodeJS.Timeout | undefined
 }
 
+// Operators can wait longer than clients that want a certificate, so on a busy machine these processes get less.
+const niceness = 10
+
 const start = (file: string): Reader => {
   const child = fork(program(), [file], {
     execArgv: [],
     serialization: "advanced",
     stdio: ["ignore", "ignore", "inherit", "ipc"]
   })
+  // From here, so that its start has no more than its work: to read and hang up again and again makes many.
+  if (child.pid !== undefined) setPriority(child.pid, niceness)
   const reader: Reader = { child, answer: undefined, isGone: false, idle: undefined }
   const end = (message: string) => {
     reader.isGone = true
@@ -71,6 +78,10 @@ const stop = (reader: Reader): void => {
   reader.child.kill("SIGKILL") // it holds only locks, which the system releases
 }
 
+/** A process is worth more than the rest of a short read: to start one takes about as long. */
+const unwantedMillis = 100
+
+/** When it is interrupted, the read is given up, with its process unless that answers shortly. */
 const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
   Effect.callback((resume) => {
     const end = () => {
@@ -87,6 +98,19 @@ const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis
       if (error !== null) {
         reader.answer?.(failure(`the process that reads for listings cannot be asked: ${error.message}`))
       }
+    })
+    return Effect.callback<void>((done) => {
+      clearTimeout(timer)
+      const over = () => {
+        clearTimeout(unwanted)
+        reader.answer = undefined
+        done(Effect.void)
+      }
+      const unwanted = setTimeout(() => {
+        stop(reader)
+        over()
+      }, unwantedMillis)
+      reader.answer = over
     })
   })
 
@@ -142,11 +166,7 @@ export const makeReaders = (
     Effect.addFinalizer(() => Effect.sync(() => all.forEach(stop))),
     {
       aside: (patienceMillis, body) =>
-        turns.take(Effect.flatMap(take, (reader) =>
-          Effect.ensuring(
-            body(executorOf(reader, patienceMillis)),
-            giveBack(reader)
-          ))),
+        turns.take(Effect.acquireUseRelease(take, (reader) => body(executorOf(reader, patienceMillis)), giveBack)),
       connections: () => ({ idle: free.length, busy: all.size - free.length })
     }
   )

@@ -1,5 +1,4 @@
 import Sqlite from "better-sqlite3"
-import { setPriority } from "node:os"
 import type { Row } from "./Driver.ts"
 
 /*
@@ -19,10 +18,6 @@ export type Answer =
   | { readonly code: string; readonly message: string }
 
 const [, , file = ""] = process.argv
-
-// Operators can wait longer than clients that want a certificate, so on a busy machine this process gets less.
-const niceness = 10
-setPriority(niceness)
 
 let database: Sqlite.Database | undefined
 

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { getPriority } from "node:os"
 import { assert, describe } from "vitest"
@@ -159,6 +159,69 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
         yield* Fiber.join(greedy)
       }).pipe(Effect.provideService(Database, driver))
     })))
+
+  /** Completes when a read without an end is under way. */
+  const underWay = Effect.gen(function*() {
+    const { connections, dialect, single } = yield* Database
+    const isActive = { text: activeText, order: [], reads: true }
+    const isThere = dialect === "sqlite"
+      ? Effect.map(Effect.yieldNow, () => connections().busy > 0)
+      : Effect.map(Effect.orDie(single(isActive, [])), ([row]) => Number(row?.["n"]) > 0)
+    yield* Effect.repeat(Effect.suspend(() => isThere), { until: (isNow) => isNow })
+  })
+  const activeText =
+    "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND datname = current_database() AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
+
+  it.live("are given up by the engine when nobody waits for them, under way or not yet", () => {
+    const records: Array<Record> = []
+    return Effect.scoped(Effect.gen(function*() {
+      const driver = yield* openDriver(database.url(), 2, undefined, 1)
+      yield* Effect.gen(function*() {
+        const read = yield* Effect.forkChild(aside(all(endless, {}), 60_000))
+        yield* underWay
+        const waiting = yield* Effect.forkChild(aside(all(endless, {}), 60_000))
+        yield* Effect.yieldNow
+        for (const fiber of [waiting, read]) {
+          // The server ends a statement by itself after thirty seconds.
+          yield* Effect.timeout(Fiber.interrupt(fiber), "25 seconds")
+          assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
+        }
+        assert.strictEqual(driver.connections().busy, 0)
+        assert.deepStrictEqual(yield* aside(all(readValues, { octets: Buffer.alloc(0), above: -1 })), [])
+        if (backend.dialect === "postgres") {
+          assert.deepStrictEqual(yield* driver.single({ text: activeText, order: [], reads: true }, []), [{ n: 0 }])
+        }
+        assert.notInclude(eventsOf(records), "db_statement_failed")
+      }).pipe(Effect.provideService(Database, driver))
+    })).pipe(Effect.provide(layerMemory(records)))
+  })
+
+  if (backend.dialect === "postgres") {
+    const briefly = statement({
+      name: "test_briefly",
+      params: { seconds: text() },
+      row: { n: int },
+      sql: () => `SELECT 1 AS "n" FROM pg_sleep(:seconds::float8)`
+    })
+
+    it.live("are given up without a neighbour being hit, whenever that is", () =>
+      Effect.scoped(Effect.gen(function*() {
+        const driver = yield* openDriver(database.url(), 2, undefined, 1)
+        yield* Effect.gen(function*() {
+          for (let round = 0; round < 60; round++) {
+            const read = yield* Effect.forkChild(aside(all(briefly, { seconds: "0.001" })))
+            // As late as so many other statements take, some of which end before the read does and some after.
+            for (let other = 0; other < round % 6; other++) yield* all(settingStatement, { name: "jit" })
+            const interrupted = yield* Effect.forkChild(Fiber.interrupt(read))
+            yield* Effect.all(
+              Array.from({ length: 4 }, () => all(briefly, { seconds: "0.001" })),
+              together
+            )
+            yield* Fiber.join(interrupted)
+          }
+        }).pipe(Effect.provideService(Database, driver))
+      })))
+  }
 
   it.live("cannot write", () =>
     beside(Effect.gen(function*() {

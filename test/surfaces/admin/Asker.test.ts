@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { assert, describe } from "vitest"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
@@ -9,7 +9,7 @@ import { sqlite } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
-/* In whose share the reads of a request are, beside the service. */
+/* In whose share the reads of a request are, beside the service, and what becomes of them when its client leaves. */
 
 /** The database, and whom each read beside the service was for. */
 const heard = Effect.gen(function*() {
@@ -39,6 +39,30 @@ const askersOf = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets
     }))
 })
 
+/** Of requests whose client leaves while they read, those whose read is still under way. */
+const notGivenUp = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets: ReadonlyArray<string>) {
+  const driver = yield* Database
+  return yield* Effect.filter(targets, (target) =>
+    Effect.gen(function*() {
+      const begun = yield* Deferred.make<void>()
+      let isUnderWay = true
+      const waiting: Driver = {
+        ...driver,
+        aside: () =>
+          Effect.onInterrupt(Effect.andThen(Deferred.succeed(begun, undefined), Effect.never), () =>
+            Effect.sync(() => {
+              isUnderWay = false
+            }))
+      }
+      const asked = yield* Effect.forkDetach(Effect.provideService(ask(target, held), Database, waiting))
+      yield* Deferred.await(begun)
+      // As the listener does; whoever cannot be interrupted is waited for by nobody here.
+      asked.interruptUnsafe()
+      yield* Effect.repeat(Effect.yieldNow, { times: 100 })
+      return isUnderWay
+    }))
+})
+
 const userId = Effect.map(
   column("SELECT lower(hex(id)) FROM admin_users"),
   ([id = ""]) => id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
@@ -65,6 +89,13 @@ describe("what the API reads beside the service", () => {
         ["/api/trends", 200, "activity of activity"]
       ])
     }))
+
+  test("is given up when its client leaves", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* signedIn({ ask }, "anna", "viewer")
+      const targets = ["orders", "search?q=a.example", "trends", "orders/export"].map((path) => `/api/${path}`)
+      assert.deepStrictEqual(yield* notGivenUp(ask, held, targets), [])
+    }))
 })
 
 describe("what the panel reads beside the service", () => {
@@ -79,5 +110,12 @@ describe("what the panel reads beside the service", () => {
         yield* askersOf(ask, held, own.map((path) => `/ui/${path}`)),
         own.map((path) => [`/ui/${path}`, 200, anna])
       )
+    }))
+
+  test("is given up when its client leaves", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "anna", "viewer")
+      const targets = ["orders", "search?q=a.example", "orders/export"].map((path) => `/ui/${path}`)
+      assert.deepStrictEqual(yield* notGivenUp(ask, held, targets), [])
     }))
 })
