@@ -3,6 +3,8 @@ import { RateLimited } from "../domain/AcmeError.ts"
 import type { LimitName } from "../domain/Limit.ts"
 import { peerOf } from "../kernel/net/Peer.ts"
 import type { ClientFacts } from "../kernel/queue/Job.ts"
+import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
+import { open } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count } from "../kernel/telemetry/Metrics.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
@@ -66,16 +68,15 @@ export const mostNames = ({ limits, order }: ProfileConfig): number =>
 export const boundsOrders = ({ limits }: ProfileConfig): boolean =>
   limits.orders_per_account > 0 || limits.names_per_account > 0 || limits.pending_authorizations_per_account > 0
 
-/** Refuses a request that exceeds a limit: counts it, logs it and answers it. */
+/** Refuses a request that exceeds a limit: counts it, logs it and answers it. A replayed request is neither counted nor logged. */
 export const refuse = (
   profile: string,
   { limit, retryAfter }: Reached,
   about: { readonly accountId?: string; readonly client: ClientFacts }
-): Effect.Effect<never, RateLimited> =>
-  Effect.andThen(
-    Effect.andThen(
-      count((metrics) => metrics.rateLimited(profile, limit)),
-      emit("request_rate_limited", { limit, account_id: about.accountId, address: about.client.ip })
-    ),
-    new RateLimited({ retryAfter: Math.max(1, retryAfter), limit })
-  )
+): Effect.Effect<never, RateLimited | StorageFailed, Database> =>
+  Effect.gen(function*() {
+    yield* open
+    yield* count((metrics) => metrics.rateLimited(profile, limit))
+    yield* emit("request_rate_limited", { limit, account_id: about.accountId, address: about.client.ip })
+    return yield* new RateLimited({ retryAfter: Math.max(1, retryAfter), limit })
+  })

@@ -287,7 +287,10 @@ const opened = <A, E, R>(
       mayGoOn ? Effect.asSome(body) : Effect.succeedNone
     ))
 
-/** Writes what the fiber has to write first, where nothing was written yet. To be called before an act of another kind. */
+/**
+ * Writes what the fiber has to write first, where nothing was written yet. To be called before an act of another kind, such as a
+ * record of what was decided.
+ */
 export const open: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) =>
   openingOf(fiber) === undefined ? Effect.void : transaction(Effect.void)
 )

@@ -86,6 +86,7 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
   const fault = yield* faultOf(key.spki)
   if (fault !== undefined) {
+    yield* open // a replayed request is not judged
     yield* emit("account_key_refused", { key_fp: fingerprint(key.spki), reason: fault.reason })
     return yield* new BadPublicKey({ detail: fault.detail })
   }

@@ -18,7 +18,7 @@ import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Ident
 import type { Order, OrderIdentifier } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
+import { afterCommit, open, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
@@ -135,6 +135,7 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
     ? undefined
     : "no_shared_identifier"
   if (reason === undefined && typeof found !== "string") return found
+  yield* open // a replayed request is not judged
   yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
   return yield* new Malformed({ detail: `The member replaces ${replacesFaults[reason ?? "unknown"]}.` })
 })
@@ -163,10 +164,13 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const names = yield* Effect.tapError(
     Effect.fromResult(checkRequest(profile, request, now)),
     (error: AcmeError) =>
-      emit("order_rejected", {
-        reason: problemType(error),
-        identifiers: request.identifiers.map(({ value }) => value)
-      })
+      Effect.andThen(
+        open, // a replayed request is not judged
+        emit("order_rejected", {
+          reason: problemType(error),
+          identifiers: request.identifiers.map(({ value }) => value)
+        })
+      )
   )
   const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
   const refusal = yield* judgeNames(caller, "newOrder", names.map((value) => ({ type: "dns", value })))
