@@ -28,6 +28,7 @@ import {
   word,
   words
 } from "../kernel/config/Key.ts"
+import { metadataServices } from "../kernel/net/MetadataServices.ts"
 import { admin } from "./AdminTable.ts"
 import { databaseUrl } from "./DatabaseUrl.ts"
 import { notify } from "./NotifyTable.ts"
@@ -48,7 +49,7 @@ const deniedByDefault = [
   "::/128",
   "fe80::/10",
   "ff00::/8",
-  "fd00:ec2::254/128"
+  ...metadataServices
 ]
 
 const order = Schema.Struct({

@@ -195,7 +195,8 @@ const within = (value: bigint): ReadonlyArray<bigint> => {
   const prefix = value >> 32n
   // The unspecified and the loopback address have this form too, but embed no IPv4 address.
   if (prefix === 0n) return value > 1n ? [value] : []
-  if (prefix === 0xffffn || prefix === 0x0064_ff9b_0000_0000_0000_0000n) return [value & low32]
+  const isWhole = prefix === 0xffffn || prefix === 0xffff_0000n || prefix === 0x0064_ff9b_0000_0000_0000_0000n
+  if (isWhole) return [value & low32]
   if (value >> 80n === 0x0064_ff9b_0001n) return translated(value)
   if (value >> 112n === 0x2002n) return [(value >> 80n) & low32]
   // The address of the server, and that of the client with its bits inverted.
@@ -206,7 +207,7 @@ const within = (value: bigint): ReadonlyArray<bigint> => {
 
 /**
  * The IPv4 addresses that a packet to `ip` may reach: those embedded in an IPv4-mapped (`::ffff:0:0/96`),
- * IPv4-compatible (`::/96`), NAT64 (`64:ff9b::/96` of RFC 6052, `64:ff9b:1::/48` of RFC 8215), 6to4 (`2002::/16`, RFC
+ * IPv4-translated (`::ffff:0:0:0/96`, RFC 2765), IPv4-compatible (`::/96`), NAT64 (`64:ff9b::/96` of RFC 6052, `64:ff9b:1::/48` of RFC 8215), 6to4 (`2002::/16`, RFC
  * 3056), Teredo (`2001::/32`, RFC 4380) or ISATAP (RFC 5214) address.
  */
 export const embedded = (ip: IpAddress): ReadonlyArray<IpAddress> => {

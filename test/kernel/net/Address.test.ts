@@ -14,6 +14,7 @@ import {
   parseCidr,
   parseNameserver
 } from "../../../src/kernel/net/Address.ts"
+import { metadataServices } from "../../../src/kernel/net/MetadataServices.ts"
 import { deniedByDefault } from "../../settings/Samples.ts"
 import { prop } from "../../support/Property.ts"
 
@@ -116,14 +117,19 @@ describe("policy", () => {
       "::",
       "fe80::1",
       "ff02::1",
-      "fd00:ec2::254"
+      ...metadataServices.map((service) => service.split("/")[0] ?? "")
     ]
     assert.deepStrictEqual(samples.map((sample) => check(sample)), [...deniedByDefault])
   })
-  it("its mapped, NAT64 or 6to4 form is denied", () => {
-    for (const form of ["::ffff:169.254.169.254", "64:ff9b::169.254.169.254", "2002:a9fe:a9fe::1"]) {
-      assert.strictEqual(check(form), "169.254.0.0/16", form)
-    }
+  it("its mapped, translated, NAT64 or 6to4 form is denied", () => {
+    const forms = [
+      "::ffff:169.254.169.254",
+      "::ffff:0:169.254.169.254",
+      "64:ff9b::169.254.169.254",
+      "2002:a9fe:a9fe::1"
+    ]
+    for (const form of forms) assert.strictEqual(check(form), "169.254.0.0/16", form)
+    assert.strictEqual(check("::ffff:0:100.100.100.200"), "100.100.100.200/32")
     assert.strictEqual(check("2002:a00:1::1", { denied: ["2002::/16"] }), "2002::/16")
   })
   it("loopback and private addresses pass by default", () => {
@@ -147,6 +153,7 @@ describe("policy", () => {
   it("embedded addresses", () => {
     const inner = (text: string) => embedded(ip(text)).join(" ")
     assert.strictEqual(inner("::ffff:1.2.3.4"), "1.2.3.4")
+    assert.strictEqual(inner("::ffff:0:1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("::1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("64:ff9b::1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("64:ff9b:1::1.2.3.4"), "1.2.3.4")
@@ -159,13 +166,16 @@ describe("policy", () => {
     assert.strictEqual(inner("2001:0:4136:e378:8000:63bf:fefd:fcfb"), "65.54.227.120 1.2.3.4")
     assert.strictEqual(inner("2001:db8::5efe:1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("fe80::200:5efe:1.2.3.4"), "1.2.3.4")
-    for (const plain of ["::", "::1", "2001:db8::1", "64:ff9b:2::1.2.3.4", "2001:1::1", "1.2.3.4"]) {
+    for (
+      const plain of ["::", "::1", "2001:db8::1", "64:ff9b:2::1.2.3.4", "2001:1::1", "::ffff:1:1.2.3.4", "1.2.3.4"]
+    ) {
       assert.strictEqual(inner(plain), "", plain)
     }
   })
   it.each([
     "::127.0.0.1",
     "::ffff:127.0.0.1",
+    "::ffff:0:127.0.0.1",
     "64:ff9b::7f00:1",
     "64:ff9b:1::7f00:1",
     "64:ff9b:1:7f00:0:100::",

@@ -1,17 +1,22 @@
-import { comparable, makeAddressSet } from "../../../kernel/net/Address.ts"
+import * as Option from "effect/Option"
+import { makeAddressPolicy, parseAddress } from "../../../kernel/net/Address.ts"
+import { metadataServices } from "../../../kernel/net/MetadataServices.ts"
 
-/** Addresses to which no answer of an upstream may lead: this host, its link, and addresses of no host. */
-const isLocal = makeAddressSet([
-  "0.0.0.0/8",
-  "127.0.0.0/8",
-  "169.254.0.0/16",
-  "224.0.0.0/4",
-  "255.255.255.255/32",
-  "::/127",
-  "fe80::/10",
-  "ff00::/8",
-  "fd00:ec2::254/128"
-])
+/** Addresses to which no answer of an upstream may lead: this host, its link and its cloud, and addresses of no host. */
+const policy = makeAddressPolicy({
+  denied: [
+    "0.0.0.0/8",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "224.0.0.0/4",
+    "255.255.255.255/32",
+    "::/127",
+    "fe80::/10",
+    "ff00::/8",
+    ...metadataServices
+  ],
+  allowed: []
+})
 
 // The URL is signed and shown as it is written: it must have nothing that a parser would correct or a terminal act on.
 const written = /^[\x21-\x7e]{1,2000}$/
@@ -25,7 +30,7 @@ export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
   const url = new URL(text)
   if (url.protocol !== directory.protocol || url.username !== "" || url.password !== "") return undefined
   if (url.hostname === directory.hostname) return url
-  const address = comparable(url.hostname.replace(/^\[|\]$/g, ""))
-  if (address !== undefined) return isLocal(address) ? undefined : url
+  const address = parseAddress(url.hostname.replace(/^\[|\]$/g, ""))
+  if (Option.isSome(address)) return policy.check(address.value) === undefined ? url : undefined
   return /(?:^|\.)localhost\.?$/i.test(url.hostname) ? undefined : url
 }
