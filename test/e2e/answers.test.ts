@@ -7,6 +7,7 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import type { HttpAnswer, HttpClient } from "../support/Http.ts"
 import { makeHttpClient } from "../support/Http.ts"
+import { open } from "../support/RawClient.ts"
 
 /* What stands in the head of every answer: RFC 8555 section 6.5, docs/decisions/acme-surface.md, "Layers of a request". */
 
@@ -114,6 +115,25 @@ describe("the head of an answer", () => {
     const root = await http.send(`${ground.server.baseUrl}/`)
     assert.strictEqual(root.status, 302)
     assert.strictEqual(root.headers.location, "/health")
+  })
+
+  it("of a request whose target is in absolute form is that of its path, signed or not, whatever host it names", async () => {
+    const { host, port, pathname } = new URL(session.directory.newOrder)
+    const asked = async (request: string) => await open(Number(port), request).ended
+    const close = "Connection: close\r\n"
+    const [head, body] = (await asked(
+      `GET http://evil.example${new URL(session.directoryUrl).pathname} HTTP/1.1\r\nHost: ${host}\r\n${close}\r\n`
+    )).split("\r\n\r\n")
+    assert.match(head ?? "", /^HTTP\/1\.1 200 /)
+    assert.deepEqual(JSON.parse(body ?? ""), session.directory)
+
+    const jws = await session.sign(session.directory.newOrder, { identifiers: [] })
+    const posted = await asked(
+      `POST http://${host}${pathname} HTTP/1.1\r\nHost: evil.example\r\n${close}Content-Type: application/jose+json\r\n` +
+        `Content-Length: ${Buffer.byteLength(jws)}\r\n\r\n${jws}`
+    )
+    // The signature and its URL are good: what is refused is the order.
+    assert.match(posted, /^HTTP\/1\.1 400 [^]*An order names at least one identifier\./)
   })
 
   it("forged hosts, methods and request ids change nothing", async () => {

@@ -6,6 +6,7 @@ import { STATUS_CODES } from "node:http"
 import type { Entropy } from "../../pki/Entropy.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import type { Answer, Request } from "./Message.ts"
+import type { Target } from "./Target.ts"
 
 const usableRequestId = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/
 
@@ -55,13 +56,14 @@ const headersOf = (message: IncomingMessage): Request["headers"] => {
 /** The facts of a request head. */
 export const readHead = (
   message: IncomingMessage,
+  { host, target }: Target,
   entropy: Entropy["Service"],
   body: Request["body"]
 ): Effect.Effect<Request> =>
   // `Effect.zipWith` is a loop of eight operations.
   Effect.flatMap(usableId(message.headers["x-request-id"]), (givenId) =>
     Effect.map(entropy.uuid, (id) => {
-      const target = message.url ?? ""
+      const headers = headersOf(message)
       const query = target.indexOf("?")
       return {
         id,
@@ -69,7 +71,7 @@ export const readHead = (
         method: message.method ?? "",
         target,
         path: query < 0 ? target : target.slice(0, query),
-        headers: headersOf(message),
+        headers: host === undefined ? headers : { ...headers, host },
         clientIp: unmapped(message.socket.remoteAddress ?? ""),
         userAgent: message.headers["user-agent"]?.slice(0, 256),
         body

@@ -31,6 +31,8 @@ import type { InFlight } from "./InFlight.ts"
 import { handedOver, RequestsInFlight } from "./InFlight.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
 import { isProbe, unmatched } from "./Message.ts"
+import type { Target } from "./Target.ts"
+import { readTarget } from "./Target.ts"
 
 /** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
 export interface SocketOptions extends BoundAddress {
@@ -174,51 +176,54 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             return Cause.hasInterruptsOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
           })
 
-        const program = (one: InFlight, message: Http.IncomingMessage, response: Http.ServerResponse) =>
+        const program = (one: InFlight, target: Target, message: Http.IncomingMessage, response: Http.ServerResponse) =>
           Effect.withFiber<void, never, R>((fiber) => {
             const startedAt = millisOf(fiber)
             one.endsAt = startedAt + requestTimeoutMillis
-            return Effect.flatMap(readHead(message, entropy, bodies.read(message, response, limits)), (received) => {
-              const routed = app.route(received)
-              const { clientIp, pattern, profile } = routed
-              // Any client can choose a request id, so only that of a trusted proxy goes into the log and the audit trail.
-              const isNamed = received.givenId !== undefined && routed.isProxied()
-              const id = isNamed ? received.givenId : received.id
-              const request = { ...received, id, clientIp }
-              const span = {
-                request_id: request.id,
-                ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
-                client_ip: request.clientIp,
-                method: request.method,
-                uri: request.target.slice(0, 512),
-                version: `HTTP/${message.httpVersion}`,
-                profile
-              }
-              const answer = traced(
-                `${request.method} ${pattern}`,
-                () => ({ "http.route": pattern, "acme.profile": profile, request_id: request.id }),
-                one.ending === undefined ? answered(one, routed, request) : Effect.undefined,
-                (given) => ({ "http.response.status_code": given?.status })
-              )
-              const whole = Effect.flatMap(answer, (given): Effect.Effect<void> => {
-                const now = millisOf(fiber)
-                const took = now - startedAt
-                const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
-                const status = isSent ? given.status : 499
-                // One record for every request, malformed ones and those whose client went away included (499, not sent).
-                const ended = () => {
-                  const labels = { profile: profile ?? "none", route: pattern, status }
-                  if (isCounted) countIn(fiber, (metrics) => metrics.requestFinished(labels, took / 1000))
-                  const weight = accessWeight(status, isProbe(request))
-                  emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
+            return Effect.flatMap(
+              readHead(message, target, entropy, bodies.read(message, response, limits)),
+              (received) => {
+                const routed = app.route(received)
+                const { clientIp, pattern, profile } = routed
+                // Any client can choose a request id, so only that of a trusted proxy goes into the log and the audit trail.
+                const isNamed = received.givenId !== undefined && routed.isProxied()
+                const id = isNamed ? received.givenId : received.id
+                const request = { ...received, id, clientIp }
+                const span = {
+                  request_id: request.id,
+                  ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
+                  client_ip: request.clientIp,
+                  method: request.method,
+                  uri: request.target.slice(0, 512),
+                  version: `HTTP/${message.httpVersion}`,
+                  profile
                 }
-                const stream = isSent ? send(one, message, response, request, given, now) : undefined
-                if (stream !== undefined) return Effect.map(stream, ended)
-                ended()
-                return Effect.void
-              })
-              return Effect.provideService(withinSpan(span, startedAt, whole), currentPeer, shareOf(clientIp))
-            })
+                const answer = traced(
+                  `${request.method} ${pattern}`,
+                  () => ({ "http.route": pattern, "acme.profile": profile, request_id: request.id }),
+                  one.ending === undefined ? answered(one, routed, request) : Effect.undefined,
+                  (given) => ({ "http.response.status_code": given?.status })
+                )
+                const whole = Effect.flatMap(answer, (given): Effect.Effect<void> => {
+                  const now = millisOf(fiber)
+                  const took = now - startedAt
+                  const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
+                  const status = isSent ? given.status : 499
+                  // One record for every request, malformed ones and those whose client went away included (499, not sent).
+                  const ended = () => {
+                    const labels = { profile: profile ?? "none", route: pattern, status }
+                    if (isCounted) countIn(fiber, (metrics) => metrics.requestFinished(labels, took / 1000))
+                    const weight = accessWeight(status, isProbe(request))
+                    emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
+                  }
+                  const stream = isSent ? send(one, message, response, request, given, now) : undefined
+                  if (stream !== undefined) return Effect.map(stream, ended)
+                  ended()
+                  return Effect.void
+                })
+                return Effect.provideService(withinSpan(span, startedAt, whole), currentPeer, shareOf(clientIp))
+              }
+            )
           })
 
         /** Hands the answer to the socket. What is left to do is the stream of its body, if it has one. */
@@ -243,13 +248,14 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         const begin: typeof onRequest = (message, response, server) => {
           connections.headSeen(message.socket)
           if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
-          if (!hasOneHost(message)) return refuse(message.socket, 400)
+          const target = hasOneHost(message) ? readTarget(message.url ?? "") : undefined
+          if (target === undefined) return refuse(message.socket, 400)
           awake.wake()
           const isKept = inFlight.come(
             message,
             response,
             server,
-            (one) => fork(Effect.uninterruptible(program(one, message, response)))
+            (one) => fork(Effect.uninterruptible(program(one, target, message, response)))
           )
           if (!isKept) cutPipeline(message.socket)
         }

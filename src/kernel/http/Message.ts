@@ -9,7 +9,7 @@ export interface Request {
   /** A usable `x-request-id` from any sender. */
   readonly givenId: string | undefined
   readonly method: string
-  /** The request target exactly as received: routing decodes and normalises nothing. */
+  /** Path and query exactly as received, without the authority of an absolute form: routing decodes and normalises nothing. */
   readonly target: string
   /** The target up to its query. */
   readonly path: string

@@ -462,6 +462,29 @@ describe("the answer", () => {
       assert.strictEqual(request?.userAgent, "u".repeat(256))
     }))
 
+  test("a target in absolute form is the same to the app as its path and query, and its host is the one that counts", () =>
+    Effect.gen(function*() {
+      const seen: Array<Request> = []
+      const { port } = yield* serving(appOf((request) => {
+        seen.push(request)
+        return Effect.succeed({ status: 200, headers: {} })
+      }))
+      const cases = [
+        ["http://a.example/b/../c?d=e", "/b/../c?d=e", "/b/../c", "a.example"],
+        ["HTTPS://A.example:8443//b", "//b", "//b", "A.example:8443"],
+        ["http://[2001:db8::1]:80/b?http://c/d", "/b?http://c/d", "/b", "[2001:db8::1]:80"],
+        ["http://a.example", "/", "/", "a.example"],
+        ["http://a.example?b", "/?b", "/", "a.example"],
+        ["/http://a.example/b", "/http://a.example/b", "/http://a.example/b", "x"]
+      ] as const
+      for (const [sent, target, path, host] of cases) {
+        assert.strictEqual(headOf(yield* exchange(port, get(sent, once))).status, 200, sent)
+        const request = seen.at(-1)
+        assert.deepStrictEqual([request?.target, request?.path, request?.headers["host"]], [target, path, host], sent)
+        assert.strictEqual((yield* log.of("request_completed", seen.length)).at(-1)?.span["uri"], target)
+      }
+    }))
+
   test("the app is given every line of a header that has one value, where it was sent more than once", () =>
     Effect.gen(function*() {
       const seen: Array<Request["headers"]> = []
@@ -655,6 +678,12 @@ describe("connections", () => {
         get("/", "X-Long: one\r\n two\r\n"),
         get("/", "X-Odd : 1\r\n"),
         "GET / HTTP/1.1\r\n\r\n",
+        "GET http://a.example/ HTTP/1.1\r\n\r\n",
+        "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nHost: a.example\r\n\r\n",
+        get("http:///health"),
+        get("http://user@a.example/health"),
+        get("http://a.example:99x/health"),
+        get("http://a.example\\b/health"),
         "EHLO mail.example\r\n\r\n"
       ]
       for (const request of odd) {

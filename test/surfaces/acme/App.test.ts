@@ -168,7 +168,6 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         "/profile/default/order//finalize/x",
         `${account}/`,
         `${account}/orders/more`,
-        `http://localhost:3000${at("/directory")}`,
         "*",
         "/health/",
         "/Health",

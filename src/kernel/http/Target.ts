@@ -1,0 +1,28 @@
+/** Where a request goes. */
+export interface Target {
+  /** Path and query, exactly as received. */
+  readonly target: string
+  /** The authority, if the target names it: it counts in place of the Host field (RFC 9112 section 3.2.2). */
+  readonly host: string | undefined
+}
+
+const scheme = /^https?:\/\//i
+const authority = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::[0-9]{0,5})?$/i
+const slash = 0x2f
+
+/**
+ * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both are one to routes, policies and
+ * signatures, which see path and query alone. Any other text is taken as it is, and is no route. `undefined` for an absolute form
+ * without a host, or with a user part, which is an error (RFC 9110 sections 4.2.1 and 4.2.4).
+ */
+export const readTarget = (text: string): Target | undefined => {
+  if (text.charCodeAt(0) === slash) return { target: text, host: undefined }
+  const prefix = scheme.exec(text)?.[0]
+  if (prefix === undefined) return { target: text, host: undefined }
+  const rest = text.slice(prefix.length)
+  const end = rest.search(/[/?#]/)
+  const host = end < 0 ? rest : rest.slice(0, end)
+  if (!authority.test(host)) return undefined
+  const behind = rest.slice(host.length)
+  return { target: behind.startsWith("/") ? behind : `/${behind}`, host }
+}
