@@ -63,7 +63,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "better-sqlite3": ["kernel/sql/Sqlite.ts", "kernel/sql/sqliteReader.ts"],
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
   jose: ["pki/jose/Library.ts"],
-  "minijinja-js": ["kernel/template/Engine.ts"],
+  "minijinja-js": ["kernel/template/Engine.ts", "kernel/template/Machine.ts"],
   nodemailer: ["kernel/net/Mail.ts"],
   otplib: ["pki/Totp.ts"],
   pg: ["kernel/sql/Postgres.ts", "kernel/sql/PostgresCancel.ts", "kernel/sql/PostgresPool.ts"],

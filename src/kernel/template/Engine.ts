@@ -5,6 +5,8 @@ import type { Environment } from "minijinja-js"
 import type { Filter } from "./Filters.ts"
 import { unknownIn } from "./Known.ts"
 import type { Knows } from "./Known.ts"
+import type { Machine } from "./Machine.ts"
+import { loadMachine } from "./Machine.ts"
 import { outsideSubset } from "./Subset.ts"
 import { tagsOf } from "./Tags.ts"
 import { TemplateFault } from "./TemplateFault.ts"
@@ -51,8 +53,8 @@ export interface Language {
   readonly trimmed?: boolean
 }
 
-// The engine recurses over long expressions and branches. Beyond these bounds it can run out of stack, which damages
-// its memory for every template of the process. Each is far below what was found to do so.
+// The engine recurses over long expressions and branches. Beyond these bounds it can run out of stack, which breaks it down
+// for every template of the process. Each is far below what was found to do so.
 const [longestSource, longestTag, mostBranches] = [65_536, 2048, 500]
 
 const tooMuch = ({ name, text }: Source): TemplateFault | undefined => {
@@ -108,15 +110,41 @@ const prepare = (
   return problem
 }
 
-const add = (environment: Environment, source: Source, { language }: Language): TemplateFault | undefined => {
-  const fault = tooMuch(source) ?? (language === "subset" ? outsideSubset(source.name, source.text) : undefined)
-  if (fault !== undefined) return fault
-  try {
-    environment.addTemplate(source.name, source.text)
-    return undefined
-  } catch (cause) {
-    return faultOf(source.name, cause)
+/** An environment with the templates in it, as far as they could be added. */
+interface Made {
+  readonly environment: Environment
+  readonly problem: { thrown: unknown }
+  readonly faults: ReadonlyArray<TemplateFault>
+  readonly madeAt: number
+}
+
+/** What becomes of an exception of the machine. One that broke down is started anew for whoever asks next. */
+const caught = (machine: Machine, template: string, cause: unknown): TemplateFault => {
+  if (!machine.brokeDown(cause)) return faultOf(template, cause)
+  machine.restart()
+  const fault = "takes more memory than there is for templates, or nests too deep"
+  return new TemplateFault({ template, line: undefined, fault })
+}
+
+const make = (machine: Machine, sources: ReadonlyArray<Source>, language: Language): Made => {
+  const madeAt = machine.starts
+  const environment = new machine.Environment()
+  const problem = prepare(environment, language)
+  const faults: Array<TemplateFault> = []
+  for (const source of sources) {
+    const { name, text } = source
+    const fault = tooMuch(source) ?? (language.language === "subset" ? outsideSubset(name, text) : undefined)
+    if (fault !== undefined) faults.push(fault)
+    else {
+      try {
+        environment.addTemplate(name, text)
+      } catch (cause) {
+        faults.push(caught(machine, name, cause))
+        if (madeAt !== machine.starts) break
+      }
+    }
   }
+  return { environment, problem, faults, madeAt }
 }
 
 const trial = {
@@ -151,27 +179,33 @@ export const compile = (
   language: Language
 ): Effect.Effect<Templates, TemplatesRefused, Scope.Scope> =>
   Effect.gen(function*() {
-    const { Environment } = yield* Effect.promise(() => import("minijinja-js"))
-    const environment = yield* Effect.acquireRelease(
-      Effect.sync(() => new Environment()),
-      (environment) => Effect.sync(() => environment.free())
-    )
-    const problem = prepare(environment, language)
-    const faults = sources.flatMap((source) => add(environment, source, language) ?? [])
-    if (faults.length > 0) return yield* new TemplatesRefused({ faults })
+    const machine = yield* Effect.promise(loadMachine)
+    let made = make(machine, sources, language)
+    const release = ({ environment, madeAt }: Made) => machine.release(environment, madeAt)
+    yield* Effect.addFinalizer(() => Effect.sync(() => release(made)))
+    if (made.faults.length > 0) return yield* new TemplatesRefused({ faults: made.faults })
     // The subset has been held to its own words already.
-    const unknown = language.language === "subset" ? [] : unknownIn(sources, knownTo(environment))
+    const unknown = language.language === "subset" ? [] : unknownIn(sources, knownTo(made.environment))
     if (unknown.length > 0) return yield* new TemplatesRefused({ faults: unknown })
+    /** The environment, made once more where the machine was started since. */
+    const current = (): Made => {
+      if (made.madeAt !== machine.starts) {
+        release(made)
+        made = make(machine, sources, language)
+      }
+      return made
+    }
     return {
       render: (name, variables) =>
         Effect.try({
           try: () => {
+            const { environment, problem } = current()
             problem.thrown = undefined
             const text = environment.renderTemplate(name, variables)
             if (problem.thrown !== undefined) throw problem.thrown
             return text
           },
-          catch: (cause) => faultOf(name, cause)
+          catch: (cause) => caught(machine, name, cause)
         })
     }
   })

@@ -178,6 +178,32 @@ describe("the engine", () => {
       assert.strictEqual(yield* rendered("{{ 1 }}"), "1")
     }))
 
+  it.effect("stops a rendering that takes too much memory, and those that were compiled before go on", () =>
+    Effect.gen(function*() {
+      const language = { ...pages, fuel: 5_000_000, filters: { own: (value: unknown) => `own ${String(value)}` } }
+      const before = yield* compile([{ name: "a.html", text: "{{ a|own }}" }], language)
+      const doubling = (times: number) =>
+        `{% set n = namespace(a="x") %}{% for i in range(${times}) %}{% set n.a = n.a ~ n.a %}{% endfor %}{{ n.a|length }}`
+      const greedy = yield* compile([
+        { name: "doubled", text: doubling(27) },
+        { name: "repeated", text: "{{ (a * 300000000)|length }}" },
+        {
+          name: "looped",
+          text: `{% for a in range(1000) %}{% for b in range(100) %}${"x".repeat(2000)}{% endfor %}{% endfor %}`
+        },
+        { name: "modest", text: doubling(20) }
+      ], language)
+      for (const name of ["doubled", "repeated", "looped"]) {
+        const fault = yield* Effect.flip(greedy.render(name, { a: "x" }))
+        assert.strictEqual(fault.message, `${name}: takes more memory than there is for templates, or nests too deep`)
+        assert.strictEqual(yield* before.render("a.html", { a: "<b>" }), "own &lt;b&gt;")
+        assert.strictEqual(yield* greedy.render("modest", {}), "1048576")
+      }
+      // What is constant is computed when it is compiled.
+      assert.match(yield* faults(`{{ "x" * 300000000 }}`, language), /^email\/x\.body\.j2: takes more memory/)
+      assert.strictEqual(yield* before.render("a.html", { a: 1 }), "own 1")
+    }).pipe(Effect.scoped))
+
   it.effect("keeps what would damage the engine away from it", () =>
     Effect.gen(function*() {
       const damaging = [
