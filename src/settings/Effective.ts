@@ -12,7 +12,10 @@ import { table } from "./Table.ts"
 export interface EffectiveKey {
   /** Its full name; a key of a profile begins with `profiles.<name>`. */
   readonly key: string
-  /** The value, with a secret as `***`; of a webhook's URL the host. Undefined if the key is unset and has no default. */
+  /**
+   * The value, with a secret as `***`; of a webhook's URL the host. Arguments of programs are as many secrets. Undefined if the key is
+   * unset and has no default.
+   */
   readonly value: string | number | boolean | ReadonlyArray<string> | undefined
   readonly source: Source
   /** Whether the key holds a secret. */
@@ -27,15 +30,31 @@ const within = (value: unknown, name: string): unknown => isRecord(value) ? valu
 const isWebhookUrl = (key: string): boolean => /(?:^|\.)notify\.webhook\.[^.]+\.url$/.test(key)
 
 /** Masks a secret. The database URL keeps everything but its password, the URL of a webhook nothing but its host. */
-const masked = (key: string, secret: Redacted.Redacted<unknown>): string => {
-  const text = String(Redacted.value(secret))
+const masked = (key: string, secret: Redacted.Redacted<unknown>): string | ReadonlyArray<string> => {
+  const value = Redacted.value(secret)
+  if (Array.isArray(value)) return value.map(() => "***")
+  const text = String(value)
   if (key === "database.url") return maskedDatabaseUrl(Redacted.make(text))
   if (isWebhookUrl(key) && URL.canParse(text)) return new URL(text).host
   return text === "" ? "" : "***"
 }
 
+/** Masks what may be a secret in a URL that is none itself: its user part and its query. */
+const withoutSecrets = (text: string): string => {
+  if (!URL.canParse(text)) return text
+  const url = new URL(text)
+  if (url.username === "" && url.password === "" && url.search === "") return text
+  return `${url.protocol}//${url.username + url.password === "" ? "" : "***@"}${url.host}${url.pathname}${
+    url.search === "" ? "" : "?***"
+  }`
+}
+
 const shown = (key: string, value: unknown): EffectiveKey["value"] =>
-  Redacted.isRedacted(value) ? masked(key, value) : value as EffectiveKey["value"]
+  Redacted.isRedacted(value)
+    ? masked(key, value)
+    : typeof value === "string" && key.endsWith("signer.relay.directory_url")
+    ? withoutSecrets(value)
+    : value as EffectiveKey["value"]
 
 /** Every key below a node, with its value in force. */
 const keysOf = (

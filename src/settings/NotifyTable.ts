@@ -10,6 +10,7 @@ import {
   milliseconds,
   port,
   secret,
+  secrets,
   someWords,
   text,
   texts,
@@ -117,7 +118,7 @@ const webhook = Schema.Struct({
 
 const custom = Schema.Struct({
   script_path: text("", orEmpty(path), "Program to run. Required for an entry that is enabled."),
-  args: texts([], anyText, "Its arguments."),
+  args: secrets([], anyText, "Its arguments."),
   events,
   timeout_ms: milliseconds(5000, "Time limit of one run; then its process group is killed.")
 })

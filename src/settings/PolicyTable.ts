@@ -17,6 +17,7 @@ import {
   flag,
   milliseconds,
   secret,
+  secrets,
   someWords,
   text,
   texts,
@@ -75,7 +76,7 @@ const check = Schema.Struct({
   kids: texts([], anyText, "For eab: key identifiers that pass in addition to allow."),
   require_active: flag(false, "For eab: a revoked credential fails."),
   script_path: text("", orEmpty(path), "For custom: the program to run. Required there."),
-  args: texts([], anyText, "For custom: its arguments."),
+  args: secrets([], anyText, "For custom: its arguments."),
   pass_stdin: flag(true, "For custom: also pass the question on standard input, as JSON.")
 })
 
@@ -141,6 +142,6 @@ export const ipam = Schema.Struct({
   }),
   custom: Schema.Struct({
     script_path: text("", orEmpty(path), "Program that prints the names of an address. Required with backend custom."),
-    args: texts([], anyText, "Its arguments.")
+    args: secrets([], anyText, "Its arguments.")
   })
 })

@@ -15,7 +15,7 @@ import {
   path,
   zoneName
 } from "../kernel/config/Form.ts"
-import { choice, count, flag, integer, milliseconds, secret, text, texts, word } from "../kernel/config/Key.ts"
+import { choice, count, flag, integer, milliseconds, secret, secrets, text, texts, word } from "../kernel/config/Key.ts"
 
 /* The keys of signers. What they mean together is in docs/signers.md. */
 
@@ -65,7 +65,7 @@ export const signer = Schema.Struct({
   }),
   custom: Schema.Struct({
     script_path: text("", orEmpty(path), "Program that signs and revokes. Required with backend custom."),
-    args: texts([], anyText, "Its arguments."),
+    args: secrets([], anyText, "Its arguments."),
     timeout_ms: milliseconds(5000, "Time limit of one run of the program."),
     supports_crl: flag(false, "The program answers the hook crl: GET /crl serves its output."),
     supports_renewal_info: flag(false, "The program answers the hook renewal_info, which says when to renew.")

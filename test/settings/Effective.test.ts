@@ -20,6 +20,23 @@ enabled = ["dns-01", "http-01"]
 hmac_key = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
 [notify.webhook.chat]
 url = "https://chat.example/secret?secret"
+[notify.custom.told]
+script_path = "/opt/told"
+args = ["--password", "hunter2", "--token=hunter2"]
+[ipam.custom]
+args = ["hunter2"]
+[filter.check.asked]
+type = "custom"
+script_path = "/opt/asked"
+args = ["-phunter2"]
+[admin.filter.check.asked]
+type = "custom"
+script_path = "/opt/asked"
+args = ["-phunter2"]
+[signer.custom]
+args = ["-k", "hunter2"]
+[signer.relay]
+directory_url = "https://user:hunter2@ca.example:14000/dir?key=hunter2"
 [profiles.web]
 [profiles.web.order]
 validity_seconds = 60
@@ -85,6 +102,13 @@ describe("the keys in force", () => {
       assert.notInclude(text, "c2VjcmV0")
     }
     assert.deepInclude(objects("web").get("profiles.web.signer.relay.eab.hmac_key"), { value: "***", secret: true })
+    // What a program is told may be a password, and nobody can say which of its words.
+    const args = { value: ["***", "***", "***"], secret: true }
+    assert.deepInclude(objects("web").get("profiles.web.notify.custom.told.args"), args)
+    assert.strictEqual(
+      objects("web").get("profiles.web.signer.relay.directory_url")?.value,
+      "https://***@ca.example:14000/dir?***"
+    )
   })
 })
 

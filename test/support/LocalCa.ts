@@ -1,4 +1,4 @@
-import { Result } from "effect"
+import { Redacted, Result } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createHash, sign } from "node:crypto"
 import { join } from "node:path"
@@ -33,7 +33,13 @@ export const daySeconds = 86_400
 export const signerOf = (local_ca: LocalCaSettings): SigningProfile["signer"] => ({
   backend: "local_ca",
   local_ca,
-  custom: { script_path: "", args: [], timeout_ms: 5000, supports_crl: false, supports_renewal_info: false },
+  custom: {
+    script_path: "",
+    args: Redacted.make([]),
+    timeout_ms: 5000,
+    supports_crl: false,
+    supports_renewal_info: false
+  },
   relay: configOf().signer.relay
 })
 

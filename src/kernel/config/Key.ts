@@ -173,6 +173,18 @@ export const texts = (
 ): Key<ReadonlyArray<string>> =>
   key({ kind: "array", rule: form.says, default: initial, doc, isPath: form.isPath }, readItems(readText(form)))
 
+/** An array of strings of one form, each of which may be a secret: none is ever printed. */
+export const secrets = (
+  initial: ReadonlyArray<string>,
+  form: Form,
+  doc: string
+): Key<Redacted.Redacted<ReadonlyArray<string>>> =>
+  key(
+    { kind: "array", rule: form.says, default: initial, doc },
+    (raw) => Result.map(readItems(readText(form))(raw), (items) => Redacted.make(items)),
+    true
+  )
+
 /** A non-empty array of different words of a closed vocabulary. */
 export const words = <const W extends string>(
   initial: ReadonlyArray<NoInfer<W>>,

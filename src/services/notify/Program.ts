@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { Payload } from "../../domain/Notification.ts"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
 import { longestVariable, wordsOf } from "../../kernel/host/Scripts.ts"
@@ -56,7 +57,7 @@ export const run = Effect.fnUntraced(function*(
   const ended = yield* Effect.mapError(
     scripts.run({
       path: script_path,
-      args,
+      args: Redacted.value(args),
       env,
       stdin: JSON.stringify(fields),
       timeoutMillis: timeout_ms,

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { ScriptOutcome, Scripts } from "../../kernel/host/Scripts.ts"
 import { wordsOf } from "../../kernel/host/Scripts.ts"
 import type { Turns } from "../../kernel/net/Turns.ts"
@@ -51,7 +52,7 @@ export const customScript = (name: string, config: CheckConfig, { scripts, turns
   ask: (question) =>
     scripts.run({
       path: config.script_path,
-      args: config.args,
+      args: Redacted.value(config.args),
       env: environment(name, question),
       stdin: config.pass_stdin ? document(question) : undefined,
       timeoutMillis: config.timeout_ms ?? usualTimeout,

@@ -1,5 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
 import { wordsOf } from "../../kernel/host/Scripts.ts"
 import type { Turns } from "../../kernel/net/Turns.ts"
@@ -9,7 +10,7 @@ import { currentMillis } from "../../kernel/Time.ts"
 /** `signer.custom`. */
 export interface CustomSettings {
   readonly script_path: string
-  readonly args: ReadonlyArray<string>
+  readonly args: Redacted.Redacted<ReadonlyArray<string>>
   readonly timeout_ms: number
   readonly supports_crl: boolean
   readonly supports_renewal_info: boolean
@@ -58,7 +59,7 @@ export const ask = (
         ))
     const outcome = yield* scripts.run({
       path,
-      args,
+      args: Redacted.value(args),
       env: { ACME_SIGNER_HOOK: hook.name, ...hook.env },
       stdin: JSON.stringify({ hook: hook.name, ...hook.input }),
       timeoutMillis,

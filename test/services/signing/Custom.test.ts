@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Clock, Effect, Result } from "effect"
+import { Clock, Effect, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { X509Certificate } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -27,7 +27,7 @@ import { shellScript } from "../../support/Script.ts"
 
 const settings = (script_path: string, more: Partial<CustomSettings> = {}): CustomSettings => ({
   script_path,
-  args: [],
+  args: Redacted.make([]),
   timeout_ms: 20_000,
   supports_crl: false,
   supports_renewal_info: false,
@@ -72,7 +72,7 @@ describe("the hook issue", () => {
       const script = shellScript(
         `env > '${seen}/env'; for one; do printf '%s\\n' "$one"; done > '${seen}/args'; cat > '${seen}/stdin'; exit 1`
       )
-      yield* failureOf(script, { args: ["--flag", "$(id)", "-n", "a b"] })
+      yield* failureOf(script, { args: Redacted.make(["--flag", "$(id)", "-n", "a b"]) })
       const environment = readFileSync(join(seen, "env"), "utf8").trim().split("\n").sort()
       assert.deepStrictEqual(environment.filter((line) => !/^(?:PATH|PWD|SHLVL|_|OLDPWD)=/.test(line)), [
         "ACME_SIGNER_HOOK=issue",

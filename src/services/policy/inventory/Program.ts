@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
 import type { ScriptHost } from "../CustomScript.ts"
@@ -15,7 +16,7 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
     const { exit, stdout } = yield* Effect.mapError(
       scripts.run({
         path: ipam.custom.script_path,
-        args: ipam.custom.args,
+        args: Redacted.value(ipam.custom.args),
         env: { ACME_IPAM_HOOK: hook, ACME_IPAM_CLIENT_IP: client.text },
         stdin: JSON.stringify({ hook, client_ip: client.text }),
         timeoutMillis: ipam.timeout_ms,
