@@ -32,7 +32,7 @@ import { handedOver, RequestsInFlight } from "./InFlight.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
 import { isProbe, unmatched } from "./Message.ts"
 import type { Target } from "./Target.ts"
-import { readTarget } from "./Target.ts"
+import { loggedTarget, readTarget } from "./Target.ts"
 
 /** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
 export interface SocketOptions extends BoundAddress {
@@ -194,7 +194,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
                   client_ip: request.clientIp,
                   method: request.method,
-                  uri: request.target.slice(0, 512),
+                  uri: loggedTarget(request),
                   version: `HTTP/${message.httpVersion}`,
                   profile
                 }

@@ -26,3 +26,20 @@ export const readTarget = (text: string): Target | undefined => {
   const behind = rest.slice(host.length)
   return { target: behind.startsWith("/") ? behind : `/${behind}`, host }
 }
+
+const longestLogged = 512
+
+const masked = (parameter: string): string => {
+  const equals = parameter.indexOf("=")
+  return equals < 0 ? "***" : `${parameter.slice(0, equals)}=***`
+}
+
+/**
+ * Path and query for the log, at most 512 characters: of the query the names of its parameters. A form that is sent by the wrong
+ * method puts a password there, and so does who takes one field for another.
+ */
+export const loggedTarget = ({ path, target }: { readonly path: string; readonly target: string }): string => {
+  if (target.length === path.length) return target.slice(0, longestLogged)
+  const query = target.slice(path.length + 1, path.length + longestLogged)
+  return `${path}?${query.split("&").map(masked).join("&")}`.slice(0, longestLogged)
+}
