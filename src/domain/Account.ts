@@ -1,4 +1,5 @@
 import * as Result from "effect/Result"
+import { hiddenIn } from "../kernel/HiddenText.ts"
 import type { Malformed } from "./AcmeError.ts"
 import { InvalidContact, UnsupportedContact } from "./AcmeError.ts"
 import type { AccountId } from "./Id.ts"
@@ -23,7 +24,7 @@ const scheme = /^mailto:/i
 const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
 
 /** Whether a text is one mail address and nothing else. */
-export const isMailAddress = (text: string): boolean => address.test(text)
+export const isMailAddress = (text: string): boolean => address.test(text) && hiddenIn(text) === undefined
 
 /** The decoded text; when the escapes are not UTF-8, the empty text, which is not an address. */
 const percentDecoded = (text: string): string => {

@@ -3,6 +3,7 @@ import type { AccountsMode } from "../domain/Audit.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { isId } from "../domain/Id.ts"
 import { BadRequest, LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
+import { hiddenIn } from "../kernel/HiddenText.ts"
 import { transaction } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
@@ -34,6 +35,8 @@ export const checkRequest = (
   if (label.trim() === "" || label.length > longestLabel) {
     return new BadRequest({ detail: `label takes 1 to ${longestLabel} characters.` })
   }
+  const hidden = hiddenIn(label)
+  if (hidden !== undefined) return new BadRequest({ detail: `label holds ${hidden}, a character that nobody sees.` })
   return profile === undefined || profiles.some(({ enabled, name }) => enabled && name === profile)
     ? Effect.succeed({ label, profile })
     : new BadRequest({ detail: "profile takes the name of a profile that is served." })

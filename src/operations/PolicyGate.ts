@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AcmeError } from "../domain/AcmeError.ts"
 import { ClientRefused, Compound, OrderRefused, RejectedIdentifier, ServerInternal } from "../domain/AcmeError.ts"
 import { AccessDenied, Internal } from "../domain/OperatorError.ts"
+import { hiddenIn } from "../kernel/HiddenText.ts"
 import { comparable } from "../kernel/net/Address.ts"
 import { Database, open } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
@@ -109,7 +110,7 @@ export const judgeNames = Effect.fnUntraced(function*(
   return yield* told(ofProfile(caller.profile.name), "identifiers", decision)
 })
 
-const confusing = /[,\p{Cc}\u2028\u2029]/u
+const isConfusing = (name: string): boolean => name.includes(",") || hiddenIn(name) !== undefined
 
 /**
  * The most octets of names that reach a script: the system starts no program with a longer variable (128 KiB, its name
@@ -126,7 +127,7 @@ export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =
     Policies,
     (policies) =>
       policies.of(profile)?.hasScriptsForNames === true &&
-      (names.some((name) => confusing.test(name)) || Buffer.byteLength(names.join()) > mostOctets)
+      (names.some(isConfusing) || Buffer.byteLength(names.join()) > mostOctets)
   )
 
 /**

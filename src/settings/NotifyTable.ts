@@ -16,6 +16,7 @@ import {
   texts,
   word
 } from "../kernel/config/Key.ts"
+import { hiddenIn } from "../kernel/HiddenText.ts"
 
 /** The sections of notifications. What their keys mean together is in docs/notifications.md. */
 
@@ -55,7 +56,7 @@ const addressOf = (text: string): string => /^[^<>,\p{Cc}]*<([^<>]*)>$/u.exec(te
 
 const mailbox = form(
   "mail address, or `Name <address>`",
-  (text) => isMailAddress(addressOf(text)) && addressOf(text).length <= longestAddress,
+  (text) => isMailAddress(addressOf(text)) && addressOf(text).length <= longestAddress && hiddenIn(text) === undefined,
   "must be one mail address, alone or as Name <address>"
 )
 

@@ -39,7 +39,11 @@ const separators = [
   "\t",
   "\r\n",
   "\u0000",
-  "\u0085"
+  "\u0085",
+  "\u202e",
+  "\u200b",
+  "\u2028",
+  "\u{e0041}"
 ]
 const separator = fc.constantFrom(...separators, ...separators.map(encodeURIComponent))
 

@@ -4,6 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { parseReason, revocationReasons } from "../../domain/RevocationReason.ts"
+import { hiddenIn } from "../../kernel/HiddenText.ts"
 import { parseMoment } from "../../kernel/Time.ts"
 import { formats } from "../../operations/ExportText.ts"
 import { parseSerial } from "../../pki/x509/Serial.ts"
@@ -69,8 +70,8 @@ const clampedFlag = (
 export const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
   flag(name, {
     shown: "text",
-    takes: `1 to ${longest} characters, none of them a control character`,
-    read: (text) => text.trim() === "" || text.length > longest || /\p{Cc}/u.test(text) ? undefined : text
+    takes: `1 to ${longest} characters, none of them hidden, as controls are`,
+    read: (text) => text.trim() === "" || text.length > longest || hiddenIn(text) !== undefined ? undefined : text
   })
 
 /** An optional {@link textFlag}. */

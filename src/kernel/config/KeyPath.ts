@@ -1,3 +1,4 @@
+import { escapeHidden } from "../HiddenText.ts"
 import type { Node } from "./Key.ts"
 import { declaredKeys } from "./Key.ts"
 
@@ -14,11 +15,7 @@ export const variableOf = (path: ReadonlyArray<string>): string =>
 const bare = /^[A-Za-z0-9_-]+$/
 
 /** Quotes a segment that is not a bare TOML key, and escapes every character that a terminal would act on. */
-const printable = (segment: string): string =>
-  bare.test(segment) ? segment : JSON.stringify(segment).replaceAll(
-    /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
-  )
+const printable = (segment: string): string => bare.test(segment) ? segment : escapeHidden(JSON.stringify(segment))
 
 /** The dotted key of a path. */
 export const dotted = (path: ReadonlyArray<string>): string => path.map(printable).join(".")

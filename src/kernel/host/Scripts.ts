@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { spawn } from "node:child_process"
 import type { Readable } from "node:stream"
+import { oneLine } from "../HiddenText.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { codeOf, exhausted, isExhaustion } from "./Exhausted.ts"
 
@@ -40,11 +41,11 @@ const longestLine = 500
 
 const firstLine = (output: Buffer): string | undefined =>
   output.toString("utf8").split(/\r?\n/)
-    .map((line) => line.replaceAll(/\p{Cc}/gu, " ").trim())
+    .map(oneLine)
     .find((line) => line !== "")?.slice(0, longestLine)
 
 /**
- * What a program says about its end: its first line that is not blank, cut, and without control characters, which a
+ * What a program says about its end: its first line that is not blank, cut, and without hidden characters, on which a
  * terminal or a log would act on. Standard output comes first, then standard error.
  */
 export const wordsOf = ({ stderr, stdout }: ScriptOutcome): string | undefined => firstLine(stdout) ?? firstLine(stderr)

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Record from "effect/Record"
+import { escapeHidden } from "../HiddenText.ts"
 import type { EventName } from "./Event.ts"
 import { events } from "./Event.ts"
 import { fields as dictionary } from "./EventField.ts"
@@ -44,13 +45,6 @@ const bounded = (record: LogRecord): { [name: string]: unknown } => {
   return out
 }
 
-const escapeControl = (char: string): string =>
-  char < " " ? JSON.stringify(char).slice(1, -1) : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
-
-// Control characters and line separators in remote text must neither break the line nor reach a terminal. JSON does not
-// escape those from U+007F on.
-const escapeControls = (text: string): string => text.replaceAll(/[\p{Cc}\u2028\u2029]/gu, escapeControl)
-
 /** The parts that all records of an event have in common. */
 const common = Record.map(events, (_, event) => ({
   target: targetOf(event),
@@ -63,8 +57,9 @@ const renderJson = (record: LogRecord, flatten: boolean): string => {
   const facts = bounded(record)
   facts["message"] = message
   const fields = JSON.stringify(facts)
+  // Remote text must neither break the line nor reach a terminal as it is, and JSON escapes little of it.
   const line = `${head}${flatten ? fields.slice(1, -1) : `"fields":${fields}`},"span":${JSON.stringify(record.span)}}`
-  return escapeControls(line)
+  return escapeHidden(line)
 }
 
 const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
@@ -72,8 +67,8 @@ const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
 // A quoted value is made from the text as it was, because `JSON.stringify` escapes it.
 const printable = (value: unknown): string => {
   const text = typeof value === "string" ? value : JSON.stringify(value)
-  const escaped = escapeControls(text)
-  return /[\s"=]/.test(escaped) || escaped === "" ? escapeControls(JSON.stringify(text)) : escaped
+  const escaped = escapeHidden(text)
+  return /[\s"=]/.test(escaped) || escaped === "" ? escapeHidden(JSON.stringify(text)) : escaped
 }
 
 const pairs = (values: { readonly [name: string]: unknown }): string =>

@@ -5,6 +5,7 @@ import { BadRequest, InsufficientRole, NameTaken, NoSuch } from "../../domain/Op
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { permits, roleRead } from "../../domain/OperatorRole.ts"
 import { readUsername } from "../../domain/Username.ts"
+import { hiddenIn } from "../../kernel/HiddenText.ts"
 import { parseCidr } from "../../kernel/net/Address.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -35,11 +36,10 @@ export interface NewToken {
   readonly allowedAddresses: ReadonlyArray<string>
 }
 
-const nameForm = /^[^\p{Cc}\p{Surrogate}]+$/u
-
 const faultOf = ({ allowedAddresses, expiresInDays, name }: NewToken): string | undefined => {
-  if (!nameForm.test(name) || name.trim() !== name || [...name].length > longestTokenName) {
-    return `name takes 1 to ${longestTokenName} characters, none of them a control character or a space at an end.`
+  const length = [...name].length
+  if (hiddenIn(name) !== undefined || name.trim() !== name || length === 0 || length > longestTokenName) {
+    return `name takes 1 to ${longestTokenName} characters, none of them hidden, as controls are, or a space at an end.`
   }
   if (!Number.isInteger(expiresInDays) || expiresInDays < tokenLife.least || expiresInDays > tokenLife.most) {
     return `A token lives ${tokenLife.least} to ${tokenLife.most} days.`

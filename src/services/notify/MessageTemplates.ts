@@ -4,6 +4,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { MessageKind, Payload } from "../../domain/Notification.ts"
 import { messageKinds } from "../../domain/Notification.ts"
+import { oneLine } from "../../kernel/HiddenText.ts"
 import type { FileUnreadable } from "../../kernel/host/Files.ts"
 import { filesBelow, readText } from "../../kernel/host/Files.ts"
 import { compile, TemplatesRefused } from "../../kernel/template/Engine.ts"
@@ -50,8 +51,6 @@ const templatesOf = Effect.fnUntraced(function*(folder: string) {
   }
   return { known, files, unused: found.filter(({ name }) => !known.has(name)).map(({ path }) => path) }
 })
-
-const oneLine = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ").trim()
 
 const shortened = (subject: string): string => {
   const characters = [...subject]

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Payload } from "../../domain/Notification.ts"
+import { oneLine } from "../../kernel/HiddenText.ts"
 import type { Web, WebAnswer } from "../../kernel/net/Web.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import { hmac } from "../../pki/Digest.ts"
@@ -46,7 +47,7 @@ const secretsOf = ({ headers, signing_key, url }: Entry): ReadonlyArray<string> 
 /** The beginning of what a receiver says, on one line, with the secrets of the request masked. */
 const shown = (text: string, entry: Entry): string => {
   const masked = secretsOf(entry).reduce((left, secret) => left.replaceAll(secret, "***"), text)
-  return masked.replaceAll(/[\p{Cc}\s]+/gu, " ").trim().slice(0, mostShown)
+  return oneLine(masked).slice(0, mostShown)
 }
 
 /** The beginning of an answer. */

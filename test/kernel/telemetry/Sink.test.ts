@@ -71,6 +71,9 @@ const remote = fc.array(
       "\u009b",
       "\u2028",
       "\u2029",
+      "\u202e",
+      "\u200b",
+      "\u{e0041}",
       " x=y",
       "\"",
       "\\"
@@ -82,7 +85,7 @@ const remote = fc.array(
 ).map((parts) => parts.join(""))
 
 // oxlint-disable-next-line no-control-regex
-const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
+const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202e\u200b\u{e0041}]/u
 
 describe("JSON records", () => {
   it.effect("have time, level, target, fields and span", () =>

@@ -127,6 +127,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
         { name: "" },
         { name: " backup" },
         { name: "a\nb" },
+        { name: "a\u202eb" },
         { name: "a".repeat(65) },
         { expiresInDays: 0 },
         { expiresInDays: 367 },

@@ -112,7 +112,7 @@ describe("the hook issue", () => {
       ["echo 'no such zone'; echo worse >&2", "no such zone"],
       ["echo; echo ' '; echo second", "second"],
       ["echo 'told on stderr' >&2", "told on stderr"],
-      ["printf 'red \\033[31m\\007text\\n'", "red  [31m text"],
+      ["printf 'red \\033[31m\\007text\\n'", "red [31m text"],
       [":", "the script ended with 3"]
     ] as const
   ) {

@@ -85,8 +85,8 @@ describe("a table", () => {
 
   it("escapes what a terminal would act on", () => {
     assert.strictEqual(
-      escaped("a\n\t\u001b[2J\u009b\u202e\u2028é日"),
-      "a\\n\\t\\u001b[2J\\u009b\\u202e\\u2028é日"
+      escaped("a\n\t\u001b[2J\u009b\u202e\u2028\u200b\u{e0041}é日"),
+      "a\\n\\t\\u001b[2J\\u009b\\u202e\\u2028\\u200b\\udb40\\udc41é日"
     )
     assert.strictEqual(escapedLines("a\n\u001bb"), "a\n\\u001bb")
     const rows = [["a", "\u001b]0;x\u0007"]]

@@ -47,10 +47,10 @@ describe.each(databases)("the page of workers on $name", (backend) => {
   test("escapes what a process says of itself", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
-      yield* present("<img src=x>\"'\u202ea", "worker", "<b>0</b>")
+      yield* present("<img src=x>\"'\u202e\u{e0041}a", "worker", "<b>0</b>")
       const { text } = yield* panel.ask("/ui/workers", { cookie: held.cookie })
       assert.notMatch(text, /<img src=x|<b>0|\u202e/)
-      assert.include(text, "⟨U+202E⟩")
+      assert.include(text, "⟨U+202E⟩⟨U+E0041⟩")
     }))
 
   test("is a fragment where only that is asked for, and nothing without a session", (panel) =>

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
+import { oneLine } from "../../../kernel/HiddenText.ts"
 import type { WebAnswer } from "../../../kernel/net/Web.ts"
 import { Web } from "../../../kernel/net/Web.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
@@ -60,7 +61,7 @@ const json = (body: Buffer): { readonly [member: string]: unknown } | undefined 
 const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
 /** Remote text without the characters on which a terminal or a log would act. */
-export const plain = (text: string): string => text.replaceAll(/[\p{Cc} ]+/gu, " ").trim().slice(0, longestText)
+export const plain = (text: string): string => oneLine(text).slice(0, longestText)
 
 const urn = /^urn:ietf:params:acme:error:/
 
