@@ -179,7 +179,7 @@ const told = Effect.fnUntraced(function*(
  */
 export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid: string, mode: AccountsMode) {
   const done = yield* transaction(Effect.gen(function*() {
-    yield* find(kid)
+    if (!isId(kid) || !(yield* eabKeys.lock(kid))) return yield* new NoSuch({ noun: "credential", id: kid })
     const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
     if (mode !== "keep") yield* deletions.lockOrders(accounts)
     if (mode === "delete") yield* refuseWhileLive(accounts)

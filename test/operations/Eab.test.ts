@@ -3,9 +3,11 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { AccountsMode } from "../../src/domain/Audit.ts"
 import type { OrderId } from "../../src/domain/Id.ts"
+import { transaction } from "../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../src/kernel/sql/Driver.ts"
 import * as eab from "../../src/operations/Eab.ts"
 import { Entropy } from "../../src/pki/Entropy.ts"
+import * as eabKeys from "../../src/store/eab/EabKeys.ts"
 import { databases } from "../support/Databases.ts"
 import { callerAt, column, configOf, count, idLiteral, orderOf, orderWith, profileOf, sql } from "../support/Graph.ts"
 import { someoneWaits } from "../support/Meanwhile.ts"
@@ -534,6 +536,37 @@ describe.each(databases)("credentials for external account binding on $name", (b
           })
           assert.deepInclude(end._tag === "Success" ? end.success.deleted : {}, { accounts: 3, orders: 3 })
           assert.strictEqual((yield* left).orders, 1)
+        }))
+
+      test("an account that is being bound is waited for, and goes the way of the others", () =>
+        Effect.gen(function*() {
+          const { kid } = yield* peopled
+          const end = yield* removeAgainst({
+            kid,
+            mode: "deactivate",
+            opens: `SELECT 1 FROM eab_keys WHERE kid = ${kidLiteral(kid)} FOR SHARE`,
+            ends: `INSERT INTO accounts (id, profile, pubkey, status, eab_kid, created_at)
+                   VALUES ('${nobody}', 'default', '\\x00', 'valid', ${kidLiteral(kid)}, ${now})`
+          })
+          assert.deepInclude(end._tag === "Success" ? end.success : {}, { deactivatedAccounts: 3, keptAccounts: 1 })
+          assert.deepStrictEqual(yield* column(`SELECT status FROM accounts WHERE id = '${nobody}'`), ["deactivated"])
+        }))
+
+      test("who is bound while it is deleted waits, and is refused", () =>
+        Effect.gen(function*() {
+          const kid = yield* made("printers")
+          const other: Driver = yield* database.another
+          const isHeld = yield* other.exclusive((connection) =>
+            Effect.gen(function*() {
+              yield* other.begin(connection)
+              yield* connection.executeRaw(`DELETE FROM eab_keys WHERE kid = ${kidLiteral(kid)}`, [])
+              const binding = yield* Effect.forkChild(transaction(eabKeys.holdActive(kid)))
+              yield* Effect.raceFirst(someoneWaits(connection), Fiber.await(binding))
+              yield* other.commit(connection)
+              return yield* Fiber.join(binding)
+            })
+          )
+          assert.isFalse(isHeld)
         }))
 
       for (const mode of ["deactivate", "delete"] as const) {

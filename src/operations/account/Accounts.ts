@@ -47,6 +47,14 @@ export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unautho
       new Unauthorized({ detail: `The account is ${account.status}.` })
     )
 
+/** Refuses a caller whose account has ended since its request was let in: a program of a policy may have run meanwhile. */
+export const refuseIfEnded = ({ accountId, profile }: Caller) =>
+  Effect.flatMap(
+    accounts.find(profile.name, accountId),
+    (account): Effect.Effect<void, AccountDoesNotExist | Unauthorized> =>
+      account === undefined ? new AccountDoesNotExist() : refuseUnlessValid(account)
+  )
+
 const found = (registration: Registration, account: Account) =>
   Effect.gen(function*() {
     yield* refuseUnlessValid(account)
@@ -135,7 +143,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   const insert = eabKid === undefined
     ? accounts.insert(row)
     : transaction(
-      Effect.flatMap(eabKeys.isActive(eabKid), (active) => active ? accounts.insert(row) : Effect.succeed(undefined))
+      Effect.flatMap(eabKeys.holdActive(eabKid), (active) => active ? accounts.insert(row) : Effect.succeed(undefined))
     )
   const inserted = yield* telling(insert, {
     event: "account_created",

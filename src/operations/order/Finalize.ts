@@ -16,6 +16,7 @@ import { CsrRefused, refuse } from "../../pki/x509/CsrRefused.ts"
 import * as audit from "../../store/Audit.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
+import { refuseIfEnded } from "../account/Accounts.ts"
 import { faultOf } from "../account/NewKey.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts, scopeOf } from "../Caller.ts"
@@ -156,7 +157,7 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   yield* Effect.tapErrorTag(
     transaction(claimAndEnqueue(caller, order, csr, now)),
     "OrderNotReady",
-    () => emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" })
+    () => Effect.andThen(refuseIfEnded(caller), emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" }))
   )
   const processing: OrderView = { ...order, status: "processing" }
   return processing

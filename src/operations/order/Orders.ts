@@ -28,6 +28,7 @@ import * as authorizations from "../../store/Authorizations.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
 import * as orderList from "../../store/orders/OrderList.ts"
 import * as orders from "../../store/orders/Orders.ts"
+import { refuseIfEnded } from "../account/Accounts.ts"
 import type { Caller } from "../Caller.ts"
 import { scopeOf } from "../Caller.ts"
 import * as limits from "../Limits.ts"
@@ -140,7 +141,9 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
   return yield* new Malformed({ detail: `The member replaces ${replacesFaults[reason ?? "unknown"]}.` })
 })
 
-/** Inserts the order. It returns false if another order has the claim to the certificate to be replaced. */
+/**
+ * Inserts the order. It returns false if the account has ended, or if another order has the claim to the certificate to be replaced.
+ */
 const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validitySeconds: number) {
   const { accountId, now, profile, replaces } = row
   if (replaces !== undefined) {
@@ -150,7 +153,7 @@ const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders
   return (yield* orders.insert(row)) !== undefined
 })
 
-type Inserting = Effect.Effect<"inserted" | "claimed" | limits.Reached, StorageFailed, Database>
+type Inserting = Effect.Effect<"inserted" | "lost" | limits.Reached, StorageFailed, Database>
 
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
@@ -216,11 +219,12 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     (reached): Inserting =>
       reached !== undefined ? Effect.succeed(reached) : Effect.flatMap(
         insertClaiming(row, profile.order.validity_seconds),
-        (inserted) => inserted ? Effect.as(written, "inserted") : Effect.succeed("claimed")
+        (inserted) => inserted ? Effect.as(written, "inserted") : Effect.succeed("lost")
       )
   ))
   if (typeof outcome === "object") return yield* limits.refuse(profile.name, outcome, caller)
-  if (outcome === "claimed") {
+  if (outcome === "lost") {
+    yield* refuseIfEnded(caller)
     yield* emit("order_replaces_rejected", { reason: "already_claimed" })
     return yield* new AlreadyReplaced()
   }

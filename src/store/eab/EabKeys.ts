@@ -39,7 +39,18 @@ const activeStatement = statement({
   name: "eab_active",
   params: { kid },
   row: { kid },
-  sql: () => `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid AND status = 'active'`
+  sql: ({ dialect }) =>
+    `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid AND status = 'active'${
+      dialect === "postgres" ? " FOR SHARE" : ""
+    }`
+})
+
+const takeStatement = statement({
+  name: "eab_lock",
+  params: { kid },
+  row: { kid },
+  sql: ({ dialect }) =>
+    `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid${dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 
 const showStatement = statement({
@@ -126,8 +137,14 @@ export const insert = (row: {
 /** The facts that verify a binding. They are never shown. */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 
-/** Whether a credential is active. */
-export const isActive = (kid: string) => Effect.map(first(activeStatement, { kid }), (found) => found !== undefined)
+/** Whether a credential is active. It stays so until the transaction ends. */
+export const holdActive = (kid: string) => Effect.map(first(activeStatement, { kid }), (found) => found !== undefined)
+
+/**
+ * Locks a credential until the transaction ends, so that it binds no account meanwhile. The first lock to take, before those of
+ * accounts. False if there is none.
+ */
+export const lock = (kid: string) => Effect.map(first(takeStatement, { kid }), (found) => found !== undefined)
 
 /** A credential with the number of accounts it bound. */
 export const find = (kid: string) => lenientFirst(showStatement, { kid })
@@ -161,7 +178,6 @@ const idsOf = Effect.map((found: ReadonlyArray<{ readonly id: AccountId }>): Ids
 /** The accounts that a credential bound. */
 export const accountsOf = (kid: string) => idsOf(all(idsStatement, { kid }))
 
-/**
 /**
  * Locks the accounts that a credential bound until the transaction ends, so that they cannot order. An account that is bound in
  * the meantime is not in the list and must not be touched.

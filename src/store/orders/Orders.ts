@@ -71,11 +71,13 @@ const insertStatement = statement({
     ptr: nullable(text())
   },
   row: { id: orderColumns.id },
-  sql: () =>
+  // The account may have ended since the request was let in. On PostgreSQL a deletion of it is waited for.
+  sql: ({ dialect, typed }) =>
     `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
        created_ip, created_ptr)
-     VALUES (:id, :profile, :accountId, 'pending', :identifiers, :notBefore, :notAfter, :replaces, :now, :ip,
-       :ptr)
+     SELECT ${typed(":id", "uuid")}, :profile, c.id, 'pending', :identifiers, ${typed(":notBefore", "bigint")},
+       ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, :ip, :ptr
+     FROM accounts c WHERE c.id = :accountId AND c.status = 'valid'${dialect === "postgres" ? " FOR KEY SHARE" : ""}
      ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
 })
 
@@ -103,6 +105,8 @@ const insertNames = statement({
 const everyAuthorizationValid =
   `NOT EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = orders.id AND a.status <> 'valid')`
 
+const accountValid = `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')`
+
 const promoteStatement = statement({
   name: "order_promote",
   params: { id: orderColumns.id },
@@ -128,7 +132,7 @@ const claimStatement = statement({
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}
      WHERE id = :id AND profile = :profile AND account_id = :accountId AND created_at > :createdAfter
-       AND ${leaving(orderMoves.claim)} AND ${everyAuthorizationValid}
+       AND ${leaving(orderMoves.claim)} AND ${everyAuthorizationValid} AND ${accountValid}
      RETURNING ${select(orderColumns)}`
 })
 
@@ -180,7 +184,7 @@ const issueStatement = statement({
     `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
        cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
      WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyAuthorizationValid}
-       AND EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')
+       AND ${accountValid}
        AND ${unburnt(":certPubkey", dialect)}
      RETURNING id`
 })

@@ -1,4 +1,4 @@
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../../src/domain/AcmeError.ts"
@@ -7,9 +7,12 @@ import { problemOf } from "../../../src/domain/Problem.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import * as authorizations from "../../../src/operations/authorization/Authorizations.ts"
+import { finalize } from "../../../src/operations/order/Finalize.ts"
 import * as orders from "../../../src/operations/order/Orders.ts"
+import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { meanwhile, someoneWaits } from "../../support/Meanwhile.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 const config = configOf()
@@ -56,6 +59,60 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.sameMembers([...yield* column("SELECT name_rev FROM order_identifiers")], ["elpmaxe.b", "elpmaxe.a"])
       assert.include(eventsOf(records), "order_created")
     }))
+
+  test("an account that ends while its request is judged gets no order, and no certificate for one it has", () =>
+    Effect.gen(function*() {
+      const ends = [
+        ["UPDATE accounts SET status = 'deactivated'", [401, type("unauthorized")]],
+        ["DELETE FROM accounts", [400, type("accountDoesNotExist")]]
+      ] as const
+      for (const limits of ["", "[limits]\norders_per_account = 5\n"]) {
+        for (const [end, expected] of ends) {
+          const caller = yield* callerAt(profileOf(configOf(limits)))
+          const asked = orders.create(caller, {
+            identifiers: [dns("a.example")],
+            notBefore: undefined,
+            notAfter: undefined
+          })
+          const ready = yield* asked
+          yield* sql("UPDATE authorizations SET status = 'valid'")
+          yield* sql("UPDATE orders SET status = 'ready'")
+          const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
+          records.length = 0
+          const finalizing = yield* Effect.flip(meanwhile(end, finalize(caller, ready.id, csr)))
+          yield* sql("UPDATE accounts SET status = 'valid'")
+          const asking = yield* Effect.flip(meanwhile(end, asked))
+          for (const error of [finalizing, asking]) {
+            const { status, type } = problemOf(error as AcmeError)
+            assert.deepStrictEqual<ReadonlyArray<unknown>>([status, type], expected)
+          }
+          assert.notInclude(eventsOf(records), "db_statement_failed")
+          assert.notInclude(eventsOf(records), "order_created")
+          assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+          assert.notInclude(yield* column("SELECT status FROM orders"), "processing")
+        }
+      }
+    }))
+
+  if (backend.dialect === "postgres") {
+    test("an account whose deletion commits while its order is written gets none", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const other: Driver = yield* database.another
+        const error = yield* other.exclusive((connection) =>
+          Effect.gen(function*() {
+            yield* other.begin(connection)
+            yield* connection.executeRaw("DELETE FROM accounts", [])
+            const asking = yield* Effect.forkChild(Effect.flip(orderOf(caller, "a.example")))
+            yield* Effect.raceFirst(someoneWaits(connection), Fiber.await(asking))
+            yield* other.commit(connection)
+            return yield* Fiber.join(asking)
+          })
+        )
+        assert.strictEqual(error._tag, "AccountDoesNotExist")
+        assert.notInclude(eventsOf(records), "db_statement_failed")
+      }))
+  }
 
   test("a name offers every enabled challenge in their order, a wildcard dns-01 alone", () =>
     Effect.gen(function*() {
