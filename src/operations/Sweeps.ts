@@ -4,6 +4,7 @@ import { IssuanceAbandoned } from "../domain/AcmeError.ts"
 import { OrderId } from "../domain/Id.ts"
 import { expiresAt } from "../domain/Order.ts"
 import { problemOf, problemType } from "../domain/Problem.ts"
+import { clocks } from "../kernel/queue/Clocks.ts"
 import { shareOf } from "../kernel/queue/Job.ts"
 import * as jobs from "../kernel/queue/Jobs.ts"
 import { Queue } from "../kernel/queue/Queue.ts"
@@ -29,14 +30,14 @@ const daySeconds = 86_400
 /** Deletes nonces that can no longer be spent. */
 export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
-    const now = yield* currentSeconds
+    const { earlier: now } = yield* clocks
     const rows_removed = yield* inBatches(1000, (limit) => nonces.sweep(now - ttlSeconds, limit))
     yield* emit("nonce_reaper_swept", { rows_removed })
   })
 
 /** Deletes expired tokens of the relay that were not removed. */
 export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = Effect.gen(function*() {
-  const now = yield* currentSeconds
+  const { earlier: now } = yield* clocks
   const rows_removed = yield* inBatches(1000, (limit) => http01Tokens.sweep(now, limit))
   yield* emit("http_01_token_reaper_swept", { rows_removed })
 })
@@ -91,7 +92,7 @@ const expireAuthorizations = (profile: string, expiredBefore: number) =>
 
 const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
   Effect.gen(function*() {
-    const now = yield* currentSeconds
+    const { earlier: now } = yield* clocks
     const expiredBefore = now - order.validity_seconds
     yield* expireAuthorizations(name, expiredBefore)
     yield* stripOrders(name, expiredBefore - daySeconds)
@@ -123,7 +124,7 @@ export const sweepOrders = (
 /** Deletes rows of the audit trail older than `audit.retention_days`. */
 export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
-    const now = yield* currentSeconds
+    const { earlier: now } = yield* clocks
     const before = now - retentionDays * daySeconds
     const rows_removed = yield* inBatches(1000, prune({ actorKind: "system", actorId: undefined }, before))
     yield* emit("audit_reaper_swept", { rows_removed })
@@ -132,7 +133,7 @@ export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFa
 /** Deletes settled jobs older than `jobs.retention_days`. */
 export const sweepJobs = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
-    const now = yield* currentSeconds
+    const { earlier: now } = yield* clocks
     const rows_removed = yield* inBatches(1000, (limit) => jobs.sweep(now - retentionDays * daySeconds, limit))
     yield* emit("job_reaper_swept", { rows_removed })
   })

@@ -10,6 +10,7 @@ import * as audit from "../../src/store/Audit.ts"
 import * as nonces from "../../src/store/Nonces.ts"
 import { databases } from "../support/Databases.ts"
 import { column, configOf, count, sql } from "../support/Graph.ts"
+import { withServerClock } from "../support/ServerClock.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
 const now = 1_800_000_000
@@ -150,8 +151,8 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
           `INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (${at}, 'eab_created', 'success', 'cli')`
         )
       }
-      assert.strictEqual(yield* auditTrail.preview(10), 2)
-      assert.deepInclude(yield* auditTrail.cleanup(operator, 10), { removed: 2 })
+      assert.strictEqual(yield* withServerClock(auditTrail.preview(10)), 2)
+      assert.deepInclude(yield* withServerClock(auditTrail.cleanup(operator, 10)), { removed: 2 })
       assert.deepStrictEqual(yield* column("SELECT created_at FROM audit_log ORDER BY created_at LIMIT 1"), [
         String(old(10))
       ])
@@ -161,7 +162,7 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
         actorId: "tester",
         detail: { cutoff: "2027-01-05T08:00:00Z", removed: 2 }
       })
-      assert.deepInclude(yield* auditTrail.cleanup(operator, 10), { removed: 0 })
+      assert.deepInclude(yield* withServerClock(auditTrail.cleanup(operator, 10)), { removed: 0 })
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log WHERE event = 'audit_pruned'"), 1)
     }))
 
@@ -207,9 +208,9 @@ describe.each(databases)("nonces in the operator's hands on $name", (backend) =>
       yield* nonces.insert(["c"], now - 60)
       yield* nonces.insert(["d"], now)
       assert.deepStrictEqual(yield* nonceRecords.count(config), { count: 4, ttlSeconds: 60 })
-      assert.deepStrictEqual(yield* nonceRecords.cleanup(config, operator), { removed: 2 })
-      assert.deepStrictEqual(yield* nonceRecords.cleanup(config, operator), { removed: 0 })
-      assert.deepStrictEqual(yield* nonceRecords.cleanup(config, operator, 0), { removed: 1 })
+      assert.deepStrictEqual(yield* withServerClock(nonceRecords.cleanup(config, operator)), { removed: 2 })
+      assert.deepStrictEqual(yield* withServerClock(nonceRecords.cleanup(config, operator)), { removed: 0 })
+      assert.deepStrictEqual(yield* withServerClock(nonceRecords.cleanup(config, operator, 0)), { removed: 1 })
       assert.deepStrictEqual(yield* column("SELECT value FROM nonces"), ["d"])
       assert.deepStrictEqual(yield* column("SELECT detail FROM audit_log ORDER BY id"), [
         `{"removed":2}`,

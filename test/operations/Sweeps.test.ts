@@ -8,6 +8,7 @@ import { Queue } from "../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../src/kernel/queue/Runner.ts"
 import { rfc3339 } from "../../src/kernel/Time.ts"
 import * as authorizations from "../../src/operations/authorization/Authorizations.ts"
+import { sweepSessions } from "../../src/operations/operators/Sweeps.ts"
 import * as orders from "../../src/operations/order/Orders.ts"
 import * as sweeps from "../../src/operations/Sweeps.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
@@ -20,6 +21,7 @@ import { databases } from "../support/Databases.ts"
 import { breakWrites, mend } from "../support/Faults.ts"
 import { callerAt, column, configOf, count, idLiteral, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { daySeconds, madeAt } from "../support/LocalCa.ts"
+import { withServerClock } from "../support/ServerClock.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
 describe.each(databases)("periodic work on $name", (backend) => {
@@ -53,6 +55,41 @@ describe.each(databases)("periodic work on $name", (backend) => {
       }
       yield* sweeps.sweepAudit(10)
       assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 5, "nothing removed, nothing said")
+    }))
+
+  test("a clock that is days ahead, here or at the database's server, sweeps away nothing that is young", () =>
+    Effect.gen(function*() {
+      const config = configOf("[order]\nretention_days = 1\n")
+      yield* nonces.insert(["young"], madeAt)
+      yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 600 })
+      yield* loginAttempts.take({ key: "k", most: 5, windowSeconds: 300, now: madeAt })
+      yield* nonceRow
+      const caller = yield* callerAt(profileOf(config))
+      yield* orderOf(caller, "a.example")
+      yield* (yield* Queue).enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "d", payload: { issuer: "a" } })
+      yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt}`)
+      const tables = ["nonces", "http01_tokens", "login_attempts", "audit_log", "authorizations", "challenges", "jobs"]
+      const rows = Effect.gen(function*() {
+        const counts = yield* Effect.forEach(tables, (table) => count(`SELECT count(*) FROM ${table}`))
+        return [...counts, ...yield* column("SELECT status FROM authorizations")]
+      })
+      const before = yield* rows
+      const day = daySeconds
+      const swept = Effect.all([
+        sweeps.sweepNonces(300),
+        sweeps.sweepHttp01Tokens,
+        sweeps.sweepAudit(1),
+        sweeps.sweepJobs(1),
+        sweeps.sweepOrders(config),
+        sweepSessions(config.admin)
+      ])
+      yield* withServerClock(swept, madeAt + 100 * day)
+      assert.deepStrictEqual(yield* rows, before, "the server is ahead")
+      yield* TestClock.adjust("100 days")
+      yield* withServerClock(swept, madeAt)
+      assert.deepStrictEqual(yield* rows, before, "this process is ahead")
+      yield* withServerClock(swept)
+      assert.deepStrictEqual(yield* column("SELECT value FROM nonces"), [], "both are")
     }))
 
   test("an order that came to nothing keeps its row alone, a day after its expiry; one that was issued keeps all", () =>

@@ -6,6 +6,7 @@ import type { Database, StorageFailed } from "../sql/Database.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
+import { clocks } from "./Clocks.ts"
 import * as workers from "./Workers.ts"
 
 /** What operators see of a process. The queue itself depends on leases only. */
@@ -68,7 +69,8 @@ export const layer = (options: PresenceOptions): Layer.Layer<never, StorageFaile
       const refresh = Effect.gen(function*() {
         const now = yield* seconds
         yield* workers.present({ ...options, startedAt, now })
-        const rows_removed = yield* workers.sweep(now - forgottenAfterSeconds, now + forgottenAfterSeconds)
+        const { earlier, later } = yield* clocks
+        const rows_removed = yield* workers.sweep(earlier - forgottenAfterSeconds, later + forgottenAfterSeconds)
         if (rows_removed > 0) yield* emit("worker_presence_swept", { rows_removed })
         yield* compare
       }).pipe(Effect.catch((error) => emit("worker_presence_failed", { error: error.message })))

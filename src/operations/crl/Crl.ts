@@ -4,6 +4,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { IssuerNotServed, ListNotSigned, ListsOvertaken } from "../../domain/JobFailure.ts"
+import { clocks } from "../../kernel/queue/Clocks.ts"
 import { Done, Retry } from "../../kernel/queue/Handler.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
@@ -249,7 +250,7 @@ const pruneBatch = 1000
 const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const head = yield* crls.findHead(crl.id)
   if (head === undefined) return
-  const now = yield* currentSeconds
+  const { earlier: now } = yield* clocks
   const before = Math.min(now - pruneAfterSeconds, head.thisUpdate)
   const listed = head.thisUpdate - skewSeconds
   const rows_removed = yield* inBatches(pruneBatch, (limit) => revocations.prune(crl.id, { before, listed, limit }))

@@ -5,6 +5,7 @@ import { mailAddressesOf } from "../../domain/Account.ts"
 import { AccountId, OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { contactEvent } from "../../domain/Notification.ts"
+import { clocks } from "../../kernel/queue/Clocks.ts"
 import { DatabaseFailed } from "../../kernel/queue/Failure.ts"
 import type { Outcome } from "../../kernel/queue/Handler.ts"
 import { Reschedule, Retry } from "../../kernel/queue/Handler.ts"
@@ -122,7 +123,7 @@ export const look = (
   Effect.gen(function*() {
     const { name, notify: { expiry } } = profile
     const now = yield* currentSeconds
-    yield* sweep(now)
+    yield* sweep((yield* clocks).earlier)
     const mails = { count: 0, limited: 0 }
     const window = { profile: name, now, until: now + expiry.lead_days * daySeconds }
     yield* Stream.runForEach(judged(window, batch, true), ({ gone, page }) =>

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
+import { clocks } from "../../kernel/queue/Clocks.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { inBatches } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
 import * as loginAttempts from "../../store/operators/LoginAttempts.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
@@ -15,17 +15,17 @@ const latest = Number.MAX_SAFE_INTEGER
  */
 export const sweepSessions = (settings: SignInSettings): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
-    const now = yield* currentSeconds
+    const { earlier, later } = yield* clocks
     const { login_window_seconds, session_idle_timeout_seconds, session_ttl_seconds } = settings
     const sessionsOf = {
       sweep: sessions.sweep,
-      over: now,
-      ahead: now + session_ttl_seconds + session_idle_timeout_seconds
+      over: earlier,
+      ahead: later + session_ttl_seconds + session_idle_timeout_seconds
     }
     const windowsOf = {
       sweep: loginAttempts.sweep,
-      over: now - login_window_seconds,
-      ahead: now + login_window_seconds + 1
+      over: earlier - login_window_seconds,
+      ahead: later + login_window_seconds + 1
     }
     let rows_removed = 0
     for (const { ahead, over, sweep } of [sessionsOf, windowsOf]) {

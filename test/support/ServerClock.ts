@@ -1,0 +1,16 @@
+import { Effect } from "effect"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../src/kernel/sql/Driver.ts"
+import { currentSeconds } from "../../src/kernel/Time.ts"
+
+/** Runs an effect over a database whose server's clock reads these epoch seconds; by default it is the test's clock. */
+export const withServerClock = <A, E, R>(self: Effect.Effect<A, E, R>, seconds?: number) =>
+  Effect.gen(function*() {
+    const driver = yield* Database
+    const now = yield* currentSeconds
+    const single: Driver["single"] = (compiled, params) =>
+      compiled.text.endsWith(`AS "millis"`)
+        ? Effect.succeed([{ millis: (seconds ?? now) * 1000 }])
+        : driver.single(compiled, params)
+    return yield* Effect.provideService(self, Database, { ...driver, atOnce: undefined, single })
+  })
