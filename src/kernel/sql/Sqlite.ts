@@ -24,7 +24,7 @@ export interface SqliteOptions {
   readonly acquire_timeout_ms?: number
   /** How many separate processes may read: none for a command, which has no other work to delay. */
   readonly readers?: number
-  /** Opens only an existing file. */
+  /** Opens only an existing file, and leaves its journal mode, which is part of the file, as it is. */
   readonly mustExist?: boolean
 }
 
@@ -78,7 +78,7 @@ type AtHand = Connection & Required<Pick<Connection, "atOnce">>
  * (docs/decisions/hot-path.md, "Statements of the embedded engine").
  */
 const connect = (
-  { path, synchronous }: SqliteOptions
+  { mustExist = false, path, synchronous }: SqliteOptions
 ): Effect.Effect<AtHand, SqlError, Scope.Scope> =>
   Effect.gen(function*() {
     const engine = yield* Effect.acquireRelease(
@@ -114,9 +114,8 @@ const connect = (
       execute,
       executeRaw: (text, params) => execute(text, params)
     }
-    for (
-      const pragma of ["journal_mode = WAL", "busy_timeout = 20", "foreign_keys = ON", `synchronous = ${synchronous}`]
-    ) {
+    const ofFile = mustExist ? [] : ["journal_mode = WAL"]
+    for (const pragma of [...ofFile, "busy_timeout = 20", "foreign_keys = ON", `synchronous = ${synchronous}`]) {
       yield* connection.executeRaw(`PRAGMA ${pragma}`, [])
     }
     return connection
@@ -175,7 +174,10 @@ const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Eff
       catch: (cause) => new SqlError({ cause, message: "cannot open the database file" })
     })
 
-/** The embedded engine: WAL, foreign keys on, one connection that writes, the file created 0600 on first use. */
+/**
+ * The embedded engine: foreign keys on and one connection that writes. A file that need not exist yet is created 0600 on
+ * first use, and goes over to WAL.
+ */
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
   Layer.effect(Database, make(options)).pipe(
     (opened) => Layer.unwrap(Effect.as(createPrivately(options), opened))

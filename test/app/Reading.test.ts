@@ -1,0 +1,75 @@
+import Engine from "better-sqlite3"
+import { Effect } from "effect"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { whole } from "../../src/app/Cli.ts"
+import { leavesOf, wordOf } from "../../src/surfaces/cli/CommandTree.ts"
+import type { Place } from "../support/RunCommand.ts"
+import { freshPlace } from "../support/RunCommand.ts"
+import { useTests } from "../support/UseTests.ts"
+
+/* Commands that only read change nothing: they make no file, and leave every octet of the database as it is. */
+
+const { test } = useTests({ startsAt: 1_800_000_000 })
+
+const reads = ["list", "queue", "count", "export", "check"]
+
+/** The commands that read, from the tree: a new list is among them. */
+const reading = Effect.map(whole, (root) => [
+  ...leavesOf(root).filter((leaf) => reads.includes(wordOf(leaf)) && leaf.args.length === 0)
+    .map(({ path }) => path.slice(1)),
+  ["migrate", "--check"],
+  ["health", "--role", "worker"],
+  ["order", "purge", "--expired-for", "1", "--dry-run"],
+  ["order", "show", "01234567-89ab-7def-8123-456789abcdef"]
+])
+
+const file = "acme.db"
+
+const runAll = ({ run }: Place) =>
+  Effect.flatMap(
+    reading,
+    (commands) =>
+      Effect.forEach(commands, (words) =>
+        Effect.map(run(words), ({ code, err }) => [words.join(" "), code, err] as const))
+  )
+
+/** What a directory holds, octet by octet. */
+const contentOf = ({ directory }: Place) =>
+  readdirSync(directory).sort().map((name) => [name, readFileSync(join(directory, name)).toString("base64")])
+
+describe("commands that read", () => {
+  test("make no file where there is no database", () =>
+    Effect.gen(function*() {
+      const place = freshPlace()
+      const before = contentOf(place)
+      const ended = yield* runAll(place)
+      assert.isAbove(ended.length, 12)
+      assert.deepStrictEqual(contentOf(place), before)
+    }))
+
+  test("leave an empty file empty: `migrate --check` finds every migration pending", () =>
+    Effect.gen(function*() {
+      const place = freshPlace()
+      writeFileSync(join(place.directory, file), "")
+      const before = contentOf(place)
+      const ended = yield* runAll(place)
+      assert.deepStrictEqual(contentOf(place), before)
+      assert.deepStrictEqual(ended.find(([words]) => words === "migrate --check")?.[1], 3)
+    }))
+
+  test("leave the journal mode of a file that was restored", () =>
+    Effect.gen(function*() {
+      const place = freshPlace()
+      assert.strictEqual((yield* place.run(["migrate"])).code, 0)
+      const engine = new Engine(join(place.directory, file))
+      engine.pragma("journal_mode = DELETE")
+      engine.close()
+      const before = contentOf(place)
+      const ended = yield* runAll(place)
+      assert.deepStrictEqual(contentOf(place), before)
+      const failed = ended.filter(([, code]) => code === 1).map(([words]) => words)
+      assert.deepStrictEqual(failed, ["health --role worker"], "no worker runs here; the others were answered")
+    }))
+})
