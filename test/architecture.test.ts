@@ -70,6 +70,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "prom-client": ["kernel/telemetry/Series.ts"],
   re2js: ["domain/policy/Regex.ts"],
   "smol-toml": ["kernel/config/Source.ts"],
+  "toml-eslint-parser": ["kernel/config/Lines.ts"],
   tr46: ["domain/Identifier.ts"],
   uqr: ["surfaces/panel/QrCode.ts"]
 }

@@ -18,6 +18,7 @@ import * as Generations from "./Generation.ts"
 import type { Kept } from "./Graph.ts"
 import { InForce } from "./InForce.ts"
 import type * as Listeners from "./Listeners.ts"
+import { placing } from "./Places.ts"
 import { Settings } from "./Settings.ts"
 
 /** The parts of the process that outlive its generations. */
@@ -33,7 +34,10 @@ const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFai
   const changed = frozenChanges(before, after)
   return changed.length === 0
     ? Effect.void
-    : new CommandFailed({ code: 3, message: `${changed.join(", ")}: cannot change while the service runs.` })
+    : new CommandFailed({
+      code: 3,
+      message: changed.map((key) => `${key}: cannot change while the service runs.`).join("\n")
+    })
 }
 
 const room = 440 // of the 500 characters a record keeps
@@ -49,7 +53,7 @@ const lineOf = (message: string): string => {
     kept.push(fault)
   }
   const left = faults.length - kept.length
-  if (left > 0) kept.push(`and ${left} more, which \`acme-svc profile list\` shows`)
+  if (left > 0) kept.push(`and ${left} more, which \`acme-svc config check\` shows`)
   return kept.length === 0 ? head : `${head} ${kept.join("; ")}`
 }
 
@@ -73,15 +77,19 @@ export const reload = (
     Effect.gen(function*() {
       const before = yield* Ref.get(current)
       const { fresh } = yield* Settings
-      const loaded = yield* restore(Effect.tap(fresh, ({ config }) =>
-        Effect.andThen(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))))
+      const loaded = yield* restore(fresh)
       const { config } = loaded
       const states = yield* ProfileStates
       const mayDegrade = before.signers === undefined
         ? undefined
         : (profile: string) =>
           states.of(profile) !== undefined
-      const next = yield* restore(Generations.build(loaded, surroundings, { ...before.before, mayDegrade }))
+      const judged = Effect.andThen(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))
+      const built = Effect.andThen(
+        judged,
+        Generations.build(loaded, surroundings, { ...before.before, mayDegrade })
+      )
+      const next = yield* restore(Effect.catchTag(built, "CommandFailed", placing(loaded)))
       const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () => next.close)
       // From here on nothing can fail.
       yield* (yield* InForce).change(config)

@@ -6,7 +6,7 @@ import { fileVariable } from "../kernel/config/KeyPath.ts"
 import type { Environment } from "../kernel/config/Source.ts"
 import { readText } from "../kernel/host/Files.ts"
 import { withFilesAt } from "./Placed.ts"
-import type { Resolved } from "./Resolve.ts"
+import type { PlaceOf, Resolved } from "./Resolve.ts"
 import { resolveConfig } from "./Resolve.ts"
 
 /** A configuration, its origin, and facts about the file. */
@@ -16,6 +16,8 @@ export interface Loaded extends Resolved {
   readonly filePresent: boolean
   /** `ACME_SVC_CONFIG` names a file that does not exist: the advisory `server_config_file_absent`. */
   readonly fileNamedButAbsent: boolean
+  /** Where the file has its keys. */
+  readonly places: Effect.Effect<PlaceOf>
 }
 
 const absentCodes = ["ENOENT", "ENOTDIR"]
@@ -40,6 +42,19 @@ const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Eff
   return directory ?? { path: paths[0] ?? "", text: Result.succeed(undefined) }
 })
 
+/** Where a file has its keys. What finds them is loaded here and not at each start. */
+const placesOf = (path: string, text: string | undefined): Effect.Effect<PlaceOf> =>
+  text === undefined ? Effect.succeed(() => undefined) : Effect.map(
+    Effect.promise(() => import("../kernel/config/Lines.ts")),
+    ({ lineOf, linesOf }) => {
+      const lines = linesOf(text)
+      return (...keys) => {
+        const line = lineOf(lines, ...keys)
+        return line === undefined ? undefined : `line ${line} of ${nodePath.basename(path)}`
+      }
+    }
+  )
+
 /**
  * Reads and resolves the configuration: `config.toml` in `cwd` or the file that ACME_SVC_CONFIG names (extension optional;
  * an empty value names none). The environment overrides the file. A missing file is not a fault. An unreadable file is a
@@ -55,19 +70,22 @@ export const loadConfig = Effect.fn("Config.load")(function*(
   const fileText = Result.getOrUndefined(text)
   const filePresent = fileText !== undefined
   const fileNamedButAbsent = named !== undefined && Result.isSuccess(text) && !filePresent
+  const places = placesOf(path, fileText)
+  const sources = {
+    fileText,
+    env,
+    cwd,
+    fileName: path,
+    ...Result.isFailure(text) ? { fileFault: text.failure } : {}
+  }
+  const first = resolveConfig(sources)
   const resolved = yield* Effect.fromResult(Result.mapError(
-    resolveConfig({
-      fileText,
-      env,
-      cwd,
-      fileName: path,
-      ...Result.isFailure(text) ? { fileFault: text.failure } : {}
-    }),
+    Result.isSuccess(first) ? first : resolveConfig({ ...sources, placeOf: yield* places }),
     // Not a fault by itself, but the missing values may be in that file.
     (refused) =>
       fileNamedButAbsent
         ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which does not exist` }])
         : refused
   ))
-  return { ...resolved, config: withFilesAt(cwd, resolved.config), path, filePresent, fileNamedButAbsent }
+  return { ...resolved, config: withFilesAt(cwd, resolved.config), path, filePresent, fileNamedButAbsent, places }
 })

@@ -23,7 +23,15 @@ export interface Sources {
   readonly fileName?: string
   /** The directory in which relative paths are compared; without it, they are compared as written. */
   readonly cwd?: string
+  /** Where the file has a key, or the table in which it is missing; without it, faults have no place. */
+  readonly placeOf?: PlaceOf
 }
+
+/**
+ * Says where the file has the first of some keys that it has, or the innermost table in which the first one is missing:
+ * `line 3 of config.toml`.
+ */
+export type PlaceOf = (...keys: readonly [string, ...ReadonlyArray<string>]) => string | undefined
 
 /** A configuration and where it came from. */
 export interface Resolved {
@@ -36,11 +44,13 @@ export interface Resolved {
   readonly sources: ReadonlyMap<string, Source>
 }
 
-const check = (written: Written): Result.Result<unknown, Fault> =>
-  Result.mapError(Result.flatMap(written.raw, written.facts.read), (message) => ({
-    key: written.key,
-    message: written.variable === undefined ? message : `${message} (${printableVariable(written.variable)})`
-  }))
+const placed = (fault: Fault, place: string | undefined): Fault => place === undefined ? fault : { ...fault, place }
+
+const check = (placeOf: PlaceOf) => (written: Written): Result.Result<unknown, Fault> =>
+  Result.mapError(Result.flatMap(written.raw, written.facts.read), (message) =>
+    written.variable === undefined
+      ? placed({ key: written.key, message }, placeOf(written.key))
+      : { key: written.key, message: `${message} (${printableVariable(written.variable)})` })
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -76,35 +86,49 @@ const decodeTree = (tree: unknown, env: Environment): Result.Result<Config, Read
     })
   })
 
-/** Faults from the rules over several keys. A finding that involves a key already refused is dropped. */
+/**
+ * Faults from the rules over several keys. A finding that involves a key already refused is dropped. Where the file does
+ * not give the key its value, the place is that of the first key involved to which it does.
+ */
 const crossFaults = (
   config: Config,
   { origins }: Assembled,
   unusable: ReadonlySet<string>,
-  cwd: string | undefined
-): ReadonlyArray<Fault> =>
-  findings({
+  { cwd, placeOf = nowhere }: Sources
+): ReadonlyArray<Fault> => {
+  const from = (wanted: Source) =>
+    new Set([...origins.values()].filter(({ source }) => source === wanted).map(({ key }) => key))
+  const [file, environment] = [from("file"), from("env")]
+  return findings({
     config,
     cwd,
     written: (key) => origins.get(key)?.key ?? key,
     isSet: (key) => (origins.get(key)?.source ?? "default") !== "default"
   })
     .filter(({ involves }) => !involves.some((key) => unusable.has(key)))
-    .map(({ key, message }) => ({ key, message }))
+    .map(({ involves, key, message }) => {
+      const place = placeOf([key, ...involves].find((one) => file.has(one)) ?? key)
+      return placed({ key, message }, environment.has(key) ? undefined : place)
+    })
+}
+
+const nowhere: PlaceOf = () => undefined
 
 /**
  * Does everything except reading the file: defaults, file, environment, then the inheritance of profiles, then the rules.
  * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second").
  */
 export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigRefused> => {
-  const { cwd, env, fileFault, fileName = "config.toml", fileText } = sources
+  const { env, fileFault, fileName = "config.toml", fileText, placeOf = nowhere } = sources
   const environment = readEnvironment(table, env)
   const file = fileFault === undefined ? readFile(table, fileText ?? "") : Result.fail(fileFault)
   const layers = merge(Result.isSuccess(file) ? [file.success, environment] : [environment])
   const written = [...layers.values.values()]
-  const badValues = written.map(check).filter(Result.isFailure).map(({ failure }) => failure)
+  const badValues = written.map(check(placeOf)).filter(Result.isFailure).map(({ failure }) => failure)
   const badLayers = [
-    ...Result.isSuccess(file) ? file.success.faults : [{ key: fileName, message: file.failure }],
+    ...Result.isSuccess(file)
+      ? file.success.faults.map((fault) => placed(fault, placeOf(fault.key)))
+      : [{ key: fileName, message: file.failure }],
     ...environment.faults
   ]
   const unusable = new Set([...badValues, ...badLayers].map(({ key }) => key))
@@ -115,7 +139,7 @@ export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigR
       (faults) => ConfigRefused.of([...badLayers, ...badValues, ...faults])
     ),
     (config) => {
-      const crossed = Result.isSuccess(file) ? crossFaults(config, assembled, unusable, cwd) : []
+      const crossed = Result.isSuccess(file) ? crossFaults(config, assembled, unusable, sources) : []
       const faults = [...badLayers, ...badValues, ...crossed]
       if (faults.length > 0) return Result.fail(ConfigRefused.of(faults))
       return Result.succeed({

@@ -9,6 +9,7 @@ import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import { degradedBy, faultsOf } from "../ConfigCheck.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
+import { withPlaces } from "../Places.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText } from "./Flags.ts"
@@ -23,7 +24,9 @@ const checkCommand = command(
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
       const faults = yield* Effect.provide(faultsOf(loaded.config, process), Logging.quiet(loaded))
-      if (faults.length > 0) return yield* new CommandFailed({ code: 3, message: faults.join("\n") })
+      if (faults.length > 0) {
+        return yield* new CommandFailed({ code: 3, message: yield* withPlaces(faults.join("\n"), loaded) })
+      }
       for (const degraded of yield* degradedBy(loaded.config)) {
         yield* Console.log(`${degraded} Until that is mended, the profile is served without issuance.`)
       }

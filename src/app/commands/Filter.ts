@@ -15,6 +15,7 @@ import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
+import { placing } from "../Places.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
@@ -116,7 +117,7 @@ const explainCommand = command(
             credential
           }),
           Graph.policiesOf(loaded.config, [profile], process.version)
-        )
+        ).pipe(Effect.catchTag("CommandFailed", placing(loaded)))
       // The database is needed only for the credential of an account.
       const asksForCredentials = viewOf(profile).checks.some(({ type }) => type === "eab")
       const explanation = account !== undefined && asksForCredentials

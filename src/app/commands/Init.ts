@@ -8,6 +8,7 @@ import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
+import { placing } from "../Places.ts"
 import { migrate } from "../Schema.ts"
 import * as Setup from "../Setup.ts"
 import { command } from "./Descriptor.ts"
@@ -34,7 +35,11 @@ const initProgram = Effect.gen(function*() {
     yield* print(accounts)
     if (first.length + accounts.length === 0) yield* Console.log("Nothing to do: everything exists.")
   })
-  yield* program.pipe(Effect.provide(database(config, { creates: true })), Effect.provide(Logging.quiet(loaded)))
+  yield* program.pipe(
+    Effect.provide(database(config, { creates: true })),
+    Effect.provide(Logging.quiet(loaded)),
+    Effect.catchTag("CommandFailed", placing(loaded))
+  )
 }).pipe(Effect.provide(Entropy.layer))
 
 /** `init`: creates everything a first start needs. */

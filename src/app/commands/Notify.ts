@@ -9,6 +9,7 @@ import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import { Operator } from "../Operator.ts"
+import { placing } from "../Places.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
@@ -30,10 +31,12 @@ const testCommand = command(
   },
   ({ event, json, profile, target }) =>
     withRecords(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
+      const loaded = yield* Settings.loaded
+      const { config } = loaded
       const { version } = (yield* Host).process
       const tried = yield* trial.test(config, yield* Operator, { event, profile, target }).pipe(
-        Effect.provide(Graph.deliveriesOf(config, version))
+        Effect.provide(Graph.deliveriesOf(config, version)),
+        Effect.catchTag("CommandFailed", placing(loaded))
       )
       yield* print(json, tried, () =>
         renderTable(

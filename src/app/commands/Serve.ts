@@ -17,6 +17,7 @@ import { Host } from "../Host.ts"
 import { InForce } from "../InForce.ts"
 import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
+import { placing } from "../Places.ts"
 import { checkSchema, migrate } from "../Schema.ts"
 import { serve } from "../Serve.ts"
 import { Settings } from "../Settings.ts"
@@ -66,6 +67,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     return yield* program.pipe(
       Effect.provide(database(config, { creates: true, serving: true })),
       (self) => Effect.andThen(checkAddresses(config, roles), self), // before the database is touched
+      Effect.catchTag("CommandFailed", placing(loaded)),
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
       Effect.tapDefect((defect) => emit("server_fatal_error", { error: messageOf(defect) })),
       Effect.provide(log.layer)

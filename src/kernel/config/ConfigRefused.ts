@@ -6,7 +6,13 @@ export interface Fault {
   /** Dotted key; for an unknown variable its name, for an unreadable file its path. */
   readonly key: string
   readonly message: string
+  /** Where it was written: `line 3 of config.toml`. Absent where no line of the file has it. */
+  readonly place?: string | undefined
 }
+
+/** A sentence about a key, with the place of that key at the end of its first line. */
+export const withPlace = (sentence: string, place: string | undefined): string =>
+  place === undefined ? sentence : sentence.replace(/\.?$/m, (stop) => ` (${place})${stop}`)
 
 const byKey: Order.Order<Fault> = Order.combine(
   Order.mapInput(Order.String, (fault) => fault.key),
@@ -15,7 +21,7 @@ const byKey: Order.Order<Fault> = Order.combine(
 
 /**
  * The configuration cannot be used. Holds every fault found, sorted by key; `message` prints them one a line as
- * `key: message` (docs/decisions/configuration.md, "Every fault at once").
+ * `key: message (place)` (docs/decisions/configuration.md, "Every fault at once").
  */
 export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{ readonly faults: ReadonlyArray<Fault> }> {
   /** Sorts the faults and drops repetitions of the same sentence about the same key. */
@@ -29,7 +35,7 @@ export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{ readonly 
    */
   override get message(): string {
     const count = this.faults.length === 1 ? "1 fault" : `${this.faults.length} faults`
-    const lines = this.faults.flatMap(({ key, message }) => `${key}: ${message}`.split("\n"))
+    const lines = this.faults.flatMap(({ key, message, place }) => withPlace(`${key}: ${message}`, place).split("\n"))
     const indented = lines.map((line) => line === "" ? "" : `  ${line}`)
     return [`The configuration is refused, ${count}:`, ...indented].join("\n")
   }

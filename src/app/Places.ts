@@ -1,0 +1,25 @@
+import * as Effect from "effect/Effect"
+import { withPlace } from "../kernel/config/ConfigRefused.ts"
+import type { Loaded } from "../settings/Load.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+/* Faults that are found behind the configuration: files, addresses and programs that it names. */
+
+/** A sentence that begins with a key or a section, perhaps of a profile. */
+const about = /^(?:Profile (?<profile>[a-z0-9-]+): )?(?<key>[a-z0-9_.-]+): /
+
+/** Says behind each sentence that begins with a key where the file has that key. */
+export const withPlaces = (message: string, { places }: Pick<Loaded, "places">): Effect.Effect<string> =>
+  Effect.map(places, (placeOf) =>
+    message.split("\n").map((line) => {
+      const { key = "", profile } = about.exec(line)?.groups ?? {}
+      if (key === "") return line
+      return withPlace(line, profile === undefined ? placeOf(key) : placeOf(`profiles.${profile}.${key}`, key))
+    }).join("\n"))
+
+/** The same for a refusal of the configuration. Other failures stay as they are. */
+export const placing =
+  (loaded: Pick<Loaded, "places">) => (error: CommandFailed): Effect.Effect<never, CommandFailed> =>
+    error.code === 3
+      ? Effect.flatMap(withPlaces(error.message, loaded), (message) => new CommandFailed({ code: 3, message }))
+      : Effect.fail(error)
