@@ -7,6 +7,7 @@ import { Database } from "../kernel/sql/Database.ts"
 import * as Migrations from "../kernel/sql/Migrations.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import { Notifier } from "../services/notify/Notifier.ts"
+import type { Loaded } from "../settings/Load.ts"
 import type { Globals } from "../surfaces/cli/Globals.ts"
 import { CommandFailed, refusedFor } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
@@ -35,17 +36,19 @@ type Surroundings = Host | Globals | Settings
 /** The configured database, whose schema must be current, and the services of operations over it. */
 const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, Surroundings> = Layer
   .unwrap(
-    Effect.map(Settings.loaded, (loaded) => {
-      const { config } = loaded
+    Effect.map(Settings.forRecords, (config) => {
       return Notifier.layer(() => config).pipe(
         Layer.provideMerge(Queue.layer({ maxAttempts: () => config.jobs.max_attempts })),
         Layer.provideMerge(Layer.tap(database(config), (context) => Effect.provide(checked, context))),
-        Layer.provideMerge(Layer.merge(Entropy.layer, Logging.quiet(loaded)))
+        Layer.provideMerge(Layer.merge(Entropy.layer, Logging.quiet({ config })))
       )
     })
   )
 
-/** Runs over the configured database, whose schema must be current; what it does not answer is a failure of the host. */
+/**
+ * Runs over the configured database, whose schema must be current; what it does not answer is a failure of the host. A
+ * configuration that is refused is no obstacle, as long as `database.*` can be read.
+ */
 export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>) =>
   program.pipe(
     Effect.mapError((error) =>
@@ -57,3 +60,8 @@ export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | Stor
     ),
     Effect.provide(layer)
   )
+
+/** Like {@link withRecords}, for a program that needs more of the configuration than the database. */
+export const withRecordsAndConfig = <A, R>(
+  program: (loaded: Loaded) => Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>
+) => Effect.flatMap(Settings.loaded, (loaded) => withRecords(program(loaded)))

@@ -1,30 +1,62 @@
+import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Config } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
-import { loadConfig } from "../settings/Load.ts"
+import { loadConfig, loadSection } from "../settings/Load.ts"
+import type { NeededSection } from "../settings/Resolve.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { Host } from "./Host.ts"
 
+const refused = ({ message }: { readonly message: string }) => new CommandFailed({ code: 3, message })
+
 /** Reads the configuration of a host. It reports every fault at once, with exit code 3. */
 const read = ({ cwd, env }: Host["Service"]): Effect.Effect<Loaded, CommandFailed> =>
-  Effect.mapError(loadConfig({ env, cwd }), ({ message }) => new CommandFailed({ code: 3, message }))
+  Effect.mapError(loadConfig({ env, cwd }), refused)
+
+/** Reads what one section is needed of. What is told of a refused configuration is told at once. */
+const readSection = ({ cwd, env }: Host["Service"], section: NeededSection): Effect.Effect<Config, CommandFailed> =>
+  loadSection({ cwd, env }, section).pipe(
+    Effect.mapError(({ message }) =>
+      refused({ message: `${message}\nNor can the section ${section} alone be used, which this command needs.` })
+    ),
+    Effect.tap(({ remark }) => remark === undefined ? Effect.void : Console.error(`Warning: ${remark}`)),
+    Effect.map(({ config }) => config)
+  )
 
 /** The configuration, from the file and the variables of the host. */
 export class Settings extends Context.Service<Settings, {
   /** Read on first use and cached: a command uses one configuration. */
   readonly loaded: Effect.Effect<Loaded, CommandFailed>
+  /** The configuration of a command that needs the database alone, cached likewise. */
+  readonly forRecords: Effect.Effect<Config, CommandFailed>
+  /** The configuration of a command that needs one listener alone. */
+  readonly forListener: (section: "server" | "admin") => Effect.Effect<Config, CommandFailed>
   /** Read again, as a reload does. */
   readonly fresh: Effect.Effect<Loaded, CommandFailed>
 }>()("acme/app/Settings") {
   static readonly layer: Layer.Layer<Settings, never, Host> = Layer.effect(
     this,
-    Effect.flatMap(Host, (host) => {
+    Effect.gen(function*() {
+      const host = yield* Host
       const fresh = read(host)
-      return Effect.map(Effect.cached(fresh), (loaded) => ({ loaded, fresh }))
+      const loaded = yield* Effect.cached(fresh)
+      const whole = Effect.map(loaded, ({ config }) => config)
+      const forSection = (section: NeededSection) => Effect.catch(whole, () => readSection(host, section))
+      return { loaded, fresh, forRecords: yield* Effect.cached(forSection("database")), forListener: forSection }
     })
   )
 
   /** The configuration a command uses. */
   static readonly loaded: Effect.Effect<Loaded, CommandFailed, Settings> = Effect.flatMap(this, ({ loaded }) => loaded)
+
+  /**
+   * The configuration of a command over stored records. If it is refused, the command says so and goes on with what can be
+   * read, as long as `database.*` can.
+   */
+  static readonly forRecords: Effect.Effect<Config, CommandFailed, Settings> = Effect.flatMap(
+    this,
+    ({ forRecords }) => forRecords
+  )
 }

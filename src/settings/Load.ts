@@ -5,9 +5,10 @@ import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"
 import type { Environment } from "../kernel/config/Source.ts"
 import { readText } from "../kernel/host/Files.ts"
+import type { Config } from "./AppConfig.ts"
 import { withFilesAt } from "./Placed.ts"
-import type { PlaceOf, Resolved } from "./Resolve.ts"
-import { resolveConfig } from "./Resolve.ts"
+import type { NeededSection, PlaceOf, Readable, Resolved, Sources } from "./Resolve.ts"
+import { readableConfig, resolveConfig } from "./Resolve.ts"
 
 /** A configuration, its origin, and facts about the file. */
 export interface Loaded extends Resolved {
@@ -18,6 +19,12 @@ export interface Loaded extends Resolved {
   readonly fileNamedButAbsent: boolean
   /** Where the file has its keys. */
   readonly places: Effect.Effect<PlaceOf>
+}
+
+/** The directory in which a program runs, and its variables. */
+interface Surroundings {
+  readonly cwd: string
+  readonly env: Environment
 }
 
 const absentCodes = ["ENOENT", "ENOTDIR"]
@@ -55,29 +62,30 @@ const placesOf = (path: string, text: string | undefined): Effect.Effect<PlaceOf
     }
   )
 
-/**
- * Reads and resolves the configuration: `config.toml` in `cwd` or the file that ACME_SVC_CONFIG names (extension optional;
- * an empty value names none). The environment overrides the file. A missing file is not a fault. An unreadable file is a
- * fault, reported together with every fault of the environment (docs/configuration.md, "Where values come from").
- */
-export const loadConfig = Effect.fn("Config.load")(function*(
-  { cwd, env }: { readonly cwd: string; readonly env: Environment }
-): Effect.fn.Return<Loaded, ConfigRefused> {
+const readSources = Effect.fnUntraced(function*({ cwd, env }: Surroundings) {
   const named = env[fileVariable] === "" ? undefined : env[fileVariable]
   const given = nodePath.resolve(cwd, named ?? "config.toml")
   const paths = given.endsWith(".toml") ? [given] : [given, `${given}.toml`]
   const { path, text } = yield* readFirst(paths)
   const fileText = Result.getOrUndefined(text)
-  const filePresent = fileText !== undefined
-  const fileNamedButAbsent = named !== undefined && Result.isSuccess(text) && !filePresent
-  const places = placesOf(path, fileText)
-  const sources = {
+  const sources: Sources = {
     fileText,
     env,
     cwd,
     fileName: path,
     ...Result.isFailure(text) ? { fileFault: text.failure } : {}
   }
+  const filePresent = fileText !== undefined
+  const fileNamedButAbsent = named !== undefined && Result.isSuccess(text) && !filePresent
+  return { sources, path, filePresent, fileNamedButAbsent }
+})
+
+type Read = Effect.Success<ReturnType<typeof readSources>>
+
+const resolve = Effect.fnUntraced(function*(
+  { fileNamedButAbsent, filePresent, path, sources }: Read
+): Effect.fn.Return<Loaded, ConfigRefused> {
+  const places = placesOf(path, sources.fileText)
   const first = resolveConfig(sources)
   const resolved = yield* Effect.fromResult(Result.mapError(
     Result.isSuccess(first) ? first : resolveConfig({ ...sources, placeOf: yield* places }),
@@ -87,5 +95,57 @@ export const loadConfig = Effect.fn("Config.load")(function*(
         ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which does not exist` }])
         : refused
   ))
-  return { ...resolved, config: withFilesAt(cwd, resolved.config), path, filePresent, fileNamedButAbsent, places }
+  return {
+    ...resolved,
+    config: withFilesAt(sources.cwd ?? "", resolved.config),
+    path,
+    filePresent,
+    fileNamedButAbsent,
+    places
+  }
+})
+
+/**
+ * Reads and resolves the configuration: `config.toml` in `cwd` or the file that ACME_SVC_CONFIG names (extension optional;
+ * an empty value names none). The environment overrides the file. A missing file is not a fault. An unreadable file is a
+ * fault, reported together with every fault of the environment (docs/configuration.md, "Where values come from").
+ */
+export const loadConfig = Effect.fn("Config.load")((surroundings: Surroundings) =>
+  Effect.flatMap(readSources(surroundings), resolve)
+)
+
+/** A configuration for work that needs one section of it. */
+export interface Portion {
+  readonly config: Config
+  /** What is said if the configuration is refused; a sentence. Undefined if it is whole. */
+  readonly remark: string | undefined
+}
+
+const remarkOn = ({ filePresent, path }: Read, { isFileRead }: Readable, section: NeededSection): string => {
+  const what = filePresent ? path : "The configuration"
+  const rest = isFileRead
+    ? "Keys with a fault count as their defaults."
+    : `Only the section ${section} and the variables were read: other keys have their defaults, and nobody whom the file names is notified.`
+  return `${what} is refused, and \`acme-svc config check\` says why. ${rest}`
+}
+
+/**
+ * Like {@link loadConfig}, but a refused configuration is used as far as it can be read, if the section that is needed has
+ * no fault (docs/decisions/configuration.md, "Commands that need the database alone").
+ */
+export const loadSection = Effect.fn("Config.loadSection")(function*(
+  surroundings: Surroundings,
+  section: NeededSection
+): Effect.fn.Return<Portion, ConfigRefused> {
+  const read = yield* readSources(surroundings)
+  return yield* Effect.matchEffect(resolve(read), {
+    onSuccess: ({ config }) => Effect.succeed({ config, remark: undefined }),
+    onFailure: (refused) => {
+      const readable = readableConfig(read.sources, section)
+      return readable === undefined ? Effect.fail(refused) : Effect.succeed({
+        config: withFilesAt(surroundings.cwd, readable.config),
+        remark: remarkOn(read, readable, section)
+      })
+    }
+  })
 })

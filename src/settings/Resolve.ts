@@ -5,8 +5,9 @@ import type { Assembled, Source } from "../kernel/config/Assemble.ts"
 import { assemble, byName, merge } from "../kernel/config/Assemble.ts"
 import type { Fault } from "../kernel/config/ConfigRefused.ts"
 import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
-import { dotted, printableVariable } from "../kernel/config/KeyPath.ts"
-import type { Environment, Written } from "../kernel/config/Source.ts"
+import { dotted, printableVariable, variableOf } from "../kernel/config/KeyPath.ts"
+import { tableOf } from "../kernel/config/Salvage.ts"
+import type { Environment, Layer, Written } from "../kernel/config/Source.ts"
 import { readEnvironment, readFile } from "../kernel/config/Source.ts"
 import type { Config } from "./AppConfig.ts"
 import { findings } from "./Rules.ts"
@@ -114,33 +115,38 @@ const crossFaults = (
 
 const nowhere: PlaceOf = () => undefined
 
+/** Everything up to the rules over several keys. A key with a fault has its default. */
+const read = (sources: Sources, file: Result.Result<Layer, string>) => {
+  const { env, fileName = "config.toml", placeOf = nowhere } = sources
+  const environment = readEnvironment(table, env)
+  const layers = merge(Result.isSuccess(file) ? [file.success, environment] : [environment])
+  const written = [...layers.values.values()]
+  const faults = [
+    ...Result.isSuccess(file)
+      ? file.success.faults.map((fault) => placed(fault, placeOf(fault.key)))
+      : [{ key: fileName, message: file.failure }],
+    ...environment.faults,
+    ...written.map(check(placeOf)).filter(Result.isFailure).map(({ failure }) => failure)
+  ]
+  const unusable = new Set(faults.map(({ key }) => key))
+  return { written, faults, unusable, assembled: assemble(table, layers, unusable) }
+}
+
+const fileOf = ({ fileFault, fileText }: Sources): Result.Result<Layer, string> =>
+  fileFault === undefined ? readFile(table, fileText ?? "") : Result.fail(fileFault)
+
 /**
  * Does everything except reading the file: defaults, file, environment, then the inheritance of profiles, then the rules.
  * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second").
  */
 export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigRefused> => {
-  const { env, fileFault, fileName = "config.toml", fileText, placeOf = nowhere } = sources
-  const environment = readEnvironment(table, env)
-  const file = fileFault === undefined ? readFile(table, fileText ?? "") : Result.fail(fileFault)
-  const layers = merge(Result.isSuccess(file) ? [file.success, environment] : [environment])
-  const written = [...layers.values.values()]
-  const badValues = written.map(check(placeOf)).filter(Result.isFailure).map(({ failure }) => failure)
-  const badLayers = [
-    ...Result.isSuccess(file)
-      ? file.success.faults.map((fault) => placed(fault, placeOf(fault.key)))
-      : [{ key: fileName, message: file.failure }],
-    ...environment.faults
-  ]
-  const unusable = new Set([...badValues, ...badLayers].map(({ key }) => key))
-  const assembled = assemble(table, layers, unusable)
+  const file = fileOf(sources)
+  const { assembled, faults: own, unusable, written } = read(sources, file)
   return Result.flatMap(
-    Result.mapError(
-      decodeTree(assembled.tree, env),
-      (faults) => ConfigRefused.of([...badLayers, ...badValues, ...faults])
-    ),
+    Result.mapError(decodeTree(assembled.tree, sources.env), (faults) => ConfigRefused.of([...own, ...faults])),
     (config) => {
       const crossed = Result.isSuccess(file) ? crossFaults(config, assembled, unusable, sources) : []
-      const faults = [...badLayers, ...badValues, ...crossed]
+      const faults = [...own, ...crossed]
       if (faults.length > 0) return Result.fail(ConfigRefused.of(faults))
       return Result.succeed({
         config,
@@ -150,4 +156,36 @@ export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigR
       })
     }
   )
+}
+
+/** A section that some commands need alone. */
+export type NeededSection = "database" | "server" | "admin"
+
+/** A configuration of which not everything could be read. */
+export interface Readable {
+  readonly config: Config
+  /** Whether the file is TOML, so that only keys with a fault have their defaults. If not, one section of it was read. */
+  readonly isFileRead: boolean
+}
+
+/**
+ * What can be read of a configuration that is refused, for work that needs one section of it. Undefined if that section has
+ * a fault itself, or cannot be found in a file that is no TOML. `database.url` is never a default here: work on another
+ * database than the service's would be worse than none.
+ */
+export const readableConfig = (sources: Sources, section: NeededSection): Readable | undefined => {
+  const whole = fileOf(sources)
+  const isFileRead = Result.isSuccess(whole)
+  const part = isFileRead || sources.fileText === undefined ? undefined : tableOf(sources.fileText, section)
+  const file = part === undefined ? whole : readFile(table, part)
+  const { assembled, faults } = read(sources, file)
+  const isFound = section === "database"
+    ? (assembled.origins.get("database.url")?.source ?? "default") !== "default"
+    : Result.isSuccess(file)
+  // A variable that is mistyped was meant for the section, too.
+  const isOfSection = ({ key }: Fault) =>
+    key === section || key.startsWith(`${section}.`) || key.startsWith(variableOf([section]))
+  if (!isFound || faults.some(isOfSection) || (part !== undefined && Result.isFailure(file))) return undefined
+  const config = Result.getOrUndefined(decodeTree(assembled.tree, sources.env))
+  return config && { config, isFileRead }
 }

@@ -6,6 +6,7 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, beforeEach, describe, it, vi } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
+import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, databases, freshDirectory } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
@@ -51,6 +52,7 @@ const statusOverTls = (port: number, path: string): Promise<number | undefined> 
 
 describe.each(databases)("reload on $name", ({ freshUrl }) => {
   let ground: Ground
+  let url: string
   let first: Settings
   let generation = 0
 
@@ -97,7 +99,8 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     await builtServer()
     const port = await freePort()
     first = { port, baseUrl: `http://127.0.0.1:${port}`, tls: false, profiles: ["default"], limits: "", more: "" }
-    ground = await startGround({ config: configOf(first), databaseUrl: await freshUrl(), env: fromFile, port })
+    url = await freshUrl()
+    ground = await startGround({ config: configOf(first), databaseUrl: url, env: fromFile, port })
   })
 
   beforeEach(() => reload())
@@ -151,6 +154,24 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.isAtMost(many.length, 500)
     assert.include(await refused("no toml at all ["), "config.toml")
     await issue("unchanged.example")
+  })
+
+  it("commands over records go on beside a service whose file on disk is refused", async () => {
+    const { directory, directoryUrl } = ground.server
+    const section = `[database]\nurl = "${url}"\n`
+    const run = (...words: ReadonlyArray<string>) =>
+      commandLine(words, { config: null, directory, env: { ...fromFile, ACME_SVC_DATABASE__URL: undefined } })
+    const session = await AcmeSession.open(directoryUrl)
+    await session.register()
+    const { order } = await session.issue(["night.example"], ground.responder.tokens)
+    for (const broken of ["[order]\nmax_identifiers = 0\n", "[order]\nno toml at all ["]) {
+      await refused(`${section}${broken}`)
+      const listed = await run("jobs", "list")
+      assert.deepStrictEqual([listed.code, listed.stderr.startsWith("Warning: ")], [0, true], listed.stderr)
+    }
+    const revoked = await run("order", "revoke", order.url.replace(/.*\//, ""), "--wait", "60")
+    assert.strictEqual(revoked.code, 0, revoked.stderr)
+    assert.match(revoked.stdout, /^Revoked\. Job .*\nThe revocation list is signed\.\n$/)
   })
 
   it("a page of one's own that does not compile is refused by its file and line, and the panel goes on with its pages", async () => {

@@ -20,7 +20,7 @@ const list = command(
   { user: userOption, ...pageOptions, json: jsonOption },
   ({ json, limit, offset, user }) =>
     withOperators(Effect.gen(function*() {
-      const { admin } = (yield* Settings.loaded).config
+      const { admin } = yield* Settings.forRecords
       const paging = { limit, offset }
       const { items, total } = user === undefined
         ? yield* sessions.everySession(admin, paging)

@@ -31,14 +31,15 @@ const create = command(
     contact: contactOption
   },
   ({ contact, file, name, role }) =>
-    withOperators(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
-      const wanted = yield* wordOf("role", operatorRoles, role)
-      const password = yield* newPassword(file)
-      const operator = { username: name, password, role: wanted, contact }
-      const made = yield* operators.create(config, yield* Operator, operator)
-      yield* Console.log(`Operator ${made.username} was created with the role ${made.role}.`)
-    }))
+    // A new password keeps the rules of the configuration, so all of it is needed.
+    Effect.flatMap(Settings.loaded, ({ config }) =>
+      withOperators(Effect.gen(function*() {
+        const wanted = yield* wordOf("role", operatorRoles, role)
+        const password = yield* newPassword(file)
+        const operator = { username: name, password, role: wanted, contact }
+        const made = yield* operators.create(config, yield* Operator, operator)
+        yield* Console.log(`Operator ${made.username} was created with the role ${made.role}.`)
+      })))
 )
 
 const list = command(
@@ -80,7 +81,7 @@ const show = command(
   { name: nameArgument, json: jsonOption },
   ({ json, name }) =>
     withOperators(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
+      const config = yield* Settings.forRecords
       const object = operatorDetailObject(yield* operators.show(config.admin, name))
       yield* print(json, object, () => renderDetail(object))
     }))
@@ -91,12 +92,13 @@ const passwd = command(
   "Set an operator's password; ends their sessions. Example: acme-svc admin user passwd olga. Exit codes: 0, 1, 3.",
   { name: nameArgument, file: passwordOption },
   ({ file, name }) =>
-    withOperators(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
-      const password = yield* newPassword(file)
-      const ended = yield* operators.setPassword(config, yield* Operator, name, password)
-      yield* Console.log(`The password was changed, and ${ended} session(s) ended.`)
-    }))
+    // A new password keeps the rules of the configuration, so all of it is needed.
+    Effect.flatMap(Settings.loaded, ({ config }) =>
+      withOperators(Effect.gen(function*() {
+        const password = yield* newPassword(file)
+        const ended = yield* operators.setPassword(config, yield* Operator, name, password)
+        yield* Console.log(`The password was changed, and ${ended} session(s) ended.`)
+      })))
 )
 
 const role = command(

@@ -12,8 +12,7 @@ import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { filesFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
-import { withRecords } from "../Records.ts"
-import { Settings } from "../Settings.ts"
+import { withRecords, withRecordsAndConfig } from "../Records.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, numberFlag, reasonOption, serialArgument } from "./Flags.ts"
 import { print } from "./Print.ts"
@@ -23,8 +22,7 @@ const listCommand = command(
   "List the local CAs and the state of their revocation lists. Example: acme-svc crl list --json. Exit codes: 0, 1, 3.",
   { json: jsonOption },
   ({ json }) =>
-    withRecords(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
+    withRecordsAndConfig(Effect.fnUntraced(function*({ config }) {
       const served = config.profiles.filter(({ enabled }) => enabled)
       yield* Effect.gen(function*() {
         const items = (yield* crls.list(served.map(({ name }) => name))).map(crlObject)

@@ -23,6 +23,12 @@ const kidArgument = Argument.String("kid").pipe(Argument.withDescription("The cr
 
 const longestLabel = 200
 
+const configured = Effect.fnUntraced(function*(profile: string) {
+  const { config } = yield* Settings.loaded
+  if (config.profiles.some(({ name }) => name === profile)) return
+  return yield* new CommandFailed({ code: 3, message: `--profile: ${profile} is not configured.` })
+})
+
 const create = command(
   "create",
   "Create a credential; its HMAC key is printed only once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3.",
@@ -32,18 +38,17 @@ const create = command(
     json: jsonOption
   },
   ({ json, label, profile }) =>
-    withRecords(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
-      if (profile !== undefined && !config.profiles.some(({ name }) => name === profile)) {
-        return yield* new CommandFailed({ code: 3, message: `--profile: ${profile} is not configured.` })
-      }
-      const { credential, secret } = yield* eab.create(yield* Operator, { label, profile })
-      const object = {
-        ...credentialObject(credential),
-        hmacKey: Buffer.from(secret).toString("base64url")
-      }
-      yield* print(json, object, () => stacked([renderDetail(object), "", "The HMAC key is shown only now."], "\n"))
-    }))
+    Effect.andThen(
+      profile === undefined ? Effect.void : configured(profile),
+      withRecords(Effect.gen(function*() {
+        const { credential, secret } = yield* eab.create(yield* Operator, { label, profile })
+        const object = {
+          ...credentialObject(credential),
+          hmacKey: Buffer.from(secret).toString("base64url")
+        }
+        yield* print(json, object, () => stacked([renderDetail(object), "", "The HMAC key is shown only now."], "\n"))
+      }))
+    )
 )
 
 const list = command(

@@ -25,7 +25,9 @@ export const healthCommand = command(
   ({ role, timeout }) =>
     Effect.gen(function*() {
       const { process } = yield* Host
-      const loaded = yield* Settings.loaded
-      yield* Effect.provide(health(loaded.config, process.version, role, timeout), Logging.quiet(loaded))
+      const settings = yield* Settings
+      const sections = { acme: settings.forListener("server"), admin: settings.forListener("admin") }
+      const config = yield* role === "worker" ? settings.forRecords : sections[role]
+      yield* Effect.provide(health(config, process.version, role, timeout), Logging.quiet({ config }))
     })
 )

@@ -61,7 +61,7 @@ const showCommand = command(
   ({ id, json }) =>
     withRecords(
       Effect.gen(function*() {
-        const { config } = yield* Settings.loaded
+        const config = yield* Settings.forRecords
         const found = yield* jobs.detailOf(yield* jobs.find(id))
         const job = jobDetailObject(config, found, yield* currentSeconds)
         yield* print(json, job, () => renderJob(job))

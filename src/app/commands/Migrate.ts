@@ -14,7 +14,7 @@ import { jsonOption, switchFlag } from "./Flags.ts"
 const migrateProgram = (options: { readonly check: boolean; readonly json: boolean }) =>
   Effect.gen(function*() {
     const { process } = yield* Host
-    const loaded = yield* Settings.loaded
+    const config = yield* Settings.forRecords
     const failure = (error: { readonly message: string; readonly detail?: string }) =>
       new CommandFailed({ code: 1, message: error.detail ?? error.message })
     const program = Effect.gen(function*() {
@@ -33,11 +33,11 @@ const migrateProgram = (options: { readonly check: boolean; readonly json: boole
       Effect.mapError(Migrations.read(process.migrations, "sqlite"), failure),
       (migrations) => ({ applied: [], pending: migrations.map(({ name }) => name) })
     )
-    const result = yield* options.check && (yield* isAbsent(loaded.config))
+    const result = yield* options.check && (yield* isAbsent(config))
       ? nothingThere
       : program.pipe(
-        Effect.provide(database(loaded.config, { creates: !options.check })),
-        Effect.provide(Logging.quiet(loaded))
+        Effect.provide(database(config, { creates: !options.check })),
+        Effect.provide(Logging.quiet({ config }))
       )
     yield* Console.log(
       options.json

@@ -4,8 +4,7 @@ import * as nonces from "../../operations/NonceRecords.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
-import { withRecords } from "../Records.ts"
-import { Settings } from "../Settings.ts"
+import { withRecordsAndConfig } from "../Records.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, numberFlag, optional } from "./Flags.ts"
 import { print } from "./Print.ts"
@@ -15,8 +14,7 @@ const countCommand = command(
   "Count the stored nonces. Example: acme-svc nonce count --json. Exit codes: 0, 1, 3.",
   { json: jsonOption },
   ({ json }) =>
-    withRecords(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
+    withRecordsAndConfig(Effect.fnUntraced(function*({ config }) {
       const object = yield* nonces.count(config)
       yield* print(json, object, () => renderDetail(object))
     }))
@@ -35,8 +33,7 @@ const cleanupCommand = command(
     json: jsonOption
   },
   ({ json, ttlSeconds }) =>
-    withRecords(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
+    withRecordsAndConfig(Effect.fnUntraced(function*({ config }) {
       const age = ttlSeconds ?? config.nonce.ttl_seconds
       const harm = age < config.nonce.ttl_seconds ? ", which clients may still use" : ""
       yield* Confirmation.ask(`Delete the nonces that are older than ${age} second(s)${harm}?`)

@@ -10,8 +10,7 @@ import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import { Operator } from "../Operator.ts"
 import { placing } from "../Places.ts"
-import { withRecords } from "../Records.ts"
-import { Settings } from "../Settings.ts"
+import { withRecordsAndConfig } from "../Records.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, optionalWord } from "./Flags.ts"
 import { print } from "./Print.ts"
@@ -30,8 +29,7 @@ const testCommand = command(
     json: jsonOption
   },
   ({ event, json, profile, target }) =>
-    withRecords(Effect.gen(function*() {
-      const loaded = yield* Settings.loaded
+    withRecordsAndConfig(Effect.fnUntraced(function*(loaded) {
       const { config } = loaded
       const { version } = (yield* Host).process
       const tried = yield* trial.test(config, yield* Operator, { event, profile, target }).pipe(

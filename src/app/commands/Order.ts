@@ -2,6 +2,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { NoSuch } from "../../domain/OperatorError.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { orderDetailObject } from "../../operations/Objects.ts"
@@ -26,7 +27,7 @@ const showCommand = command(
   ({ id, json }) =>
     withRecords(
       Effect.gen(function*() {
-        const { config } = yield* Settings.loaded
+        const config = yield* Settings.forRecords
         const object = orderDetailObject(config, yield* orders.detail(config, id), yield* currentSeconds)
         yield* print(json, object, () => renderOrder(object))
       })
@@ -49,8 +50,9 @@ const revokeCommand = command(
   { id: idArgument, reason: reasonOption, wait: waitOption },
   ({ id, reason, wait }) =>
     withRecords(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
-      const begun = yield* orders.revoke(config, yield* Operator, id, reason).pipe(
+      // A refused configuration is not the one that is served, so it says nothing of who signs for the profile.
+      const served = Option.getOrUndefined(yield* Effect.option(Settings.loaded))
+      const begun = yield* orders.revoke(served?.config, yield* Operator, id, reason).pipe(
         Effect.catchTag("NoSuch", (error) =>
           error.hint === undefined
             ? error

@@ -87,7 +87,7 @@ const printOrders = Effect.fnUntraced(function*(
   search: Effect.Success<ReturnType<typeof searchOf>>,
   { json, limit, offset }: Paging
 ) {
-  const { config } = yield* Settings.loaded
+  const config = yield* Settings.forRecords
   const found = yield* orders.list(search, { limit, offset })
   const now = yield* currentSeconds
   const items = found.items.map((order) => orderObject(config, order, now))

@@ -11,8 +11,7 @@ import { renderPreview, renderPurge } from "../../surfaces/cli/Purge.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Operator } from "../Operator.ts"
 import { Progress } from "../Progress.ts"
-import { withRecords } from "../Records.ts"
-import { Settings } from "../Settings.ts"
+import { withRecords, withRecordsAndConfig } from "../Records.ts"
 import { untilStopped } from "../Stoppable.ts"
 import { command } from "./Descriptor.ts"
 import { write } from "./Export.ts"
@@ -44,11 +43,10 @@ export const exportCommand = command(
   "Write orders to standard output, newest first. Example: acme-svc order export --profile web --format json. Exit codes: 0, 1, 2, 3.",
   { ...orderFlags, format: formatOption },
   ({ format, ...given }) =>
-    Effect.flatMap(searchOf(given), (filters) =>
-      withRecords(Effect.gen(function*() {
-        const { config } = yield* Settings.loaded
-        yield* Effect.flatMap(ordersFile(config, filters, { format }), write)
-      })))
+    Effect.flatMap(
+      searchOf(given),
+      (filters) => withRecordsAndConfig(({ config }) => Effect.flatMap(ordersFile(config, filters, { format }), write))
+    )
 )
 
 const mostDays = 100_000

@@ -64,7 +64,7 @@ interface Target {
 const program = ({ name, url }: Target, json: boolean) =>
   Effect.gen(function*() {
     const host = yield* Host
-    const { config } = yield* Settings.loaded
+    const config = yield* Settings.forRecords
     const settings = { database: { ...config.database, url } }
     const target = Context.get(
       yield* Layer.build(database(settings, { name })),

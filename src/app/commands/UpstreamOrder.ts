@@ -26,7 +26,7 @@ const list = command(
   },
   ({ json, limit, offset, profile, status }) =>
     withRecords(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
+      const config = yield* Settings.forRecords
       const found = yield* upstreamOrders.list(yield* upstreamOrderFilters({ profile, status }), { limit, offset })
       const now = yield* currentSeconds
       const items = found.items.map((order) => upstreamOrderObject(config, order, now))
@@ -57,7 +57,7 @@ const show = command(
   ({ id, json }) =>
     withRecords(
       Effect.gen(function*() {
-        const { config } = yield* Settings.loaded
+        const config = yield* Settings.forRecords
         const { job, order } = yield* upstreamOrders.find(id)
         const { identifiers, ...shown } = upstreamOrderObject(config, order, yield* currentSeconds)
         const object = { ...shown, identifiers, ...(job === undefined ? {} : { job: jobObject(job) }) }

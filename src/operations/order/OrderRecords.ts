@@ -108,9 +108,12 @@ export const issuedOrder = Effect.fn("OrderRecords.issuedOrder")(function*(id: s
 /** The PEM chain of an order, leaf first. */
 export const chain = (id: string) => Effect.map(issuedOrder(id), ({ certificate }) => certificate)
 
-/** Revokes an order's certificate for the operator, or queues that. Answers like `revocation.revoke`. */
+/**
+ * Revokes an order's certificate for the operator, or queues that. Answers like `revocation.revoke`. Without a
+ * configuration, the CA that signed decides, and for any other signer the worker that runs the job.
+ */
 export const revoke = Effect.fn("OrderRecords.revoke")(function*(
-  config: Pick<Config, "profiles">,
+  config: Pick<Config, "profiles"> | undefined,
   operator: Operator,
   id: string,
   reason: number | undefined
@@ -119,8 +122,8 @@ export const revoke = Effect.fn("OrderRecords.revoke")(function*(
     id
   )
   if (certificate === undefined || certSerial === undefined) return yield* new OrderNotIssued({ id })
-  const served = config.profiles.find(({ enabled, name }) => enabled && name === profile)
-  if (served === undefined) return yield* new ProfileNotMounted({ profile })
+  const served = config?.profiles.find(({ enabled, name }) => enabled && name === profile)
+  if (config !== undefined && served === undefined) return yield* new ProfileNotMounted({ profile })
   const actor = actorOf(operator)
   const refused = (error: AcmeError, cause: RevokeFailureCause) =>
     audit.record({
@@ -141,7 +144,7 @@ export const revoke = Effect.fn("OrderRecords.revoke")(function*(
   const found = { orderId, accountId, profile, identifiers, certificate, serial: certSerial, certPubkey }
   const by = { ...actor, detail: { authorized_by: "operator" } } as const
   const burning = revocation.burn(found, reason, by)
-  const done = yield* revocation.revoke(found, served.signer.backend, reason, by, burning).pipe(
+  const done = yield* revocation.revoke(found, served?.signer.backend, reason, by, burning).pipe(
     Effect.catchTags({
       WasRevoked: () => Effect.andThen(refused(new RevokedBefore(), "already_revoked"), new AlreadyRevoked()),
       IssuerUnknown: () => Effect.andThen(refused(new ServerInternal({}), "issuer_mismatch"), new IssuerUnknown())

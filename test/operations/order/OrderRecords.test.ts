@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import * as jobRecords from "../../../src/kernel/queue/JobRecords.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { settledJob } from "../../../src/kernel/queue/Waits.ts"
 import * as crl from "../../../src/operations/crl/Crl.ts"
@@ -47,6 +48,18 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       assert.strictEqual((yield* Effect.flip(revoke(orderId, 1)))._tag, "AlreadyRevoked")
       assert.deepStrictEqual(yield* failures, [refusal("alreadyRevoked", "already_revoked")])
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])
+    }))
+
+  test("without a configuration the CA that signed decides, and of another signer the worker that runs the job", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(config))
+      const [listed, unlisted] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
+      assert.isTrue((yield* orders.revoke(undefined, operator, listed.orderId, 4)).isRevoked)
+      yield* sql("DELETE FROM revocations")
+      yield* sql("DELETE FROM crls")
+      const { isRevoked, job } = yield* orders.revoke(undefined, operator, unlisted.orderId, 4)
+      assert.isFalse(isRevoked)
+      assert.strictEqual((yield* jobRecords.find(job))?.kind, "signer_revoke")
     }))
 
   test("the certificate of a CA that no worker has seen is not revoked, and the refusal is in the audit trail", () =>
