@@ -67,8 +67,16 @@ export class InvalidCode extends Data.TaggedError("InvalidCode") {}
 
 // 403
 
-/** A changing request lacks the CSRF token of its session, or comes from another origin. */
+/** A changing request lacks the CSRF token of its session. */
 export class CsrfFailed extends Data.TaggedError("CsrfFailed") {}
+
+/** A request comes from another origin than that of `admin.base_url`. */
+export class ForeignOrigin extends Data.TaggedError("ForeignOrigin")<{
+  /** The origin that the browser names. Undefined if it names none, or several. */
+  readonly from: string | undefined
+  /** The URL of the panel. */
+  readonly panel: string
+}> {}
 
 /** The role of the operator or of the token does not permit the request. */
 export class InsufficientRole extends Data.TaggedError("InsufficientRole") {}
@@ -178,6 +186,7 @@ export type OperatorError =
   | MfaPending
   | InvalidCode
   | CsrfFailed
+  | ForeignOrigin
   | InsufficientRole
   | AccessDenied
   | StepUpFailed

@@ -91,7 +91,13 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
     status: 403,
     code: "csrf_failed",
     message:
-      "The request lacks the X-CSRF-Token of its session, or comes from another origin. A page that was loaded before the last sign-in has to be loaded again."
+      "The request lacks the X-CSRF-Token of its session. A page that was loaded before the last sign-in has to be loaded again."
+  },
+  ForeignOrigin: {
+    status: 403,
+    code: "csrf_failed",
+    message: ({ from, panel }) =>
+      `This page came from ${from ?? "another site"}; the panel is at ${panel}, as admin.base_url says.`
   },
   InsufficientRole: { status: 403, code: "insufficient_role", message: "Your role does not permit this." },
   AccessDenied: {

@@ -1,6 +1,5 @@
 import type { CheckType } from "../domain/policy/CheckType.ts"
-import { comparable, makeAddressSet } from "../kernel/net/Address.ts"
-import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import { isLoopbackHost, parseBindAddress } from "../kernel/net/SocketAddress.ts"
 import type { Finding, Subject } from "./Finding.ts"
 import { adminFilterFindings } from "./PolicyRules.ts"
 
@@ -9,13 +8,7 @@ import { adminFilterFindings } from "./PolicyRules.ts"
 /** The checks that need no order, because requests of operators have none. */
 const usable: ReadonlyArray<CheckType> = ["allowed_ip", "path", "reverse_dns", "custom"]
 
-const isLoopback = makeAddressSet(["127.0.0.0/8", "::1/128"])
-
-const isLocal = (bindAddress: string): boolean => {
-  const host = parseBindAddress(bindAddress)?.host ?? ""
-  const address = comparable(host)
-  return address === undefined ? host === "localhost" : isLoopback(address)
-}
+const isLocal = (bindAddress: string): boolean => isLoopbackHost(parseBindAddress(bindAddress)?.host ?? "")
 
 const unprotected = ({ config: { admin } }: Subject): ReadonlyArray<Finding> =>
   admin.tls.enabled || isLocal(admin.bind_address) ? [] : [{

@@ -1,4 +1,5 @@
 import * as net from "node:net"
+import { comparable, makeAddressSet } from "./Address.ts"
 
 /** A host (name or address, IPv6 without brackets) and a port. */
 export interface HostPort {
@@ -33,3 +34,11 @@ export const parseBindAddress = (text: string): HostPort | undefined => {
 
 /** Whether the text is a DNS name of letters, digits and hyphens, without wildcard and trailing dot. */
 export const isDnsName = (text: string): boolean => isHostName(text) && !text.includes("_")
+
+const isLoopbackAddress = makeAddressSet(["127.0.0.0/8", "::1/128"])
+
+/** Whether a host, with or without the brackets of a URL, is loopback by its address or as `localhost`. */
+export const isLoopbackHost = (host: string): boolean => {
+  const address = comparable(host.replace(/^\[|\]$/g, ""))
+  return address === undefined ? host === "localhost" : isLoopbackAddress(address)
+}

@@ -100,6 +100,7 @@ export const fields = {
   row: "text",
   rule: "text",
   scope: "word",
+  sent_origin: "text",
   self_signed: "bool",
   series: "word",
   sessions: "int",

@@ -8,7 +8,7 @@ export const operatorEvents = {
   admin_template_unused: advisory("path"),
   admin_config_invalid: error("key", "error"),
   admin_socket_bind_failed: error("address", "error"),
-  admin_request_refused: warn("reason", "username"),
+  admin_request_refused: warn("reason", "username", "origin", "sent_origin"),
   admin_export_completed: info("username", "list", "format", "body_bytes"),
   admin_login_succeeded: info("username", "client_ip", "surface", "step"),
   admin_login_mfa_pending: info("username", "client_ip", "surface", "step"),

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
-import { CsrfFailed, NoSuchRoute, SessionInvalid } from "../../domain/OperatorError.ts"
+import { ForeignOrigin, NoSuchRoute, SessionInvalid } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
@@ -10,7 +10,7 @@ import type { Sender } from "./Checks.ts"
 import { csrfFits, isChange, roleFits, stateFits } from "./Checks.ts"
 import { shownBy } from "./Credentials.ts"
 import type { Doors } from "./Doors.ts"
-import { isForeign, originOf } from "./Origin.ts"
+import { isForeign, originOf, sentOrigin } from "./Origin.ts"
 import type { Guarded, Matched } from "./Routes.ts"
 import { isReachedByAnybody, routeOf } from "./Routes.ts"
 
@@ -40,7 +40,10 @@ const refusing = (error: OperatorError, sender?: Sender): Effect.Effect<never, O
   const reason = reasonOf(error)
   return reason === undefined
     ? Effect.fail(error)
-    : Effect.andThen(emit("admin_request_refused", { reason, username: sender?.username }), Effect.fail(error))
+    : Effect.andThen(
+      emit("admin_request_refused", { reason, username: sender?.username, origin: undefined, sent_origin: undefined }),
+      Effect.fail(error)
+    )
 }
 
 const clientOf = ({ clientIp: ip, id: request_id, userAgent: user_agent }: Request) => ({
@@ -74,8 +77,9 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
       yield* doors.admit(request)
       if (matched === undefined && !isOurs) return yield* new NoSuchRoute()
       if (isForeign(request, origin)) {
-        yield* emit("admin_request_refused", { reason: "origin", username: undefined })
-        return yield* new CsrfFailed()
+        const from = sentOrigin(request)
+        yield* emit("admin_request_refused", { reason: "origin", username: undefined, origin, sent_origin: from })
+        return yield* new ForeignOrigin({ from, panel: `${baseUrl}/ui/` })
       }
       const isOpen = isReachedByAnybody(matched, request.method)
       const shown = yield* Effect.fromResult(shownBy(request))

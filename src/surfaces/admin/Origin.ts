@@ -1,4 +1,6 @@
 import type { Request } from "../../kernel/http/Message.ts"
+import { header } from "../../kernel/http/Message.ts"
+import { isLoopbackHost } from "../../kernel/net/SocketAddress.ts"
 
 /* What a browser says about the origin of a request (docs/decisions/admin.md, "Sessions"). */
 
@@ -12,4 +14,30 @@ export const originOf = (baseUrl: string): string => new URL(baseUrl).origin
 export const isForeign = ({ headers }: Request, origin: string): boolean => {
   const { origin: sent, "sec-fetch-site": site } = headers
   return (sent !== undefined && sent !== origin) || site === "cross-site" || typeof site === "object"
+}
+
+const longestOrigin = 300 // a host name has 253 characters at most
+
+/** The origin that a request names, if it has the form of one. */
+export const sentOrigin = (request: Request): string | undefined => {
+  const sent = header(request, "origin")
+  return sent !== undefined && sent.length <= longestOrigin && /^https?:\/\/[^\s/?#@]+$/.test(sent) ? sent : undefined
+}
+
+/**
+ * Where a page belongs that was asked for by another name of loopback than the base URL has, such as
+ * `http://127.0.0.1:3001`: nobody could sign in there. Undefined for every other request. A proxy may name any host, so only
+ * two names of loopback with the same port count, which no proxy can be between.
+ */
+export const samePageAt = (request: Request, baseUrl: string, isTls: boolean): string | undefined => {
+  const base = new URL(baseUrl)
+  const host = header(request, "host")
+  const asked = `${base.protocol}//${host ?? ""}`
+  const isPage = request.method === "GET" && /^\/(?:ui(?:\/.*)?)?$/.test(request.path)
+  if (!isPage || (base.protocol === "https:") !== isTls || !URL.canParse(asked)) return undefined
+  const { hostname, port } = new URL(asked)
+  const isOther = hostname !== base.hostname && port === base.port
+  return isOther && isLoopbackHost(hostname) && isLoopbackHost(base.hostname)
+    ? `${base.origin}${request.target}`
+    : undefined
 }

@@ -17,6 +17,7 @@ import type { Entered } from "../admin/Entrance.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import type { Failure } from "../admin/Failures.ts"
 import { shownFailure } from "../admin/Failures.ts"
+import { samePageAt } from "../admin/Origin.ts"
 import { matcherOf } from "../admin/Routes.ts"
 import { readForm, readQuery } from "./Form.ts"
 import type { Presenting } from "./Presenting.ts"
@@ -28,6 +29,7 @@ import type { Reply, Route } from "./Route.ts"
 /** The part of the configuration that the panel uses. */
 export interface Settings {
   readonly base_url: string
+  readonly tls: { readonly enabled: boolean }
   readonly max_body_bytes: number
   readonly filter: ProxySettings
 }
@@ -99,8 +101,17 @@ export const make = <R>(
         })
     })
 
+  /** A page that was asked for by another name of loopback, once the policy of the listener has let the request in. */
+  const answered = (request: Request): Effect.Effect<Answer, never, R | Database> => {
+    const location = samePageAt(request, settings.base_url, settings.tls.enabled)
+    return location === undefined ? replied(request) : Effect.matchEffect(doors.admit(request), {
+      onFailure: (error) => refused(request, error, undefined),
+      onSuccess: () => Effect.succeed<Answer>({ status: 307, headers: { location } })
+    })
+  }
+
   const handle = (request: Request): Effect.Effect<Answer, never, R | Database> =>
-    replied(request).pipe(
+    answered(request).pipe(
       Effect.catchDefect((defect) =>
         Effect.andThen(
           emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),

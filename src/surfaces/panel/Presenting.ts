@@ -167,7 +167,8 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     const { code, message, retryAfter, status } = operatorProblemOf(error)
     const more = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
     if (isRefresh(request)) return Effect.succeed({ status, headers: more })
-    const problem = { status, code, message, requestId: request.id }
+    const link = error._tag === "ForeignOrigin" ? { link: error.panel } : {}
+    const problem = { status, code, message, requestId: request.id, ...link }
     // A refusal belongs beside the form it is about. A link or a filter has no place of its own for one, and a failure
     // of the service takes the whole page.
     const isBeside = isScripted(request) && isChange(request.method) && status < 500

@@ -9,7 +9,7 @@ import { isPlain, isStorable, octetsOf } from "../../../src/surfaces/admin/Body.
 import { sessionCookie, shownBy } from "../../../src/surfaces/admin/Credentials.ts"
 import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
 import { shownFailure } from "../../../src/surfaces/admin/Failures.ts"
-import { isForeign, originOf } from "../../../src/surfaces/admin/Origin.ts"
+import { isForeign, originOf, samePageAt } from "../../../src/surfaces/admin/Origin.ts"
 import type { Guarded } from "../../../src/surfaces/admin/Routes.ts"
 import { isReachedByAnybody, matcherOf, routeOf } from "../../../src/surfaces/admin/Routes.ts"
 import { configOf, fieldsOf } from "../../support/Graph.ts"
@@ -77,6 +77,36 @@ describe("a request comes from another site", () => {
     [true, { origin: "https://admin.example.org", "sec-fetch-site": "cross-site" }]
   ])("%s, by %o", (isOther, headers) => {
     assert.strictEqual(isForeign(sent(headers), origin), isOther)
+  })
+})
+
+describe("a page that was asked for by another name of loopback", () => {
+  const asked = (host: string, target = "/ui/orders?status=valid", method = "GET") => ({
+    ...sent({ host }),
+    method,
+    target,
+    path: target.split("?")[0] ?? ""
+  })
+  const at = (request: Request, base = "http://localhost:3001", isTls = false) => samePageAt(request, base, isTls)
+
+  it("is where the base URL has it, with its query", () => {
+    for (const host of ["127.0.0.1:3001", "[::1]:3001", "127.3.2.1:3001"]) {
+      assert.strictEqual(at(asked(host)), "http://localhost:3001/ui/orders?status=valid")
+    }
+    assert.strictEqual(at(asked("localhost:3001", "/"), "http://127.0.0.1:3001"), "http://127.0.0.1:3001/")
+    assert.strictEqual(at(asked("127.0.0.1", "/ui"), "https://localhost", true), "https://localhost/ui")
+  })
+
+  it("stays where it is unless only the name differs, and whatever else may be between: a proxy names any host", () => {
+    for (const host of ["localhost:3001", "127.0.0.1:3002", "127.0.0.1", "admin.example:3001", "", "a b", "["]) {
+      assert.isUndefined(at(asked(host)), host)
+    }
+    assert.isUndefined(at(asked("127.0.0.1:3001"), "http://admin.example:3001"))
+    assert.isUndefined(at(asked("127.0.0.1:3001"), "http://localhost:3001", true), "what is served is not the base URL")
+    for (const target of ["/health", "/api/orders", "/uix", "http://evil.example/ui/"]) {
+      assert.isUndefined(at(asked("127.0.0.1:3001", target)), target)
+    }
+    assert.isUndefined(at(asked("127.0.0.1:3001", "/ui/login", "POST")))
   })
 })
 

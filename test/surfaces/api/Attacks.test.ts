@@ -86,12 +86,16 @@ describe("every route of the API", () => {
       yield* ask("/api/operators", held)
       yield* ask("/api/session", { method: "DELETE", cookie: held.cookie })
       yield* ask("/api/session", { method: "DELETE", ...held, headers: { origin: "null" } })
+      yield* ask("/api/session", { method: "DELETE", ...held, headers: { origin: "http://127.0.0.1:3001" } })
       yield* ask("/api/none", held)
+      const { origin } = new URL(config.admin.base_url)
+      const nobody = { username: undefined, origin: undefined, sent_origin: undefined }
       assert.deepStrictEqual(fieldsOf(records, "admin_request_refused"), [
-        { reason: "session_state", username: undefined },
-        { reason: "role", username: "vera" },
-        { reason: "csrf", username: "vera" },
-        { reason: "origin", username: undefined }
+        { ...nobody, reason: "session_state" },
+        { ...nobody, reason: "role", username: "vera" },
+        { ...nobody, reason: "csrf", username: "vera" },
+        { ...nobody, reason: "origin", origin },
+        { ...nobody, reason: "origin", origin, sent_origin: "http://127.0.0.1:3001" }
       ])
     }))
 

@@ -78,6 +78,16 @@ describe("a session over the API", () => {
         const told = yield* ask("/api/eab", refused)
         assert.deepStrictEqual([told.status, told.json.error], [403, "csrf_failed"])
       }
+      const said = (headers: Readonly<Record<string, string>>) =>
+        Effect.map(ask("/api/eab", { ...mint, csrf: held.csrf, headers }), ({ json }) => String(json.message))
+      const there = `the panel is at ${config.admin.base_url}/ui/, as admin.base_url says.`
+      assert.strictEqual(
+        yield* said({ origin: "http://127.0.0.1:3001" }),
+        `This page came from http://127.0.0.1:3001; ${there}`
+      )
+      for (const origin of ["null", "", "javascript:alert(1)", "http://a b", `http://${"a".repeat(400)}`]) {
+        assert.strictEqual(yield* said({ origin }), `This page came from another site; ${there}`)
+      }
       const headers = { origin: new URL(config.admin.base_url).origin, "sec-fetch-site": "same-origin" }
       assert.strictEqual((yield* ask("/api/eab", { ...mint, csrf: held.csrf, headers })).status, 201)
     }))
