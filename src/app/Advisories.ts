@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { operatorScope } from "../domain/Notification.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { isExecutable } from "../kernel/host/Files.ts"
@@ -7,7 +8,7 @@ import type { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { remarks } from "../operations/operators/Remarks.ts"
 import { advise as notifications } from "../services/notify/Advisories.ts"
-import { advise as policies, scriptsOfFilter } from "../services/policy/Advisories.ts"
+import { advise as policies, adviseOfChecks, scriptsOfFilter } from "../services/policy/Advisories.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
@@ -21,11 +22,25 @@ export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effec
     ? Effect.catchTag(remarks(admin), "StorageFailed", () => Effect.void)
     : Effect.void
 
+type Listener = Pick<Config["server"], "base_url" | "tls">
+
+/** Tells of a base URL whose scheme is not the one that is served. A proxy that is trusted may change it. */
+const adviseOfScheme = (
+  section: "server" | "admin",
+  { base_url, tls }: Listener,
+  policies: ReadonlyArray<{ readonly filter: Pick<Config["filter"], "trusted_proxies"> }>
+): Effect.Effect<void> =>
+  tls.enabled === base_url.startsWith("https:") || policies.some(({ filter }) => filter.trusted_proxies.length > 0)
+    ? Effect.void
+    : emit("tls_base_url_mismatch", { key: `${section}.base_url`, base_url })
+
 /**
  * Events an operator should see at start and at each reload. Nothing has failed, but the setting may not be intended.
+ * What is told of one listener is told of the others (docs/decisions/process.md, "Advisories").
  */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
+    const servesOperators = config.admin.enabled && roles.has("admin")
     if (!roles.has("worker")) yield* emit("server_role_no_worker", { roles: rolesText(roles) })
     const { sqlite, url } = config.database
     if (sqlite.synchronous === "normal" && isSqlite(Redacted.value(url))) {
@@ -40,7 +55,8 @@ export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
         path: script_path
       })
     }
-    if (config.admin.enabled && roles.has("admin")) {
+    if (servesOperators) {
+      yield* adviseOfChecks(operatorScope, config.admin)
       for (const [key, path] of scriptsOfFilter("admin.filter", config.admin.filter)) {
         if (!(yield* isExecutable(path))) yield* emit("script_not_executable", { key, path })
       }
@@ -55,13 +71,11 @@ export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
       const { http, https, noProxyEntries, source } = shown
       yield* emit("proxy_configured", { http, https, no_proxy_entries: noProxyEntries, source })
     }
+    if (servesOperators) yield* adviseOfScheme("admin", config.admin, [config.admin])
     if (!roles.has("acme")) return
     const { base_url, tls } = config.server
     if (!tls.enabled) yield* emit("tls_disabled", { base_url })
-    const isBehindProxy = [config, ...config.profiles].some(({ filter }) => filter.trusted_proxies.length > 0)
-    if (tls.enabled !== base_url.startsWith("https:") && !isBehindProxy) {
-      yield* emit("tls_base_url_mismatch", { base_url })
-    }
+    yield* adviseOfScheme("server", config.server, [config, ...config.profiles])
     for (const { challenge, enabled, name } of config.profiles) {
       if (enabled && challenge.bypass) yield* emit("challenge_validation_bypassed", { profile: name })
     }

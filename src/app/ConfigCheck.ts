@@ -3,6 +3,8 @@ import * as Layer from "effect/Layer"
 import { everyRole } from "../domain/Role.ts"
 import { isExecutable } from "../kernel/host/Files.ts"
 import * as TlsFiles from "../kernel/http/TlsFiles.ts"
+import type { Record } from "../kernel/telemetry/EventLog.ts"
+import { layerMemory } from "../kernel/telemetry/EventLog.ts"
 import { PublicKeys } from "../services/keys/PublicKeys.ts"
 import { keyOf } from "../services/notify/Deliveries.ts"
 import { sectionsOf } from "../services/notify/Routes.ts"
@@ -10,6 +12,7 @@ import { scriptsOfFilter } from "../services/policy/Advisories.ts"
 import * as Backends from "../services/signing/Backends.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { checkAddresses } from "./Addresses.ts"
+import { advise } from "./Advisories.ts"
 import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 
@@ -60,7 +63,7 @@ const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
   )
 
 /** One sentence for each profile that a start would serve without issuance, since the world keeps its signer from working. */
-export const degradedBy = (config: Config): Effect.Effect<ReadonlyArray<string>> =>
+const degradedBy = (config: Config): Effect.Effect<ReadonlyArray<string>> =>
   Effect.map(
     Effect.forEach(config.profiles.filter(({ enabled }) => enabled), (profile) =>
       Effect.match(Backends.check(profile), {
@@ -99,3 +102,24 @@ export const faultsOf = (
     (found) => [...new Set(found.flat())]
   )
 }
+
+/** An advisory as a sentence about its key, if it has one: `admin.base_url: tls_base_url_mismatch, base_url https://…`. */
+const sentenceOf = ({ event, fields: { key, ...facts } }: Record): string =>
+  [
+    typeof key === "string" ? `${key}: ${event}` : event,
+    ...Object.entries(facts).map(([name, value]) => `${name} ${String(value)}`)
+  ].join(", ")
+
+/** One sentence for each profile that a start would serve without issuance, and for each advisory of a start with every role. */
+export const advisoriesOf = (config: Config): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.suspend(() => {
+    const records: Array<Record> = []
+    return Effect.zipWith(
+      degradedBy(config),
+      Effect.provide(advise(config, new Set(everyRole)), layerMemory(records)),
+      (degraded) => [
+        ...degraded.map((sentence) => `${sentence} Until that is mended, the profile is served without issuance.`),
+        ...records.filter(({ outcome }) => outcome === "advisory").map(sentenceOf)
+      ]
+    )
+  })

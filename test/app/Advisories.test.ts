@@ -62,16 +62,37 @@ describe("advisories", () => {
     Effect.gen(function*() {
       const plain = quiet.replace("tls.enabled = true", "tls.enabled = false")
       const base_url = "https://acme.example"
-      const [disabled, mismatch] = [{ event: "tls_disabled", base_url }, { event: "tls_base_url_mismatch", base_url }]
+      const key = "server.base_url"
+      const [disabled, mismatch] = [
+        { event: "tls_disabled", base_url },
+        { event: "tls_base_url_mismatch", key, base_url }
+      ]
       assert.deepStrictEqual(yield* told(plain), [disabled, mismatch])
       assert.deepStrictEqual(yield* told(plain, ["worker"]), [], "which serves nobody")
       const http = quiet.replace("https://acme", "http://acme")
-      assert.deepStrictEqual(yield* told(http), [{ event: "tls_base_url_mismatch", base_url: "http://acme.example" }])
+      assert.deepStrictEqual(yield* told(http), [{ ...mismatch, base_url: "http://acme.example" }])
       // A proxy that is trusted may well end TLS, or begin it.
       const behind = "filter.trusted_proxies = [\"127.0.0.1\"]\n"
       assert.deepStrictEqual(yield* told(`${behind}${plain}`), [disabled])
       assert.deepStrictEqual(yield* told(`${plain}${behind}`), [disabled], "of a profile alone")
       assert.deepStrictEqual(yield* told(`${behind}${http}`), [])
+    }))
+
+  it.effect("tell of it at the listener of operators, who could not sign in", () =>
+    Effect.gen(function*() {
+      const admin = (lines: string) => `${quiet}[admin]\nenabled = true\n${lines}`
+      const mismatch = { event: "tls_base_url_mismatch", key: "admin.base_url" }
+      const tls = admin("tls.enabled = true\n")
+      assert.deepStrictEqual(yield* told(tls), [{ ...mismatch, base_url: "http://localhost:3001" }])
+      assert.deepStrictEqual(yield* told(tls, ["acme", "worker"]), [], "which serves no operator")
+      const plain = admin("base_url = \"https://admin.example\"\n")
+      assert.deepStrictEqual(yield* told(plain), [{ ...mismatch, base_url: "https://admin.example" }])
+      const behind = "[admin.filter]\ntrusted_proxies = [\"127.0.0.1\"]\n"
+      assert.deepStrictEqual(yield* told(`${plain}${behind}`), [])
+      assert.deepStrictEqual(yield* told(admin("")), [])
+      // One that is trusted elsewhere says nothing of this listener.
+      const elsewhere = `filter.trusted_proxies = ["127.0.0.1"]\n${plain}`
+      assert.deepStrictEqual(yield* told(elsewhere), [{ ...mismatch, base_url: "https://admin.example" }])
     }))
 
   it.effect("tell of profiles that validate nothing, or have no policy", () =>
@@ -88,6 +109,11 @@ describe("advisories", () => {
     Effect.gen(function*() {
       const idle = `${quiet}filter.check.idle = { type = "path", deny = ["/keyChange"] }\n`
       assert.deepStrictEqual(yield* told(idle), [{ event: "filter_check_unused", profile: "default", check: "idle" }])
+      const idleOfOperators =
+        `${quiet}[admin]\nenabled = true\nfilter.check.idle = { type = "path", deny = ["/ui/x"] }\n`
+      assert.deepStrictEqual(yield* told(idleOfOperators), [
+        { event: "filter_check_unused", profile: "__admin__", check: "idle" }
+      ])
       const netbox =
         `ipam = { backend = "netbox", netbox = { url = "https://n.example", token = "t", insecure_skip_verify = true } }\n`
       assert.deepStrictEqual(yield* told(`${quiet}${netbox}`), [

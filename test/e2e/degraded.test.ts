@@ -111,8 +111,8 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
   it("are named by config check, which passes", async () => {
     const checked = await commandLine(["config", "check"], { directory: ground.server.directory, env: {} })
     assert.strictEqual(checked.code, 0, checked.stderr)
-    for (const profile of profiles) assert.include(checked.stdout, `Profile ${profile}: signer.local_ca`)
-    assert.notInclude(checked.stdout, "Profile default")
+    for (const profile of profiles) assert.include(checked.stderr, `Profile ${profile}: signer.local_ca`)
+    assert.notInclude(checked.stderr, "Profile default")
   })
 
   it("issue again once the file is back", async () => {

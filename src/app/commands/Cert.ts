@@ -2,6 +2,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import * as orders from "../../operations/order/OrderRecords.ts"
@@ -52,13 +53,14 @@ const revokeCommand = command(
   },
   ({ reason, serials, wait }) =>
     withRecords(Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
+      // A refused configuration is not the one that is served, so it says nothing of who signs for the profile.
+      const served = Option.getOrUndefined(yield* Effect.option(Settings.loaded))
       const operator = yield* Operator
       const begun: Array<Begun> = []
       const faults: Array<CommandFailed> = []
       // What is refused for one certificate says nothing about the others.
       for (const { id, serial } of yield* ordersOf([...new Set(serials)])) {
-        yield* orders.revoke(config, operator, id, reason).pipe(
+        yield* orders.revoke(served?.config, operator, id, reason).pipe(
           Effect.flatMap((done) => {
             begun.push(done)
             return Console.log(`${serial}: ${begunText(done)}`)

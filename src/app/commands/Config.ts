@@ -5,8 +5,9 @@ import { NoSuch } from "../../domain/OperatorError.ts"
 import { configKeyObject } from "../../operations/objects/Settings.ts"
 import { effectiveKeys } from "../../settings/Effective.ts"
 import { renderKeys } from "../../surfaces/cli/Configuration.ts"
+import { escapedLines } from "../../surfaces/cli/Escaped.ts"
 import { CommandFailed, refusedFor } from "../CommandFailed.ts"
-import { degradedBy, faultsOf } from "../ConfigCheck.ts"
+import { advisoriesOf, faultsOf } from "../ConfigCheck.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { withPlaces } from "../Places.ts"
@@ -17,7 +18,7 @@ import { print } from "./Print.ts"
 
 const checkCommand = command(
   "check",
-  "Check the configuration with its files and scripts, as a start does; nothing is bound or changed. Example: acme-svc config check. Exit codes: 0, 3.",
+  "Check the configuration with its files and scripts, as a start does, and tell its advisories; nothing is bound or changed. Example: acme-svc config check. Exit codes: 0, 3.",
   {},
   () =>
     Effect.gen(function*() {
@@ -27,8 +28,9 @@ const checkCommand = command(
       if (faults.length > 0) {
         return yield* new CommandFailed({ code: 3, message: yield* withPlaces(faults.join("\n"), loaded) })
       }
-      for (const degraded of yield* degradedBy(loaded.config)) {
-        yield* Console.log(`${degraded} Until that is mended, the profile is served without issuance.`)
+      const advisories = yield* advisoriesOf(loaded.config)
+      for (const advisory of advisories) {
+        yield* Console.error(`Advisory: ${escapedLines(yield* withPlaces(advisory, loaded))}`)
       }
       const served = loaded.config.profiles.filter(({ enabled }) => enabled).length
       yield* Console.log(

@@ -45,7 +45,7 @@ export const events = {
   profile_init_failed: error("profile", "error"),
   proxy_configured: info("http", "https", "no_proxy_entries", "source"),
   tls_disabled: advisory("base_url"),
-  tls_base_url_mismatch: advisory("base_url"),
+  tls_base_url_mismatch: advisory("key", "base_url"),
   tls_pair_generated: info("listener", "sha256", "set_aside"),
   tls_pair_renewal_announced: advisory("listener", "not_after", "renewal_at", "path", "sha256"),
   tls_pair_renewal_failed: error("listener", "error"),

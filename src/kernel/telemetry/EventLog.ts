@@ -35,7 +35,7 @@ export const EventLog = Context.Reference<EventLog>("acme/kernel/telemetry/Event
   defaultValue: () => ({ enabled: () => false, write: () => {} })
 })
 
-/** Keeps every record in `records`, except those of spans: for tests that check what was logged. */
+/** Keeps every record in `records`, except those of spans: for a command that tells of them, and for tests. */
 export const layerMemory = (records: Array<Record>): Layer.Layer<never> =>
   Layer.succeed(EventLog, {
     enabled: (event) => event !== "span_opened" && event !== "span_closed",

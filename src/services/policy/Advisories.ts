@@ -22,13 +22,19 @@ const acceptsAnyCertificate = ({ ipam }: ProfileConfig): boolean =>
   (ipam.backend === "netbox" && ipam.netbox.insecure_skip_verify) ||
   (ipam.backend === "phpipam" && ipam.phpipam.insecure_skip_verify)
 
+/** Tells of checks of a policy that nobody asks. `scope` is the profile, or the word for the listener of operators. */
+export const adviseOfChecks = (scope: string, policy: Pick<ProfileConfig, "filter">): Effect.Effect<void> =>
+  Effect.forEach(unusedChecks(policy), (check) => emit("filter_check_unused", { profile: scope, check }), {
+    discard: true
+  })
+
 /** Logs what an operator should know about the policies in force, once at start. */
 export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<void> =>
   Effect.gen(function*() {
     for (const profile of profiles) {
       const { name } = profile
       if (profile.filter.rules.length === 0) yield* emit("filter_disabled", { profile: name })
-      for (const check of unusedChecks(profile)) yield* emit("filter_check_unused", { profile: name, check })
+      yield* adviseOfChecks(name, profile)
       if (acceptsAnyCertificate(profile)) yield* emit("ipam_tls_verification_disabled", { profile: name })
       for (const [key, path] of scriptsOf(profile)) {
         if (yield* isExecutable(path)) continue
