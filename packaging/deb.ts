@@ -17,13 +17,14 @@ import { dirname, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { gzipSync } from "node:zlib"
 import { copyrightOf } from "./Copyright.ts"
+import { endWith, needPrograms, orEnd } from "./Ending.ts"
 import { manPage } from "./ManPage.ts"
 import { copyModules, repository, run, runtimeOf, runtimePackages } from "./Modules.ts"
 import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
- * `npm run deb`: Debian packages of what `npm run build` has made, `build/acme-svc_<version>_<arch>.deb`, with the runtime
- * in them. Equal sources give equal bytes: every time is that of the last commit, or of SOURCE_DATE_EPOCH.
+ * `npm run deb`: Debian packages of what `npm run build` makes, `build/acme-svc_<version>_<arch>.deb`, with the runtime in
+ * them. Equal sources give equal bytes: every time is that of the last commit, or of SOURCE_DATE_EPOCH.
  */
 
 const usage = `Usage: npm run deb -- [options]
@@ -32,6 +33,7 @@ const usage = `Usage: npm run deb -- [options]
   --revision N        the part of the version behind the hyphen, 1 unless given
   --compression NAME  as dpkg-deb has it, xz unless given; gzip is quick and large
   --out DIR           build unless given
+  --built             takes dist as it is, and does not build it first
   --help
 
 The maintainer is DEBFULLNAME and DEBEMAIL of the environment.
@@ -39,22 +41,42 @@ The maintainer is DEBFULLNAME and DEBEMAIL of the environment.
 
 /** What Debian, npm and the linker call an architecture. */
 const architectures = {
-  amd64: { cpu: "x64", strip: "x86_64-linux-gnu-strip" },
-  arm64: { cpu: "arm64", strip: "aarch64-linux-gnu-strip" }
+  amd64: { cpu: "x64", strip: "x86_64-linux-gnu-strip", binutils: "binutils-x86-64-linux-gnu" },
+  arm64: { cpu: "arm64", strip: "aarch64-linux-gnu-strip", binutils: "binutils-aarch64-linux-gnu" }
 } as const
 type Architecture = keyof typeof architectures
 
 const isArchitecture = (name: string): name is Architecture => name in architectures
 
-const { values } = parseArgs({
-  options: {
-    arch: { type: "string", multiple: true, default: Object.keys(architectures) },
-    revision: { type: "string", default: "1" },
-    compression: { type: "string", default: "xz" },
-    out: { type: "string", default: join(repository, "build") },
-    help: { type: "boolean", default: false }
-  }
-})
+const { values } = await orEnd(2, () =>
+  parseArgs({
+    options: {
+      arch: { type: "string", multiple: true, default: Object.keys(architectures) },
+      revision: { type: "string", default: "1" },
+      compression: { type: "string", default: "xz" },
+      out: { type: "string", default: join(repository, "build") },
+      built: { type: "boolean", default: false },
+      help: { type: "boolean", default: false }
+    }
+  }))
+
+if (values.help) {
+  process.stdout.write(usage)
+  process.exit()
+}
+
+const wanted = values.arch.map((name) => isArchitecture(name) ? name : endWith(2, `${name} is not amd64 or arm64.`))
+
+const native = process.arch === "arm64" ? "arm64" : "amd64"
+needPrograms(
+  new Map([
+    ...wanted.map((name) => [architectures[name].strip, architectures[name].binutils] as const),
+    ["dpkg-deb", "dpkg"],
+    ["tar", "tar"],
+    ...process.env["SOURCE_DATE_EPOCH"] === undefined ? [["git", "git"] as const] : []
+  ]),
+  wanted.some((name) => name !== native) ? `For this host alone: npm run deb -- --arch ${native}` : ""
+)
 
 /** xz at its usual level takes a minute, and is worth it once. */
 const quick = values.compression === "gzip" ? ["-z1"] : []
@@ -67,7 +89,8 @@ const version = `${upstream}-${values.revision}`
 const maintainer = `${process.env["DEBFULLNAME"] ?? "acme-svc packagers"} <${
   process.env["DEBEMAIL"] ?? "packagers@example.org"
 }>`
-const epoch = process.env["SOURCE_DATE_EPOCH"] ?? run("git", ["log", "-1", "--format=%ct"]).trim()
+const epoch = process.env["SOURCE_DATE_EPOCH"] ??
+  await orEnd(1, () => run("git", ["log", "-1", "--format=%ct"]).trim())
 const date = new Date(Number(epoch) * 1000)
 
 /** The paths of an installation from a clone, and where Debian has them. */
@@ -209,10 +232,7 @@ const build = async (architecture: Architecture): Promise<string> => {
   }
 }
 
-if (values.help) process.stdout.write(usage)
-else {
-  for (const architecture of values.arch) {
-    if (!isArchitecture(architecture)) throw new Error(`${architecture} is not amd64 or arm64`)
-    process.stdout.write(`${await build(architecture)}\n`)
-  }
-}
+await orEnd(1, async () => {
+  if (!values.built) run("npm", ["run", "--silent", "build"])
+  for (const architecture of wanted) process.stdout.write(`${await build(architecture)}\n`)
+})

@@ -10,7 +10,7 @@ const support = (file: string): string => fileURLToPath(new URL(`support/${file}
 const store = ["migrations.test.ts", "{kernel/sql,kernel/queue,services/nonce,store}/**/*.test.ts"]
 
 /** Whatever starts programs. */
-const processes = ["{gate,units}.test.ts", "{docs,e2e,simulation,support}/**/*.test.ts"]
+const processes = ["{gate,packaging,units}.test.ts", "{docs,e2e,simulation,support}/**/*.test.ts"]
 
 const project = (name: string, files: { readonly include: Array<string>; readonly exclude?: Array<string> }) => ({
   root: import.meta.dirname,

@@ -36,7 +36,7 @@ const build = async (
   out: string,
   { architecture, of = repository, revision, surroundings = "umask 022; export TZ=UTC" }: Made
 ): Promise<string> => {
-  const words = `--arch ${architecture} --revision ${revision} --compression gzip --out ${out}`
+  const words = `--built --arch ${architecture} --revision ${revision} --compression gzip --out ${out}`
   const env = Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
   const line = `${surroundings}; exec "$0" packaging/deb.ts ${words}`
   await runCommand("sh", ["-c", line, process.execPath], { cwd: of, env })
@@ -77,6 +77,9 @@ const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> 
   await step("installs", async () => {
     const said = await shell(debianLines.install.replace("amd64", native))
     check(!said.includes("warning"), said)
+    for (const line of [debianLines.check, debianLines.init, "systemctl enable --now acme-svc"]) {
+      check(said.includes(line), `the next step ${line} is not told: ${said}`)
+    }
   })
   await step("enables and starts nothing", async () => {
     const files = await shell("systemctl list-unit-files --no-legend 'acme-svc*' | awk '{ print $1, $2 }'")
