@@ -258,18 +258,22 @@ describe("acme-svc-acme@.service", () => {
 })
 
 describe("acme-svc, the command for root", () => {
-  it("runs with what the units set, but for the user a test cannot become", async () => {
-    await builtServer()
-    const host = new Host()
+  /** The command on a host, but for the user a test cannot become, called in a directory. */
+  const commandOn = (host: Host, cwd: string) => {
     const bin = join(host.etc, "bin")
     mkdirSync(bin)
     const become = `become='setpriv --reuid=${of("User")} --regid=${of("Group")} --init-groups --'`
     const script = text("deploy/systemd/acme-svc")
     assert.include(script, become)
     writeFileSync(join(bin, "acme-svc"), host.here(script.replace(become, "become=")), { mode: 0o755 })
-    const run = (...words: ReadonlyArray<string>) =>
-      spawnSync(join(bin, "acme-svc"), words, { encoding: "utf8", cwd: "/", env: { PATH: process.env["PATH"] } })
+    return (...words: ReadonlyArray<string>) =>
+      spawnSync(join(bin, "acme-svc"), words, { encoding: "utf8", cwd, env: { PATH: process.env["PATH"] } })
+  }
 
+  it("runs with what the units set", async () => {
+    await builtServer()
+    const host = new Host()
+    const run = commandOn(host, "/")
     writeFileSync(join(host.etc, "config.toml"), minimalConfig)
     assert.strictEqual(run("migrate", "--check").status, 3)
     writeFileSync(
@@ -282,6 +286,41 @@ describe("acme-svc, the command for root", () => {
     assert.match(subject, /^CN=A CA=1 \$HOME$/m)
     assert.strictEqual(statSync(join(host.state, "sqlite.db")).mode & 0o777, 0o600)
     assert.include(run("profile", "list").stdout, "https://acme.example/profile/default/directory")
+  })
+
+  it("reads a file that is named where it is called, as who calls it, and hands it on as standard input", async () => {
+    await builtServer()
+    const [host, here] = [new Host(), freshDirectory()]
+    const run = commandOn(host, here)
+    writeFileSync(join(host.etc, "config.toml"), minimalConfig)
+    assert.strictEqual(run("migrate").status, 0)
+    writeFileSync(join(here, "a password.txt"), "correct horse battery staple\n", { mode: 0o600 })
+    writeFileSync(join(here, "open"), "correct horse battery staple\n")
+    chmodSync(join(here, "open"), 0o644)
+    const create = (name: string, ...words: ReadonlyArray<string>) => {
+      const { status, stderr, stdout } = run("admin", "user", "create", name, ...words)
+      return { status, stderr, isMade: stdout.startsWith(`Operator ${name} was created`) }
+    }
+    const made = { status: 0, stderr: "", isMade: true }
+    assert.deepStrictEqual(create("ann", "--password-file", "a password.txt", "--role", "admin"), made)
+    assert.deepStrictEqual(create("ben", "--password-file=a password.txt"), made)
+    assert.deepStrictEqual(create("cid", "--password-file", join(here, "a password.txt")), made)
+    const warned = { ...made, stderr: "Warning: others may read open.\n" }
+    assert.deepStrictEqual(create("dan", "--role", "viewer", "--password-file", "open"), warned)
+    for (const file of ["absent", "."]) {
+      const stderr = `acme-svc: ${file} is not a file that can be read here\n`
+      assert.deepStrictEqual(create("eve", "--password-file", file), { status: 3, stderr, isMade: false })
+    }
+    for (const words of [["--password-file"], ["--password-file", "--role", "viewer"], ["--password-file="]]) {
+      const { isMade, status, stderr } = create("eve", ...words)
+      assert.deepStrictEqual([status, isMade], [2, false], stderr)
+    }
+    writeFileSync(join(here, "url"), "postgres://acme:secret@127.0.0.1:1/acme\n", { mode: 0o600 })
+    assert.match(
+      run("transfer", "--to-file", "url").stderr,
+      /^--to-file: postgres:\/\/acme:\*\*\*@127\.0\.0\.1:1\/acme cannot be opened/
+    )
+    assert.strictEqual(run("order", "list", "--identifier", "a  b*").status, 0, "other words are handed on as they are")
   })
 })
 

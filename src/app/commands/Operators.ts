@@ -5,11 +5,11 @@ import * as Redacted from "effect/Redacted"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { isOperatorError, operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import { operatorRoles } from "../../domain/OperatorRole.ts"
-import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
+import { said } from "../../kernel/host/KeyFile.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import { fromHere } from "../Here.ts"
+import { readGiven } from "../GivenFile.ts"
 import { Host } from "../Host.ts"
 import { withRecords } from "../Records.ts"
 import { optionalText } from "./Flags.ts"
@@ -36,14 +36,14 @@ export const roleOption = (text: string) => optionalText("role", `${operatorRole
 /** The file with a new password. */
 export const passwordOption = optionalText(
   "password-file",
-  "File with the password. Without it, it is typed twice or read from standard input."
+  "File with the password, or - for standard input. Without it, it is typed twice or read from standard input."
 )
 
 const longestFile = 4096
 
 const ofFile = Effect.fnUntraced(function*(path: string) {
   const { permissive, text } = yield* Effect.mapError(
-    Effect.flatMap(fromHere(path), (file) => readTextFile(file, longestFile)),
+    readGiven(path, longestFile),
     (error) => new CommandFailed({ code: 3, message: `--password-file: ${error.path} cannot be used: ${said(error)}.` })
   )
   if (permissive) yield* Console.error(`Warning: others may read ${path}.`)

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
+import { said } from "../../kernel/host/KeyFile.ts"
 import { Database } from "../../kernel/sql/Database.ts"
 import * as Migrations from "../../kernel/sql/Migrations.ts"
 import * as transfer from "../../operations/Transfer.ts"
@@ -14,7 +14,7 @@ import { stacked } from "../../surfaces/cli/Rendered.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
-import { fromHere } from "../Here.ts"
+import { readGiven } from "../GivenFile.ts"
 import { Host } from "../Host.ts"
 import { database } from "../OpenDatabase.ts"
 import { Operator } from "../Operator.ts"
@@ -107,7 +107,7 @@ const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Op
   const [name, text] = Option.isSome(file)
     ? [
       "--to-file",
-      yield* Effect.mapBoth(Effect.flatMap(fromHere(file.value), readTextFile), {
+      yield* Effect.mapBoth(readGiven(file.value), {
         onFailure: (error) => cannot(`--to-file: ${file.value} cannot be read: ${said(error)}.`),
         onSuccess: (read) => read.text.trim()
       })
@@ -136,7 +136,7 @@ export const transferCommand = command(
     ),
     file: Flag.String("to-file").pipe(
       Flag.optional,
-      Flag.withDescription("File with that URL, which may contain the password.")
+      Flag.withDescription("File with that URL, which may contain the password; - for standard input.")
     ),
     json: jsonOption
   },

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { hmacKey } from "../../kernel/config/Form.ts"
-import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
+import { said } from "../../kernel/host/KeyFile.ts"
 import { Resolver } from "../../kernel/net/Resolver.ts"
 import * as upstream from "../../operations/upstream/Upstream.ts"
 import { Entropy } from "../../pki/Entropy.ts"
@@ -13,8 +13,8 @@ import { withoutStop } from "../../services/signing/relay/UpstreamAccount.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
+import { readGiven } from "../GivenFile.ts"
 import * as Graph from "../Graph.ts"
-import { fromHere } from "../Here.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
 import { Settings } from "../Settings.ts"
@@ -63,7 +63,7 @@ const chosen = ({ profiles }: Config, name: string | undefined) => {
 const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed, Host> =>
   Effect.map(
     file !== undefined
-      ? Effect.mapBoth(Effect.flatMap(fromHere(file), readTextFile), {
+      ? Effect.mapBoth(readGiven(file), {
         onSuccess: ({ text }) => text,
         onFailure: (error) => cannot(`--eab-hmac-key-file: ${error.path} cannot be used: ${said(error)}.`)
       })
@@ -95,7 +95,10 @@ const register = command(
   {
     profile: profileOption,
     kid: optionalText("eab-kid", "Key identifier of the upstream's credential."),
-    file: optionalText("eab-hmac-key-file", "File with its key. Without it, the key is read from standard input.")
+    file: optionalText(
+      "eab-hmac-key-file",
+      "File with its key, or - for standard input. Without it, the key is read from standard input."
+    )
   },
   ({ file, kid, profile }) =>
     Effect.gen(function*() {

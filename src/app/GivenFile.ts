@@ -1,0 +1,14 @@
+import * as Effect from "effect/Effect"
+import type { FileUnusable, ReadFile } from "../kernel/host/KeyFile.ts"
+import { readTextFile } from "../kernel/host/KeyFile.ts"
+import { fromHere } from "./Here.ts"
+import { Host } from "./Host.ts"
+
+/**
+ * A file that a flag names, or a line of standard input if that is `-`. A program that runs as another user, in another
+ * directory, can be handed a file in this way without the right to open it.
+ */
+export const readGiven = (path: string, mostOctets?: number): Effect.Effect<ReadFile, FileUnusable, Host> =>
+  path === "-"
+    ? Effect.flatMap(Host, ({ stdin }) => Effect.map(stdin.readLine, (text) => ({ text, permissive: false })))
+    : Effect.flatMap(fromHere(path), (file) => readTextFile(file, mostOctets))
