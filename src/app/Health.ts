@@ -60,7 +60,8 @@ const ask = (asked: Asked, version: string): Effect.Effect<Answered> => {
   )
 }
 
-const isHealthy = ({ bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">, version: string) =>
+/** Whether a listener of clients or operators answers that it is healthy. */
+export const isHealthy = ({ bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">, version: string) =>
   Effect.map(
     ask({ bindAddress: bind_address, isSecure: tls.enabled, path: "/health" }, version),
     Option.exists(({ body, status }) => status === 200 && body.includes(`"healthy":true`))
@@ -69,6 +70,13 @@ const isHealthy = ({ bind_address, tls }: Pick<Config["server"], "bind_address" 
 const readRoles = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ roles: Schema.Array(Schema.String) }))
 )
+
+/** Whether a socket of metrics answers as one of this service. */
+export const isOwnMetrics = ({ bind_address }: Pick<Config["metrics"], "bind_address">, version: string) =>
+  Effect.map(
+    ask({ bindAddress: bind_address, isSecure: false, path: readyPath }, version),
+    Option.exists(({ body }) => Option.isSome(readRoles(body)))
+  )
 
 /** Whether the worker that has the metrics socket of this host is ready; nothing where no worker has it. */
 const readiness = ({ metrics: { bind_address, enabled } }: Config, version: string) =>

@@ -86,9 +86,20 @@ const failureOf = (cause: unknown): MailFailed => {
   })
 }
 
+const within = <A>({ timeoutMillis }: MailServer, self: Effect.Effect<A, MailFailed>): Effect.Effect<A, MailFailed> =>
+  Effect.timeoutOrElse(self, {
+    duration: timeoutMillis,
+    orElse: () =>
+      Effect.fail(
+        new MailFailed({ detail: `not taken within ${timeoutMillis} ms`, status: undefined, isPermanent: false })
+      )
+  })
+
 /** Sends mail through the operator's mail server. */
 export class Mail extends Context.Service<Mail, {
   readonly send: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
+  /** Connects and signs in as for a message, and sends none. */
+  readonly greet: (server: MailServer) => Effect.Effect<void, MailFailed>
 }>()("acme/kernel/net/Mail") {
   /** Over SMTP. Messages to one server share its connections, which end with the layer. The library is loaded when needed. */
   static readonly layer: Layer.Layer<Mail> = Layer.effect(
@@ -98,24 +109,23 @@ export class Mail extends Context.Service<Mail, {
       const open = new Map<string, ReturnType<(typeof import("nodemailer"))["createTransport"]>>()
       yield* Effect.addFinalizer(() => Effect.sync(() => open.forEach((one) => one.close())))
       return Mail.of({
+        greet: Effect.fnUntraced(function*(server) {
+          const { createTransport } = yield* library
+          yield* within(
+            server,
+            Effect.acquireUseRelease(
+              Effect.sync(() => createTransport(optionsOf(server))),
+              (transport) => Effect.tryPromise({ try: () => transport.verify(), catch: failureOf }),
+              (transport) => Effect.sync(() => transport.close())
+            )
+          )
+        }),
         send: Effect.fnUntraced(function*(server, letter) {
           const { createTransport } = yield* library
           const key = JSON.stringify({ ...server, password: Redacted.value(server.password) })
           const transport = open.get(key) ?? createTransport(optionsOf(server))
           open.set(key, transport)
-          return yield* post(transport, letter).pipe(
-            Effect.timeoutOrElse({
-              duration: server.timeoutMillis,
-              orElse: () =>
-                Effect.fail(
-                  new MailFailed({
-                    detail: `not taken within ${server.timeoutMillis} ms`,
-                    status: undefined,
-                    isPermanent: false
-                  })
-                )
-            })
-          )
+          return yield* within(server, post(transport, letter))
         })
       })
     })
@@ -124,7 +134,7 @@ export class Mail extends Context.Service<Mail, {
   /** Opens no connection: a function takes every message. */
   static readonly layerScripted = (
     script: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
-  ): Layer.Layer<Mail> => Layer.succeed(this, { send: script })
+  ): Layer.Layer<Mail> => Layer.succeed(this, { send: script, greet: () => Effect.void })
 }
 
 /**

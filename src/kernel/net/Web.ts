@@ -47,7 +47,7 @@ const failed = (detail: string, unsent = false) => new WebFailed({ detail, unsen
  * A connection to the service. `over` is the proxy if the connection goes to a proxy that reads the request itself,
  * without a tunnel.
  */
-const reached = Effect.fnUntraced(function*({ url }: WebRequest, proxyOf: ProxyOf) {
+const reached = Effect.fnUntraced(function*({ url }: Pick<WebRequest, "url">, proxyOf: ProxyOf) {
   const isSecure = url.protocol === "https:"
   const host = url.hostname.replace(/^\[|\]$/g, "")
   const port = Number(url.port === "" ? isSecure ? 443 : 80 : url.port)
@@ -86,7 +86,7 @@ const makeTrusted = (): Trusted => {
 
 const overTls = (
   socket: Net.Socket,
-  { anyCertificate = false, roots = [], url }: WebRequest,
+  { anyCertificate = false, roots = [], url }: Pick<WebRequest, "url" | "roots" | "anyCertificate">,
   trusted: Trusted
 ): Tls.TLSSocket => {
   const host = url.hostname.replace(/^\[|\]$/g, "")
@@ -98,6 +98,16 @@ const overTls = (
     rejectUnauthorized: !anyCertificate
   })
 }
+
+/** Waits for the end of a handshake. The socket is destroyed with its scope. */
+const handshaken = (...connection: Parameters<typeof overTls>): Effect.Effect<void, WebFailed> =>
+  Effect.callback((resume) => {
+    const stream = overTls(...connection)
+    stream.once("secureConnect", () => resume(Effect.void))
+    stream.once("error", ({ message }) => resume(Effect.fail(failed(message, true))))
+    stream.once("close", () => resume(Effect.fail(failed("closed within the handshake", true))))
+    return Effect.sync(() => stream.destroy())
+  })
 
 const ask = (
   { over, socket }: { readonly socket: Net.Socket; readonly over: ForwardProxy | undefined },
@@ -138,6 +148,8 @@ const ask = (
  */
 export class Web extends Context.Service<Web, {
   readonly send: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
+  /** Connects as for a request, up to the end of the TLS handshake, and sends none. */
+  readonly reach: (request: Pick<WebRequest, "url" | "roots" | "anyCertificate">) => Effect.Effect<void, WebFailed>
 }>()("acme/kernel/net/Web") {
   /** Over sockets, with the user agent `acme-svc/<version>`. */
   static readonly layer = (version: string, proxyOf: ProxyOf = noProxies): Layer.Layer<Web, never, Resolver> =>
@@ -146,6 +158,13 @@ export class Web extends Context.Service<Web, {
       Effect.map(Resolver, (resolver) => {
         const trusted = makeTrusted()
         return {
+          reach: (request) =>
+            Effect.scoped(
+              Effect.flatMap(reached(request, proxyOf), ({ socket }) =>
+                request.url.protocol === "https:" ? handshaken(socket, request, trusted) : Effect.void)
+            ).pipe(
+              Effect.provideService(Resolver, resolver)
+            ),
           send: (request) =>
             traced(
               `${request.method} ${request.url.protocol}`,
@@ -164,5 +183,5 @@ export class Web extends Context.Service<Web, {
   /** Opens no socket: a function answers every request. */
   static readonly layerScripted = (
     script: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
-  ): Layer.Layer<Web> => Layer.succeed(this, { send: script })
+  ): Layer.Layer<Web> => Layer.succeed(this, { send: script, reach: () => Effect.void })
 }

@@ -9,7 +9,8 @@ import type { Section } from "./Routes.ts"
 
 type Entry = Section["email"]
 
-const serverOf = (
+/** The server that an entry names. */
+export const serverOf = (
   { smtp_host, smtp_password, smtp_port, smtp_security, smtp_username, timeout_ms }: Entry
 ): MailServer => ({
   host: smtp_host,

@@ -65,17 +65,23 @@ export const stagesOfCheck = (check: CheckConfig | undefined): ReadonlyArray<Sta
 const rootsOf = (path: string): Effect.Effect<ReadonlyArray<string>, FileUnreadable> =>
   path === "" ? Effect.succeed([]) : Effect.map(readText(path), Array.of)
 
-const inventoryOf = ({ ipam }: Guarded, world: World): Effect.Effect<Inventory, FileUnreadable> => {
-  const { netbox, phpipam } = ipam
-  switch (ipam.backend) {
+/** The inventory of a profile, if it is asked over HTTP. */
+export const remoteInventory = (
+  { backend, netbox, phpipam }: ProfileConfig["ipam"],
+  web: JsonGet["Service"]
+): Effect.Effect<Inventory | undefined, FileUnreadable> => {
+  switch (backend) {
     case "netbox":
-      return Effect.map(rootsOf(netbox.ca_cert_path), (roots) => netBox(netbox, askOver(world.web, netbox, roots)))
+      return Effect.map(rootsOf(netbox.ca_cert_path), (roots) => netBox(netbox, askOver(web, netbox, roots)))
     case "phpipam":
-      return Effect.map(rootsOf(phpipam.ca_cert_path), (roots) => phpIpam(phpipam, askOver(world.web, phpipam, roots)))
+      return Effect.map(rootsOf(phpipam.ca_cert_path), (roots) => phpIpam(phpipam, askOver(web, phpipam, roots)))
     default:
-      return Effect.succeed(program(ipam, world))
+      return Effect.succeed(undefined)
   }
 }
+
+const inventoryOf = ({ ipam }: Guarded, world: World): Effect.Effect<Inventory, FileUnreadable> =>
+  Effect.map(remoteInventory(ipam, world.web), (remote) => remote ?? program(ipam, world))
 
 /** What a policy is built from: a profile, or the listener of operators. */
 export type Guarded = Pick<ProfileConfig, "name" | "filter" | "ipam">

@@ -6,6 +6,8 @@ import { Resolver } from "../../../src/kernel/net/Resolver.ts"
 import { Web } from "../../../src/kernel/net/Web.ts"
 import { listening } from "../../support/Listening.ts"
 import { freePort } from "../../support/Ports.ts"
+import { fine, receiver } from "../../support/Receiver.ts"
+import { selfSigned } from "../../support/Shown.ts"
 
 /* Requests to services the operator has named: what is known of one that failed. */
 
@@ -37,5 +39,34 @@ describe("a request that fails", () => {
       for (const path of ["cut", "gone"]) {
         assert.isFalse((yield* failureOf(`http://127.0.0.1:${port}/${path}`)).unsent, path)
       }
+    }))
+})
+
+describe("a connection without a request", () => {
+  const reaching = (request: Parameters<(typeof Web)["Service"]["reach"]>[0]) =>
+    Effect.result(Effect.flatMap(Web, (web) => web.reach(request))).pipe(
+      Effect.map((result) => result._tag === "Success" ? "reached" : result.failure.detail),
+      Effect.provide(Layer.provide(Web.layer("1"), Resolver.layerStatic({ "localhost": ["127.0.0.1"] })))
+    )
+
+  it.live("tells over TLS what a request would meet, and asks nothing", () =>
+    Effect.gen(function*() {
+      const pair = yield* selfSigned("localhost")
+      const { asked, port } = yield* receiver(fine, pair)
+      const url = new URL(`https://localhost:${port}/hook`)
+      assert.match(yield* reaching({ url }), /self-signed certificate/)
+      assert.strictEqual(yield* reaching({ url, roots: [pair.cert] }), "reached")
+      assert.strictEqual(yield* reaching({ url, anyCertificate: true }), "reached")
+      assert.deepStrictEqual(asked, [])
+    }))
+
+  it.live("tells what is in the way of it: nobody at the port, and who speaks no TLS", () =>
+    Effect.gen(function*() {
+      const { asked, port } = yield* receiver(fine)
+      assert.strictEqual(yield* reaching({ url: new URL(`http://localhost:${port}/`) }), "reached")
+      assert.notStrictEqual(yield* reaching({ url: new URL(`https://localhost:${port}/`) }), "reached")
+      const free = yield* Effect.promise(freePort)
+      assert.match(yield* reaching({ url: new URL(`http://localhost:${free}/`) }), /ECONNREFUSED/)
+      assert.deepStrictEqual(asked, [])
     }))
 })

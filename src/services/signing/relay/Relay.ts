@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
+import type { UpdateServer } from "../../../kernel/net/DnsUpdate.ts"
 import { DnsUpdate } from "../../../kernel/net/DnsUpdate.ts"
 import type { Web } from "../../../kernel/net/Web.ts"
 import { lifeMillis } from "../../../kernel/Time.ts"
@@ -45,6 +46,22 @@ export interface RelaySettings {
 export const hmacKeyOf = (text: string): Uint8Array =>
   Buffer.from(text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, ""), "base64")
 
+/** The server that takes the updates of a relay's zone. */
+export const updateServerOf = (
+  { server, tsig_algorithm, tsig_key_name, tsig_key_secret }: RelaySettings["dns01"]["rfc2136"]
+): UpdateServer => {
+  const colon = server.lastIndexOf(":")
+  return {
+    host: server.slice(0, colon).replace(/^\[(.*)\]$/, "$1"),
+    port: Number(server.slice(colon + 1)),
+    key: {
+      name: tsig_key_name,
+      algorithm: tsig_algorithm === "" ? "hmac-sha256" : tsig_algorithm,
+      secret: Buffer.from(Redacted.value(tsig_key_secret), "base64")
+    }
+  }
+}
+
 const strategyOf = (
   settings: RelaySettings,
   updates: DnsUpdate["Service"],
@@ -53,21 +70,11 @@ const strategyOf = (
   if (settings.challenge_strategy === "bypass") return bypass
   if (settings.challenge_strategy === "http01") return http01(tokens, isTakenOver)
   const { challenge_alias, propagation, rfc2136 } = settings.dns01
-  const { server, tsig_algorithm, tsig_key_name, tsig_key_secret, zone } = rfc2136
-  const colon = server.lastIndexOf(":")
   return dns01(updates, {
-    zone,
+    zone: rfc2136.zone,
     alias: challenge_alias,
     delaySeconds: propagation.mode === "delay" ? propagation.delay_secs : 0,
-    server: {
-      host: server.slice(0, colon).replace(/^\[(.*)\]$/, "$1"),
-      port: Number(server.slice(colon + 1)),
-      key: {
-        name: tsig_key_name,
-        algorithm: tsig_algorithm === "" ? "hmac-sha256" : tsig_algorithm,
-        secret: Buffer.from(Redacted.value(tsig_key_secret), "base64")
-      }
-    }
+    server: updateServerOf(rfc2136)
   }, isTakenOver)
 }
 

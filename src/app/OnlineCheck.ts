@@ -1,0 +1,276 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { sectionText } from "../kernel/config/Section.ts"
+import { tryPort } from "../kernel/http/PortCheck.ts"
+import { comparable } from "../kernel/net/Address.ts"
+import { DnsUpdate } from "../kernel/net/DnsUpdate.ts"
+import { JsonGet } from "../kernel/net/JsonGet.ts"
+import { Mail } from "../kernel/net/Mail.ts"
+import { Resolver } from "../kernel/net/Resolver.ts"
+import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import { Web } from "../kernel/net/Web.ts"
+import { Database } from "../kernel/sql/Database.ts"
+import * as Migrations from "../kernel/sql/Migrations.ts"
+import { Entropy } from "../pki/Entropy.ts"
+import { keyOf } from "../services/notify/Deliveries.ts"
+import { serverOf } from "../services/notify/Post.ts"
+import type { Section } from "../services/notify/Routes.ts"
+import { sectionsOf } from "../services/notify/Routes.ts"
+import { remoteInventory } from "../services/policy/Policies.ts"
+import { updateServerOf } from "../services/signing/relay/Relay.ts"
+import type { Config, ProfileConfig } from "../settings/AppConfig.ts"
+import { maskedDatabaseUrl } from "../settings/DatabaseUrl.ts"
+import * as Graph from "./Graph.ts"
+import { isHealthy, isOwnMetrics } from "./Health.ts"
+import { Host } from "./Host.ts"
+import { database, isAbsent } from "./OpenDatabase.ts"
+
+/*
+ * Tries what the configuration names outside of this process: the database, ports, name servers, upstreams, inventories,
+ * mail servers and receivers. Nothing is changed there, and no program of the operator is run.
+ */
+
+/** How a try went. What cannot be tried without doing it is `untried`. */
+export interface Tried {
+  /** The key that names what was tried. */
+  readonly key: string
+  /** What was tried, without a secret. */
+  readonly what: string
+  readonly result: "ok" | "failed" | "untried"
+  readonly answer: string
+}
+
+/** A try that did not succeed, or was not made. */
+type Unmade = { readonly detail: string; readonly isUntried?: boolean } | { readonly message: string }
+
+/** What a try may use. */
+type World = Host | DnsUpdate | Entropy | JsonGet | Mail | Resolver | Web
+
+interface Trial {
+  readonly key: string
+  readonly what: string
+  /** Answers what is said of a success. */
+  readonly run: Effect.Effect<string, Unmade, World>
+}
+
+const patienceMillis = 15_000
+const ownMillis = 3000
+
+const trial = (key: string, what: string, run: Trial["run"]): Trial => ({ key, what, run })
+
+const refused = (detail: string, isUntried = false): Effect.Effect<never, Unmade> => Effect.fail({ detail, isUntried })
+
+const ofDatabase = (config: Config): Trial =>
+  trial(
+    "database.url",
+    maskedDatabaseUrl(config.database.url),
+    Effect.gen(function*() {
+      if (yield* isAbsent(config)) return yield* refused("not there yet: `acme-svc init` or a start makes it", true)
+      const { process } = yield* Host
+      const pending = Effect.gen(function*() {
+        const { dialect } = yield* Database
+        return yield* Effect.flatMap(Migrations.read(process.migrations, dialect), Migrations.pending)
+      })
+      const missing = yield* Effect.mapError(
+        Effect.provide(pending, database(config)),
+        (error) => error._tag === "SchemaUnusable" ? { detail: error.detail } : error
+      )
+      return missing.length === 0 ? "opened" : `opened; ${missing.length} migration(s) pending, for a worker's start`
+    })
+  )
+
+/** A port is free, or in use by this service itself. */
+const ofListeners = (config: Config, version: string): ReadonlyArray<Trial> => {
+  const { admin, metrics, server } = config
+  const listeners = [
+    ["server.bind_address", server.bind_address, isHealthy(server, version)],
+    ...admin.enabled ? [["admin.bind_address", admin.bind_address, isHealthy(admin, version)] as const] : [],
+    ...metrics.enabled
+      ? [["metrics.bind_address", metrics.bind_address, isOwnMetrics(metrics, version)] as const]
+      : []
+  ] as const
+  return listeners.flatMap(([key, text, isOurs]) => {
+    const address = parseBindAddress(text)
+    if (address === undefined || address.port === 0) return []
+    return [trial(
+      key,
+      text,
+      Effect.catch(Effect.as(tryPort(address), "free"), ({ code, detail }) => {
+        if (code === "EACCES") return refused(`${detail}; a unit may permit what this user may not`, true)
+        if (code !== "EADDRINUSE") return refused(detail)
+        return Effect.flatMap(
+          Effect.timeoutOption(isOurs, ownMillis),
+          (ours) =>
+            Option.contains(ours, true)
+              ? Effect.succeed("in use by this service")
+              : refused("in use by another program")
+        )
+      })
+    )]
+  })
+}
+
+/** Answers that say that there are no records. */
+const answeredCodes = ["ENODATA", "ENOTFOUND"]
+
+const ofResolver = ({ dns }: Config): Trial =>
+  trial(
+    "dns.resolver",
+    dns.resolver === "" ? "the servers of this system" : dns.resolver,
+    // Every name server answers for this name itself (RFC 6761 section 6.3), also one that knows only a site's own names.
+    Effect.flatMap(Resolver, (resolver) => resolver.texts("localhost")).pipe(
+      Effect.catchIf(({ code }) => answeredCodes.includes(code), () => Effect.succeed([])),
+      Effect.mapBoth({
+        onFailure: ({ code }) => ({ detail: `no answer: ${code}` }),
+        onSuccess: () => "answers"
+      })
+    )
+  )
+
+const mostOfDirectory = 1_048_576
+const readDirectory = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ newNonce: Schema.String, newOrder: Schema.String }))
+)
+
+const ofUpstream = (at: string, { directory_url }: ProfileConfig["signer"]["relay"]): Trial =>
+  trial(
+    `${at}.directory_url`,
+    directory_url,
+    Effect.gen(function*() {
+      const web = yield* Web
+      const url = new URL(directory_url)
+      const { body, status } = yield* web.send({ method: "GET", url, headers: {}, maxBytes: mostOfDirectory })
+      if (status !== 200) return yield* refused(`answers ${status}`)
+      return Option.isSome(readDirectory(body.toString("utf8")))
+        ? "answers as a directory"
+        : yield* refused("answers with no ACME directory")
+    })
+  )
+
+/** To delete a value that is not there changes nothing (RFC 2136 section 3.4.2.4), and takes the key and the right. */
+const ofZone = (at: string, { challenge_alias, rfc2136 }: ProfileConfig["signer"]["relay"]["dns01"]) =>
+  trial(
+    `${at}.dns01.rfc2136.server`,
+    `${rfc2136.server}, zone ${rfc2136.zone}`,
+    Effect.gen(function*() {
+      const updates = yield* DnsUpdate
+      const { token } = yield* Entropy
+      const name = `_acme-challenge.${challenge_alias === "" ? rfc2136.zone : challenge_alias}`
+      const change = { action: "delete", zone: rfc2136.zone, name, value: yield* token } as const
+      yield* updates.update(updateServerOf(rfc2136), change)
+      return "takes updates of this key"
+    })
+  )
+
+/** For documentation (RFC 5737): no inventory has it, and none has to. */
+const somebody = comparable("192.0.2.1")
+
+const ofInventory = (at: string, ipam: ProfileConfig["ipam"]): ReadonlyArray<Trial> => {
+  if (ipam.backend === "") return []
+  if (ipam.backend === "custom") {
+    return [trial(`${at}.custom.script_path`, ipam.custom.script_path, refused("programs are not run", true))]
+  }
+  const { url } = ipam[ipam.backend]
+  return [trial(
+    `${at}.${ipam.backend}.url`,
+    url,
+    Effect.gen(function*() {
+      const inventory = yield* remoteInventory(ipam, yield* JsonGet)
+      if (inventory !== undefined && somebody !== undefined) yield* inventory.namesFor(somebody)
+      return "answers a look-up"
+    })
+  )]
+}
+
+const ofNotifications = (at: string, { email, enabled, webhook, webhook_enabled }: Section): ReadonlyArray<Trial> => {
+  const mail = trial(
+    `${at}.email.smtp_host`,
+    `${email.smtp_host}:${email.smtp_port}`,
+    Effect.gen(function*() {
+      yield* (yield* Mail).greet(serverOf(email))
+      return email.smtp_username === "" ? "greets" : "signs in"
+    })
+  )
+  const hooks = webhook_enabled.flatMap((name) => {
+    const entry = webhook[name]
+    return entry === undefined ? [] : [reaching(`${at}.webhook.${name}.url`, new URL(Redacted.value(entry.url)))]
+  })
+  return [...enabled.includes("email") ? [mail] : [], ...enabled.includes("webhook") ? hooks : []]
+}
+
+/** A connection without a request, for receivers that act on every one. Of the URL only the host is shown. */
+const reaching = (key: string, url: URL): Trial =>
+  trial(key, url.host, Effect.flatMap(Web, (web) => Effect.as(web.reach({ url }), "connects; nothing was sent")))
+
+const signing = (at: string, signer: ProfileConfig["signer"]): ReadonlyArray<Trial> => {
+  if (signer.backend === "custom") {
+    return [trial(`${at}.custom.script_path`, signer.custom.script_path, refused("programs are not run", true))]
+  }
+  if (signer.backend !== "relay") return []
+  const { challenge_strategy, dns01 } = signer.relay
+  return [
+    ofUpstream(`${at}.relay`, signer.relay),
+    ...challenge_strategy === "dns01" ? [ofZone(`${at}.relay`, dns01)] : []
+  ]
+}
+
+/** Profiles often share a section: it is tried once, with the name of the first. */
+const eachOnce = <A extends object>(
+  sections: ReadonlyArray<readonly [name: string, section: A]>,
+  of: (name: string, section: A) => ReadonlyArray<Trial>
+): ReadonlyArray<Trial> => {
+  const texts = sections.map(([, section]) => sectionText(section))
+  return sections.filter((_, index) => texts.indexOf(texts[index] ?? "") === index).flatMap(([name, section]) =>
+    of(name, section)
+  )
+}
+
+const trialsOf = (config: Config, version: string): ReadonlyArray<Trial> => {
+  const served = config.profiles.filter(({ enabled }) => enabled)
+  return [
+    ofDatabase(config),
+    ...ofListeners(config, version),
+    ofResolver(config),
+    ...eachOnce(served.map(({ name, signer }) => [`profiles.${name}.signer`, signer]), signing),
+    ...eachOnce(served.map(({ ipam, name }) => [`profiles.${name}.ipam`, ipam]), ofInventory),
+    ...eachOnce([...sectionsOf(config)].map(([scope, section]) => [keyOf(scope), section]), ofNotifications),
+    ...config.tracing.endpoint === "" ? [] : [reaching("tracing.endpoint", new URL(config.tracing.endpoint))]
+  ]
+}
+
+const tried = ({ key, run, what }: Trial): Effect.Effect<Tried, never, World> =>
+  run.pipe(
+    Effect.timeoutOrElse({
+      duration: patienceMillis,
+      orElse: () => refused(`no answer within ${patienceMillis / 1000} s`)
+    }),
+    Effect.match({
+      onSuccess: (answer) => ({ key, what, result: "ok" as const, answer }),
+      onFailure: (unmade) => ({
+        key,
+        what,
+        result: "isUntried" in unmade && unmade.isUntried === true ? "untried" as const : "failed" as const,
+        answer: "detail" in unmade ? unmade.detail : unmade.message
+      })
+    })
+  )
+
+const atOnce = 8
+
+/** Tries everything that the configuration names, each within 15 seconds. */
+export const tryOnline = (config: Config): Effect.Effect<ReadonlyArray<Tried>, never, Host> =>
+  Effect.flatMap(Host, ({ process: { version } }) =>
+    Effect.provide(
+      Effect.forEach(trialsOf(config, version), tried, { concurrency: atOnce }),
+      Layer.mergeAll(
+        Layer.provide(JsonGet.layer, Graph.web(config, version)),
+        Graph.web(config, version),
+        Mail.layer,
+        DnsUpdate.layer
+      ).pipe(
+        Layer.provideMerge(Layer.merge(Resolver.layer(config.dns.resolver), Entropy.layer))
+      )
+    ))

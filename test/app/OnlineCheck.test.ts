@@ -1,0 +1,239 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { freshPostgresUrl } from "../support/Databases.ts"
+import { dnsAnswerer } from "../support/DnsAnswerer.ts"
+import { startDnsUpdateServer } from "../support/DnsUpdateServer.ts"
+import { mailServer } from "../support/MailServer.ts"
+import { freePort } from "../support/Ports.ts"
+import { fine, receiver } from "../support/Receiver.ts"
+import type { Around, Place } from "../support/RunCommand.ts"
+import { freshPlace } from "../support/RunCommand.ts"
+import { minimalConfig } from "../support/Server.ts"
+
+/* `config check --online`: what the configuration names is tried, and nothing is changed there. */
+
+const check = ({ run }: Place, around: Around = {}) => run(["config", "check", "--online"], around)
+
+/** The rows of the table: key, what was tried, how it went and what is said of it. */
+const rowsOf = (out: string): ReadonlyMap<string, string> =>
+  new Map(
+    out.split("\n").flatMap((line) => {
+      const [key, , ...rest] = line.split(/ {2,}/)
+      return key === undefined || rest.length === 0 ? [] : [[key, rest.join(": ").trim()] as const]
+    })
+  )
+
+const port = Effect.promise(freePort)
+
+const secret = Buffer.from("a key that both know").toString("base64")
+const key = { name: "acme-key", algorithm: "hmac-sha256", secret } as const
+
+const updates = Effect.acquireRelease(
+  Effect.promise(() => startDnsUpdateServer("corp.example.", [key])),
+  (server) => Effect.promise(() => server.stop())
+)
+
+const json = (value: unknown): Parameters<typeof receiver>[0] => (response) => void response.end(JSON.stringify(value))
+
+interface World {
+  readonly server: number
+  readonly metrics: number
+  readonly resolver: string
+  readonly directory: number
+  readonly updates: number
+  readonly tsig: string
+  readonly inventory: number
+  readonly mail: number
+  readonly password: string
+  readonly hook: number
+  readonly collector: number
+}
+
+const configOf = (world: World) => (directory: string) =>
+  `${minimalConfig}
+[server]
+bind_address = "127.0.0.1:${world.server}"
+[metrics]
+enabled = true
+bind_address = "127.0.0.1:${world.metrics}"
+[dns]
+resolver = "${world.resolver}"
+[tracing]
+endpoint = "http://127.0.0.1:${world.collector}/v1/traces"
+[profiles.twin]
+[ipam]
+backend = "netbox"
+netbox = { url = "http://127.0.0.1:${world.inventory}", token = "t0ken" }
+[signer]
+backend = "relay"
+[signer.relay]
+directory_url = "http://127.0.0.1:${world.directory}/directory"
+account_key_path = "${directory}/account.key"
+challenge_strategy = "dns01"
+[signer.relay.dns01.rfc2136]
+server = "127.0.0.1:${world.updates}"
+zone = "corp.example."
+tsig_key_name = "acme-key"
+tsig_key_secret = "${world.tsig}"
+[profiles.program.signer]
+backend = "custom"
+custom.script_path = "${directory}/sign.sh"
+[notify]
+enabled = ["email", "webhook"]
+webhook_enabled = ["chat"]
+[notify.email]
+smtp_host = "localhost"
+smtp_port = ${world.mail}
+smtp_security = "none"
+smtp_username = "acme"
+smtp_password = "${world.password}"
+from = "acme@corp.example"
+to = ["ops@corp.example"]
+[notify.webhook.chat]
+url = "http://127.0.0.1:${world.hook}/services/hunter2"
+`
+
+const place = (world: World): Place => {
+  const made = freshPlace(configOf(world))
+  writeFileSync(join(made.directory, "sign.sh"), "#!/bin/sh\ntouch \"$0.ran\"\n", { mode: 0o755 })
+  return made
+}
+
+const signsIn = mailServer({
+  authOptional: false,
+  allowInsecureAuth: true,
+  onAuth: ({ password, username }, _, done) =>
+    username === "acme" && password === "right" ? done(null, { user: username }) : done(new Error("wrong password"))
+})
+
+describe("config check --online", () => {
+  it.live("says of everything that is named that it is there, and changes nothing", () =>
+    Effect.gen(function*() {
+      const zone = yield* updates
+      const [mail, hook] = [yield* signsIn, yield* receiver(fine)]
+      const collector = yield* receiver(fine)
+      const directory = yield* receiver(json({ newNonce: "n", newOrder: "o" }))
+      const inventory = yield* receiver(json({ next: null, results: [] }))
+      const name = yield* dnsAnswerer()
+      const here = place({
+        server: yield* port,
+        metrics: yield* port,
+        resolver: name.address,
+        directory: directory.port,
+        updates: zone.port,
+        tsig: secret,
+        inventory: inventory.port,
+        mail: mail.port,
+        password: "right",
+        hook: hook.port,
+        collector: collector.port
+      })
+      assert.strictEqual((yield* here.run(["migrate"])).code, 0)
+      const before = readdirSync(here.directory)
+      const { code, err, out } = yield* check(here)
+      assert.strictEqual(code, 0, `${out}${err}`)
+      const relay = "profiles.default.signer.relay"
+      assert.deepStrictEqual([...rowsOf(out)].filter(([key]) => key !== "KEY"), [
+        ["database.url", "ok: opened"],
+        ["server.bind_address", "ok: free"],
+        ["metrics.bind_address", "ok: free"],
+        ["dns.resolver", "ok: answers"],
+        [`${relay}.directory_url`, "ok: answers as a directory"],
+        [`${relay}.dns01.rfc2136.server`, "ok: takes updates of this key"],
+        ["profiles.program.signer.custom.script_path", "untried: programs are not run"],
+        ["profiles.default.ipam.netbox.url", "ok: answers a look-up"],
+        ["profiles.default.notify.email.smtp_host", "ok: signs in"],
+        ["profiles.default.notify.webhook.chat.url", "ok: connects; nothing was sent"],
+        ["tracing.endpoint", "ok: connects; nothing was sent"]
+      ])
+      assert.match(out, /config\.toml can be served, with 3 profile\(s\)\.\n$/)
+      assert.notInclude(`${out}${err}`, "hunter2")
+      assert.deepStrictEqual([hook.asked, collector.asked, mail.taken], [[], [], []], "nobody was told anything")
+      assert.deepStrictEqual([...zone.texts.values()].flat(), [])
+      assert.deepStrictEqual(directory.asked.map(({ head }) => `${head.method} ${head.url}`), ["GET /directory"])
+      assert.deepStrictEqual(readdirSync(here.directory), before)
+    }))
+
+  it.live("says what is not, all at once, with exit 1, and shows no secret", () =>
+    Effect.gen(function*() {
+      const zone = yield* updates
+      const mail = yield* signsIn
+      const directory = yield* receiver((response) => void response.writeHead(404).end())
+      const inventory = yield* receiver((response) => void response.writeHead(403).end())
+      const [another, healthy] = [yield* receiver(fine), yield* receiver(json({ healthy: true }))]
+      const here = place({
+        server: another.port,
+        metrics: healthy.port,
+        resolver: `127.0.0.1:${yield* port}`,
+        directory: directory.port,
+        updates: zone.port,
+        tsig: Buffer.from("another key").toString("base64"),
+        inventory: inventory.port,
+        mail: mail.port,
+        password: "hunter2",
+        hook: yield* port,
+        collector: yield* port
+      })
+      const url = new URL(yield* Effect.promise(freshPostgresUrl))
+      url.password = "hunter2"
+      const { code, err, out } = yield* check(here, { env: { ACME_SVC_DATABASE__URL: url.href } })
+      assert.strictEqual(code, 1, `${out}${err}`)
+      const rows = rowsOf(out)
+      const relay = "profiles.default.signer.relay"
+      const expected: ReadonlyArray<readonly [string, RegExp]> = [
+        ["database.url", /^failed: database\.url: postgres.*cannot be opened: .*password/],
+        ["server.bind_address", /^failed: in use by another program$/],
+        ["metrics.bind_address", /^failed: in use by another program$/],
+        ["dns.resolver", /^failed: no answer: E/],
+        [`${relay}.directory_url`, /^failed: answers 404$/],
+        [`${relay}.dns01.rfc2136.server`, /^failed: /],
+        ["profiles.program.signer.custom.script_path", /^untried: programs are not run$/],
+        ["profiles.default.ipam.netbox.url", /^failed: the answer has status 403$/],
+        ["profiles.default.notify.email.smtp_host", /^failed: .*wrong password/],
+        ["profiles.default.notify.webhook.chat.url", /^failed: .*ECONNREFUSED/],
+        ["tracing.endpoint", /^failed: .*ECONNREFUSED/]
+      ]
+      for (const [key, pattern] of expected) assert.match(rows.get(key) ?? "absent", pattern, key)
+      assert.include(err, "10 of 11 tries failed.")
+      assert.notInclude(out, "can be served")
+      for (const hidden of ["hunter2", "t0ken", secret]) assert.notInclude(`${out}${err}`, hidden)
+    }))
+
+  it.live("finds the service itself at its ports, a database that is to be made, and one that is behind", () =>
+    Effect.gen(function*() {
+      const healthy = yield* receiver(json({ healthy: true }))
+      const metrics = yield* receiver(json({ ready: true, roles: ["acme", "worker"] }))
+      const name = yield* dnsAnswerer()
+      const file = (more = "") =>
+        `${minimalConfig}${more}
+[server]
+bind_address = "127.0.0.1:${healthy.port}"
+[metrics]
+enabled = true
+bind_address = "127.0.0.1:${metrics.port}"
+[dns]
+resolver = "${name.address}"
+`
+      const here = freshPlace(() => file())
+      const rows = Effect.map(check(here), ({ code, out }) => [code, rowsOf(out)] as const)
+      const [code, fresh] = yield* rows
+      assert.strictEqual(code, 0)
+      assert.strictEqual(fresh.get("database.url"), "untried: not there yet: `acme-svc init` or a start makes it")
+      assert.strictEqual(fresh.get("server.bind_address"), "ok: in use by this service")
+      assert.strictEqual(fresh.get("metrics.bind_address"), "ok: in use by this service")
+      writeFileSync(join(here.directory, "acme.db"), "")
+      const [, empty] = yield* rows
+      assert.match(empty.get("database.url") ?? "", /^ok: opened; \d+ migration\(s\) pending, for a worker's start$/)
+    }))
+
+  it.live("is asked for: without it nothing is tried", () =>
+    Effect.gen(function*() {
+      const name = yield* dnsAnswerer()
+      const { run } = freshPlace(() => `${minimalConfig}[dns]\nresolver = "${name.address}"\n`)
+      const { code, out } = yield* run(["config", "check"])
+      assert.deepStrictEqual([code, out.includes("dns.resolver"), name.queries], [0, false, []])
+    }))
+})
