@@ -82,8 +82,7 @@ export const reload = (
       const states = yield* ProfileStates
       const mayDegrade = before.signers === undefined
         ? undefined
-        : (profile: string) =>
-          states.of(profile) !== undefined
+        : (profile: string) => states.of(profile) !== undefined
       const judged = Effect.andThen(unfrozen(before.config, config), checkAddresses(config, surroundings.roles))
       const built = Effect.andThen(
         judged,

@@ -37,7 +37,7 @@ export const makeReport = (owner: string) => {
 }
 
 /** The profiles for which every worker that was seen lately has trouble, with the latest of them. */
-export const degradedOf = (
+const degradedOf = (
   words: ReadonlyArray<Pick<states.ProfileState, "profile" | "since" | "trouble">>
 ): ReadonlyMap<string, Degraded> => {
   const degraded = new Map<string, Degraded>()
