@@ -1,15 +1,30 @@
-import { comparable } from "../kernel/net/Address.ts"
+import { clientAddress, isOneHost } from "../kernel/net/Peer.ts"
+
+const groupBits = 16n
+
+/** The first groups of an IPv6 address, as a range. */
+const rangeOf = (value: bigint, groups: number): string => {
+  const shown = Array.from({ length: groups }, (_, at) => (value >> (groupBits * BigInt(7 - at))) & 0xffffn)
+  return `${shown.map((group) => group.toString(16)).join(":")}::/${groups * Number(groupBits)}`
+}
 
 /**
  * The key under which attempts of an address are counted. For IPv6 it is the /64, because whoever has one address has
- * the whole network. An IPv4 address inside an IPv6 address counts as the IPv4 address.
+ * the whole network. An IPv6 address that stands for an IPv4 host counts as the IPv4 address.
  */
 export const addressKey = (address: string): string => {
-  const read = comparable(address)
+  const read = clientAddress(address)
   if (read === undefined) return address.slice(0, 100)
-  if (read.width === 32) return read.text
-  const network = (read.value >> 64n).toString(16).padStart(16, "0")
-  return `${[0, 4, 8, 12].map((at) => network.slice(at, at + 4).replace(/^0{1,3}/, "")).join(":")}::/64`
+  return isOneHost(read) ? read.text : rangeOf(read.value, 4)
+}
+
+/**
+ * The key under which attempts of the network around an IPv6 address are counted, its /48: one site has thousands of /64s.
+ * Undefined for IPv4, where the hosts of a network belong to different people.
+ */
+export const networkKey = (address: string): string | undefined => {
+  const read = clientAddress(address)
+  return read === undefined || isOneHost(read) ? undefined : rangeOf(read.value, 3)
 }
 
 /** The key under which codes of an operator's second factor are counted, for all sessions and addresses together. */

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { addressKey, mfaKey } from "../../src/domain/LoginKey.ts"
+import { addressKey, mfaKey, networkKey } from "../../src/domain/LoginKey.ts"
 import type { OperatorRole } from "../../src/domain/OperatorRole.ts"
 import { isRoleUnknown, lowerRole, operatorRoles, permits, roleRead } from "../../src/domain/OperatorRole.ts"
 import { readUsername } from "../../src/domain/Username.ts"
@@ -65,10 +65,20 @@ describe("what attempts are counted under", () => {
       ["2001:DB8:0:0:ffff:1:2:3", "2001:db8:0:0::/64"],
       ["2001:db8:0:1::1", "2001:db8:0:1::/64"],
       ["fe80::1%eth0", "fe80:0:0:0::/64"],
+      ["2002:c000:201:7::1", "192.0.2.1"],
+      ["64:ff9b::192.0.2.1", "192.0.2.1"],
+      ["64:ff9b:1::192.0.2.1", "64:ff9b:1::c000:201"],
       ["unknown", "unknown"],
       ["x".repeat(200), "x".repeat(100)]
     ] as const
     for (const [address, key] of keys) assert.strictEqual(addressKey(address), key)
     assert.strictEqual(mfaKey("id"), "mfa:id")
+  })
+
+  it("is the /48 around an IPv6 address too, and no network of IPv4 hosts", () => {
+    assert.strictEqual(networkKey("2001:db8:0:1::1"), "2001:db8:0::/48")
+    for (const address of ["192.0.2.1", "2002:c000:201::1", "64:ff9b::192.0.2.1", "64:ff9b:1::192.0.2.1", "unknown"]) {
+      assert.isUndefined(networkKey(address), address)
+    }
   })
 })

@@ -59,7 +59,7 @@ export const authenticateToken = Effect.fnUntraced(function*(
   const fault = faultOf(found, requester, now)
   if (found === undefined || fault !== undefined) {
     yield* emit("admin_token_refused", { username: found?.username, name: found?.name, client_ip: ip, reason: fault })
-    yield* limiter.take(settings, limiter.keyOf(requester))
+    yield* limiter.takeOf(settings, requester)
     return yield* new SessionInvalid()
   }
   if (Math.abs(now - (found.lastUsedAt ?? 0)) >= touchSeconds) {

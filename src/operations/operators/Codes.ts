@@ -8,7 +8,6 @@ import { encodeBase32 } from "../../pki/Base32.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import { totp, totpSecretSize, totpUri } from "../../pki/Totp.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
-import type { Taken } from "../../store/operators/LoginAttempts.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
@@ -60,7 +59,7 @@ export const newRecoveryCodes = Effect.gen(function*() {
  * a limit.
  */
 export interface Counted {
-  readonly taken: Taken
+  readonly taken: limiter.Counted
   readonly isLast: boolean
 }
 

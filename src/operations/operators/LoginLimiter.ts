@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { addressKey } from "../../domain/LoginKey.ts"
+import { addressKey, networkKey } from "../../domain/LoginKey.ts"
 import { Busy, RateLimited } from "../../domain/OperatorError.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
@@ -23,22 +23,45 @@ export type SignInSettings = Pick<
 
 const busySeconds = 5
 
-/** The key under which the attempts of a request are counted. */
-export const keyOf = ({ client }: Requester): string => addressKey(client.ip ?? "unknown")
+/** How many times the attempts of one host its IPv6 network has. */
+const networkTimes = 10
 
-/** Counts an attempt. Refuses it if there were too many in the window. */
-export const take = Effect.fnUntraced(function*(settings: SignInSettings, key: string) {
-  const { login_max_attempts: most, login_window_seconds: windowSeconds } = settings
+/** An attempt that was counted, once under each of its keys. It is needed to give the attempt back. */
+export type Counted = ReadonlyArray<Taken>
+
+const takeOne = Effect.fnUntraced(function*(settings: SignInSettings, key: string, times = 1) {
+  const { login_max_attempts, login_window_seconds: windowSeconds } = settings
   const now = yield* currentSeconds
-  const taken = yield* loginAttempts.take({ key, most, windowSeconds, now })
+  const taken = yield* loginAttempts.take({ key, most: login_max_attempts * times, windowSeconds, now })
   if (taken !== undefined) return taken
   const startedAt = (yield* loginAttempts.windowOf(key)) ?? now
   const rest = Math.min(startedAt + windowSeconds - now, windowSeconds)
   return yield* new RateLimited({ retryAfter: Math.max(1, rest) })
 })
 
+/** Counts an attempt under one key. Refuses it if there were too many in the window. */
+export const take = (settings: SignInSettings, key: string) =>
+  Effect.map(takeOne(settings, key), (taken): Counted => [taken])
+
+/**
+ * Counts an attempt of a client, for its host and for the IPv6 network around it. Refuses it if either had too many in the
+ * window.
+ */
+export const takeOf = Effect.fnUntraced(function*(settings: SignInSettings, { client }: Requester) {
+  const address = client.ip ?? "unknown"
+  const ofHost = yield* takeOne(settings, addressKey(address))
+  const network = networkKey(address)
+  if (network === undefined) return [ofHost]
+  const ofNetwork = yield* Effect.tapErrorTag(
+    takeOne(settings, network, networkTimes),
+    "RateLimited",
+    () => loginAttempts.giveBack(ofHost)
+  )
+  return [ofHost, ofNetwork]
+})
+
 /** Gives an attempt back: it succeeded, or its proof was never compared. */
-export const giveBack = (taken: Taken) => loginAttempts.giveBack(taken)
+export const giveBack = (counted: Counted) => Effect.forEach(counted, loginAttempts.giveBack, { discard: true })
 
 /** If an attempt cannot be counted, the proof is not compared: `Effect.catchTag("StorageFailed", uncounted)`. */
 export const uncounted = () => new Busy({ retryAfter: busySeconds })

@@ -138,7 +138,7 @@ export const signIn = Effect.fn("SignIn.signIn")(function*(
 ) {
   const passwords = yield* Passwords
   const taken = yield* Effect.tapErrorTag(
-    limiter.take(settings, limiter.keyOf(requester)),
+    limiter.takeOf(settings, requester),
     "RateLimited",
     () => Effect.andThen(failed(requester, "rate_limited"), lockedOut(settings, username, requester))
   )

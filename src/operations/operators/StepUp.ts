@@ -27,7 +27,7 @@ export const stepUp = Effect.fnUntraced(function*(
   })
   const passwords = yield* Passwords
   const taken = yield* Effect.tapErrorTag(
-    limiter.take(settings, limiter.keyOf(requester)),
+    limiter.takeOf(settings, requester),
     "RateLimited",
     () => Effect.andThen(failed, lockedOut(settings, username, requester))
   )

@@ -26,6 +26,7 @@ import {
   password,
   startsAt,
   strict,
+  tagOf,
   typed,
   useOperators,
   wrong
@@ -166,8 +167,44 @@ describe.each(databases)("signing in on $name", (backend) => {
       yield* Effect.flip(attempt("olga", wrong, from("192.0.2.7")))
       assert.deepStrictEqual(
         yield* column("SELECT key || ' ' || attempts FROM login_attempts WHERE attempts > 0 ORDER BY key"),
-        ["192.0.2.7 2", "2001:db8:0:7::/64 5"]
+        ["192.0.2.7 2", "2001:db8:0:7::/64 5", "2001:db8:0::/48 5"]
       )
+    }))
+
+  test("counts who has many networks of IPv6 by the /48 too, ten times as much", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const tried = Array.from({ length: 60 }, (_, at) => at)
+      const tags = yield* Effect.forEach(tried, (at) =>
+        tagOf(attempt(`nobody-${at}`, wrong, from(`2001:db8:7:${at.toString(16)}::1`))))
+      assert.deepStrictEqual(tally(tags), { InvalidCredentials: 50, RateLimited: 10 })
+      assert.strictEqual(
+        (yield* Effect.flip(attempt("olga", password, from("2001:db8:7:ffff::1"))))._tag,
+        "RateLimited"
+      )
+      assert.strictEqual(
+        yield* count("SELECT count(*) FROM login_attempts WHERE attempts > 0"),
+        51,
+        "who is refused for the network is given the attempt of the host back"
+      )
+      assert.strictEqual((yield* attempt("olga", password, from("2001:db8:8::1")))._tag, "Active")
+    }))
+
+  test("counts addresses that stand for an IPv4 host as that host: it has neither 65,536 counters nor all others in one", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      for (let network = 1; network <= 5; network++) {
+        yield* Effect.flip(attempt("olga", wrong, from(`2002:c000:207:${network}::1`)))
+      }
+      assert.strictEqual(
+        (yield* Effect.flip(attempt("olga", password, from("2002:c000:207:9::1"))))._tag,
+        "RateLimited"
+      )
+      assert.strictEqual(
+        (yield* Effect.flip(attempt("olga", password, from("64:ff9b::192.0.2.7"))))._tag,
+        "RateLimited"
+      )
+      assert.strictEqual((yield* attempt("olga", password, from("64:ff9b::192.0.2.8")))._tag, "Active")
     }))
 
   test("tells who is turned away to wait for a second or more, though the window goes or ends meanwhile", () =>
