@@ -182,7 +182,7 @@ describe("acme-svc admin", () => {
       assert.strictEqual(minted.code, 0)
       assert.match(minted.out, /^acme_svc_\S+\n$/)
       const [, id = ""] = /its id is (\S+)\.\n$/.exec(minted.err) ?? []
-      const identity = yield* served(place, authenticateToken(config.admin, typed(minted.out.trim()), here))
+      const identity = yield* served(place, authenticateToken(typed(minted.out.trim()), here))
       assert.deepInclude(identity, { role: "operator", name: "backup", id })
       assert.strictEqual((yield* token("create", "root", "--name", "two")).code, 2)
       assert.strictEqual((yield* token("create", "root", "--name", "two", "--expires-in", "367")).code, 2)
@@ -198,7 +198,7 @@ describe("acme-svc admin", () => {
       assert.deepStrictEqual(yield* token("revoke", "nothing"), refused(3, "There is no token nothing."))
       assert.strictEqual((yield* token("revoke", id)).code, 2)
       assert.deepStrictEqual(yield* token("revoke", id, "--yes"), done("Token backup of root is revoked."))
-      const used = yield* served(place, Effect.flip(authenticateToken(config.admin, typed(minted.out.trim()), here)))
+      const used = yield* served(place, Effect.flip(authenticateToken(typed(minted.out.trim()), here)))
       assert.strictEqual(used._tag, "SessionInvalid")
     }))
 

@@ -8,8 +8,6 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import * as apiTokens from "../../store/operators/ApiTokens.ts"
 import type { Requester, TokenIdentity } from "./Identity.ts"
-import type { SignInSettings } from "./LoginLimiter.ts"
-import * as limiter from "./LoginLimiter.ts"
 
 const touchSeconds = 60
 
@@ -40,11 +38,10 @@ const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: num
 })
 
 /**
- * Finds the owner of a token, for every request with a token. Every fault gets the same answer, and counts as a failed
- * sign-in of the address. The checksum shows a mistyped token without a look-up.
+ * Finds the owner of a token, for every request with a token. Every fault gets the same answer. The checksum shows a
+ * mistyped token without a look-up. A fault is no failed sign-in of the address (docs/decisions/admin.md, "Tokens").
  */
 export const authenticateToken = Effect.fnUntraced(function*(
-  settings: SignInSettings,
   given: Redacted.Redacted<string>,
   requester: Requester
 ) {
@@ -59,7 +56,6 @@ export const authenticateToken = Effect.fnUntraced(function*(
   const fault = faultOf(found, requester, now)
   if (found === undefined || fault !== undefined) {
     yield* emit("admin_token_refused", { username: found?.username, name: found?.name, client_ip: ip, reason: fault })
-    yield* limiter.takeOf(settings, requester)
     return yield* new SessionInvalid()
   }
   if (Math.abs(now - (found.lastUsedAt ?? 0)) >= touchSeconds) {

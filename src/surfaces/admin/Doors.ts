@@ -45,7 +45,7 @@ export const doorsOf = (
       if (shown.kind === "nothing") return Effect.succeed(undefined)
       const secret = Redacted.make(shown.token)
       const found: Effect.Effect<Sender, OperatorError | StorageFailed, Database> = shown.kind === "token"
-        ? authenticateToken(settings, secret, { client, surface: "api" })
+        ? authenticateToken(secret, { client, surface: "api" })
         : Effect.catchTag(
           sessions.authenticate(settings, secret, options),
           "MfaPending",

@@ -10,7 +10,6 @@ import type { Identity } from "../../../src/operations/operators/Identity.ts"
 import { operatorOf } from "../../../src/operations/operators/Identity.ts"
 import { tokenObject } from "../../../src/operations/operators/OperatorObjects.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
-import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import * as tokens from "../../../src/operations/operators/Tokens.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
 import { databases } from "../../support/Databases.ts"
@@ -30,8 +29,6 @@ import {
   useOperators
 } from "../../support/Operators.ts"
 
-const { admin } = config
-
 describe.each(databases)("tokens of programs on $name", (backend) => {
   const { fieldsOf, records, test } = useOperators(backend)
 
@@ -46,7 +43,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
   })
   const mint = (username: string, more: Partial<tokens.NewToken> = {}, operator: Operator = keyboard) =>
     tokens.create(operator, asked(username, more))
-  const use = (token: string, requester = here) => authenticateToken(admin, typed(token), requester)
+  const use = (token: string, requester = here) => authenticateToken(typed(token), requester)
   const reasons = () => fieldsOf("admin_token_refused").map(({ reason }) => reason)
 
   test("that a clock which was ahead made begin with their first use, and live as long as they were to", () =>
@@ -255,18 +252,14 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.include(reasons(), "unknown")
     }))
 
-  test("that fail count as sign-ins of their address, and one that is right passes all the same", () =>
+  test("that fail count as no sign-in of their address: a program whose token has ended locks nobody out", () =>
     Effect.gen(function*() {
       yield* made("olga")
-      const { token } = yield* mint("olga")
-      const foreign = printApiToken("B".repeat(43))
-      const tags = yield* atOnce(20, use(foreign))
-      assert.deepStrictEqual(tally(tags), { SessionInvalid: 5, RateLimited: 15 })
-      yield* use(token)
-      assert.strictEqual(
-        yield* tagOf(signIn(admin, { username: "olga", password: typed(password) }, here)),
-        "RateLimited"
-      )
+      const { token } = yield* mint("olga", { expiresInDays: 1 })
+      yield* TestClock.adjust("1 day")
+      assert.deepStrictEqual(tally(yield* atOnce(20, use(token))), { SessionInvalid: 20 })
+      assert.deepStrictEqual(tally(yield* atOnce(20, use(printApiToken("B".repeat(43))))), { SessionInvalid: 20 })
+      assert.strictEqual((yield* enter("olga"))._tag, "Active")
     }))
 
   test("are stamped with their use once a minute at most", () =>
