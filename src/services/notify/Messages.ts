@@ -1,3 +1,4 @@
+import { clientProgram } from "../../domain/ClientProgram.ts"
 import type { MessageKind } from "../../domain/Notification.ts"
 import { revocationReasons } from "../../domain/RevocationReason.ts"
 
@@ -55,7 +56,7 @@ const labels: { readonly [member: string]: string } = {
   previous_recipient: "Address before",
   recipient: "Address",
   client_ip: "Client",
-  user_agent: "User agent"
+  client_program: "Program"
 }
 
 const shown: { readonly [member: string]: string } = {
@@ -107,11 +108,12 @@ const namesText = (names: ReadonlyArray<string>): string =>
 
 /** Variables of templates beside the members of the event. The language itself cannot compute them. */
 export const derived = (fields: { readonly [member: string]: unknown }) => {
-  const { certificates, reason } = fields
+  const { certificates, reason, user_agent: userAgent } = fields
   const soonest: unknown = Array.isArray(certificates) ? certificates[0] : fields
   const { identifiers } = soonest as { readonly identifiers?: unknown } ?? {}
   return {
     names: Array.isArray(identifiers) ? namesText(identifiers.map(String)) : "",
-    reason_name: revocationReasons.find(({ code }) => code === reason)?.name ?? "unspecified"
+    reason_name: revocationReasons.find(({ code }) => code === reason)?.name ?? "unspecified",
+    client_program: typeof userAgent === "string" ? clientProgram(userAgent) : ""
   }
 }

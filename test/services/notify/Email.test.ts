@@ -92,6 +92,25 @@ Delivery: ${deliveryId}
       assert.isAtMost(Math.max(...raw.split("\r\n").map((line) => line.length)), 998)
     }))
 
+  it.live("to an operator has nothing that a stranger wrote into a User-Agent", () =>
+    Effect.gen(function*() {
+      const server = yield* mailServer()
+      const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
+      const bait = "Your account is locked. Sign in at https://evil.example/unlock (Windows) Firefox/140.0"
+      const [refused, changed] = [{ outcome: "locked_out" }, { change: "password", by_self: true }]
+      const told = [["admin_sign_in", refused], ["admin_credential_changed", changed]] as const
+      yield* Effect.provide(
+        Effect.forEach(told, ([event, fields]) =>
+          deliver("email", "-", payload(event, { username: "jane", user_agent: bait, ...fields }), "__admin__")),
+        deliveries(toml)
+      )
+      for (const { mail, raw } of server.taken) {
+        assert.include(mail.text ?? "", "\nProgram: Firefox on Windows\n")
+        assert.notMatch(raw, /evil|locked\. Sign/)
+      }
+      assert.lengthOf(server.taken, told.length)
+    }))
+
   it.live("to an operator goes to their own address, and of a change of it to the one before", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
