@@ -150,7 +150,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
         yield* run(words)
         return yield* eventOf(before)
       })
-      const begun = yield* did("POST", "/api/mfa/totp", {})
+      const begun = yield* did("POST", "/api/mfa/totp", step)
       assert.deepStrictEqual(begun.rows, [], "nothing is in force yet")
       const code = yield* codeOf(secretOf(begun.told.json.secret))
       const confirmed = yield* did("POST", "/api/mfa/totp/confirm", { code })

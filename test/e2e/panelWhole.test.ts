@@ -142,6 +142,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await signInAs(page, demo.url, olga)
     await page.goto(`${demo.url}/ui/account`)
     await page.click("summary:has-text('Set up an authenticator')")
+    await page.fill("form[hx-post='/ui/account/factor/begin'] [name=password]", olga.password)
     await page.click("form[hx-post='/ui/account/factor/begin'] button")
     await page.waitForSelector("svg.qr")
     const uri = new URL(await qrTextOf(await page.locator("svg.qr").screenshot()))

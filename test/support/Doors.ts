@@ -30,7 +30,7 @@ export interface Door {
   /** Gives the second factor; answers the session that is whole. */
   readonly verify: (seat: Seat, code: string) => Promise<Seat>
   /** Begins an enrolment; answers the key of the authenticator. */
-  readonly begin: (seat: Seat, password?: string) => Promise<string>
+  readonly begin: (seat: Seat, password: string) => Promise<string>
   /** Completes it; answers recovery codes. */
   readonly confirm: (seat: Seat, code: string) => Promise<ReadonlyArray<string>>
   /** The same where a sign-in demands it. */
@@ -129,8 +129,7 @@ export const apiDoor = (url: string): Door => {
     signIn: async (username, password, from) =>
       seated(await send(routes.signIn, { from }, { username, password }), from),
     verify: async (seat, code) => seated(await send(routes.verify, seat, { code }), seat.from),
-    begin: async (seat, password) =>
-      jsonOf(await send("POST /api/mfa/totp", seat, password === undefined ? {} : { password })).secret,
+    begin: async (seat, password) => jsonOf(await send("POST /api/mfa/totp", seat, { password })).secret,
     confirm: async (seat, code) => jsonOf(await send(routes.confirm, seat, { code })).recoveryCodes,
     forcedBegin: async (seat) => jsonOf(await send("POST /api/session/mfa/totp", seat)).secret,
     forcedConfirm: async (seat, code) => void await send(routes.forcedConfirm, seat, { code }),
@@ -191,8 +190,7 @@ export const panelDoor = (url: string): Door => {
     signIn: async (username, password, from) =>
       seated(await send(routes.signIn, { from }, { username, password }), from),
     verify: async (seat, code) => seated(await send(routes.verify, seat, { code }), seat.from),
-    begin: async (seat, password) =>
-      keyIn(await send("POST /ui/account/factor/begin", seat, password === undefined ? {} : { password })),
+    begin: async (seat, password) => keyIn(await send("POST /ui/account/factor/begin", seat, { password })),
     confirm: async (seat, code) => codesIn(await send(routes.confirm, seat, { code })),
     forcedBegin: async (seat) => keyIn(await send("POST /ui/login/enrol", seat)),
     forcedConfirm: async (seat, code) => void await send(routes.forcedConfirm, seat, { code }),

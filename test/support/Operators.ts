@@ -112,7 +112,7 @@ export const codeOf = (secret: Uint8Array, later = 0) =>
 
 /** Enrols an authenticator in an operator's session; its step is claimed by it. */
 export const enrolled = Effect.fnUntraced(function*(identity: SessionIdentity) {
-  const enrolment = yield* secondFactor.beginEnrolment(config.admin, identity, undefined, here)
+  const enrolment = yield* secondFactor.beginEnrolment(config.admin, identity, typed(password), here)
   const secret = secretOf(enrolment.secret)
   const codes = yield* secondFactor.confirmEnrolment(config.admin, identity, yield* codeOf(secret), here)
   return { secret, codes }

@@ -191,7 +191,9 @@ export const fill = async (form: Locator, fields: Fields): Promise<void> => {
 export const buttonOf = (form: Locator): Locator => form.locator("button[type=submit]").first()
 
 const begin = async (page: Page): Promise<void> => {
-  await buttonOf(await unfold(await formOf(page, "/ui/account/factor/begin"))).click()
+  const form = await unfold(await formOf(page, "/ui/account/factor/begin"))
+  await fill(form, { password: cora.password })
+  await buttonOf(form).click()
   await page.waitForSelector("svg.qr")
 }
 
@@ -362,7 +364,13 @@ export const forms: { readonly [pattern: string]: FormCase } = {
     says: "The session has ended."
   },
   "/ui/account/sign-out-everywhere": { isOwn: true, page: atCora(), says: "You are signed out." },
-  "/ui/account/factor/begin": { isOwn: true, page: atCora(), says: "Scan this with an authenticator" },
+  "/ui/account/factor/begin": {
+    isOwn: true,
+    page: atCora(),
+    well: { password: cora.password },
+    says: "Scan this with an authenticator",
+    ...wrong
+  },
   "/ui/account/factor/confirm": {
     isOwn: true,
     page: atCora(),

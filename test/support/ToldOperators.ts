@@ -114,7 +114,7 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
     way("confirm", "admin_credential_changed", "second_factor_enabled", undefined, async (stage, door) => {
       const seat = await ownSeat(stage, door)
       return (await stage.telling(
-        async () => door.confirm(seat, totpNow(await door.begin(seat))),
+        async () => door.confirm(seat, totpNow(await door.begin(seat, password))),
         () => [changed(own, "second_factor_enabled", true, seat.from, addressed)]
       ))[0]
     }),
@@ -169,7 +169,7 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
     }),
     way("confirm", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
       const seat = await stage.seat(door, of("wrong"), at(13))
-      await door.begin(seat)
+      await door.begin(seat, password)
       return (await stage.telling(
         () => wrongly(door, "confirm", seat, wrongCode, mostAttempts + 1),
         () => [signIn(of("wrong"), "locked_out", seat.from)]

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
-import { BadRequest, MfaNotEnrolled, MfaNotPending, MfaRequired, SessionInvalid } from "../../domain/OperatorError.ts"
+import { MfaNotEnrolled, MfaNotPending, MfaRequired, SessionInvalid } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -21,9 +21,12 @@ import * as limiter from "./LoginLimiter.ts"
 import { credentialChanged } from "./Notices.ts"
 import { stepUp } from "./StepUp.ts"
 
-/* The caller's own second factor, in a complete session. */
+/*
+ * The caller's own second factor, in a complete session. Every change needs the password: whoever has stolen a session could
+ * otherwise lock its owner out with a first factor of their own.
+ */
 
-type Password = Redacted.Redacted<string> | undefined
+type Password = Redacted.Redacted<string>
 
 const ownUser = Effect.fnUntraced(function*({ userId }: SessionIdentity) {
   const user = yield* users.findById(userId)
@@ -44,21 +47,6 @@ export const factorOf = (user: Pick<User, "id" | "totpPendingSecret" | "totpSecr
 /** The state of the caller's own second factor. */
 export const status = (identity: SessionIdentity) => Effect.flatMap(ownUser(identity), factorOf)
 
-/** The operator, if they may change the factor: while a factor is in force, the password is needed. */
-const allowed = Effect.fnUntraced(function*(
-  settings: SignInSettings,
-  identity: SessionIdentity,
-  password: Password,
-  requester: Requester
-) {
-  const user = yield* ownUser(identity)
-  if (user.totpSecret === undefined) return user
-  if (password === undefined) {
-    return yield* new BadRequest({ detail: "password is missing. It is needed because a second factor is in force." })
-  }
-  return yield* stepUp(settings, identity, password, requester)
-})
-
 /**
  * Begins an enrolment. It replaces one that was not confirmed. A factor in force stays in force until the confirmation.
  */
@@ -68,7 +56,7 @@ export const beginEnrolment = Effect.fn("SecondFactor.beginEnrolment")(function*
   password: Password,
   requester: Requester
 ) {
-  const user = yield* allowed(settings, identity, password, requester)
+  const user = yield* stepUp(settings, identity, password, requester)
   const { enrolment, secret } = yield* codes.newSecret(user.username)
   const now = yield* currentSeconds
   const begun = yield* factors.pend({ id: user.id, pending: secret, inForce: user.totpSecret, now })
@@ -104,6 +92,17 @@ export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(funct
   return made.shown
 }, Effect.uninterruptible)
 
+/** The operator, if they have a factor and have given their password. */
+const changed = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  identity: SessionIdentity,
+  password: Password,
+  requester: Requester
+) {
+  if ((yield* ownUser(identity)).totpSecret === undefined) return yield* new MfaNotEnrolled()
+  return yield* stepUp(settings, identity, password, requester)
+})
+
 /** Turns the caller's own factor off, if the configuration permits it. Other sessions of the caller end. */
 export const disable = Effect.fn("SecondFactor.disable")(function*(
   settings: SignInSettings,
@@ -112,8 +111,7 @@ export const disable = Effect.fn("SecondFactor.disable")(function*(
   requester: Requester
 ) {
   if (settings.require_mfa) return yield* new MfaRequired()
-  const user = yield* allowed(settings, identity, password, requester)
-  if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
+  const user = yield* changed(settings, identity, password, requester)
   yield* taken(operatorOf(identity, requester), user, identity.tokenHash)
   yield* emit("admin_mfa_disabled", { username: user.username, method: "totp" })
 }, Effect.uninterruptible)
@@ -157,7 +155,6 @@ export const reissueCodes = Effect.fn("SecondFactor.reissueCodes")(function*(
   password: Password,
   requester: Requester
 ) {
-  const user = yield* allowed(settings, identity, password, requester)
-  if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
+  const user = yield* changed(settings, identity, password, requester)
   return yield* renewCodes(operatorOf(identity, requester), user.username)
 })

@@ -103,7 +103,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
-      const { secret } = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+      const { secret } = yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
       const code = yield* codeOf(secretOf(secret))
       const confirm = secondFactor.confirmEnrolment(admin, identity, code === "000000" ? "000001" : "000000", here)
       assert.strictEqual(yield* tagOf(confirm), "InvalidCode")
@@ -115,7 +115,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
-      yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+      yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
       assert.strictEqual(
         yield* tagOf(secondFactor.disable(admin, identity, typed(password), here)),
         "MfaNotEnrolled"

@@ -74,7 +74,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         const { code, identity: pending } = yield* enrolling
         const forced = meanwhile(unpended, mfa.confirmEnrolment(strict.admin, pending, code, here), 2)
         assert.strictEqual(yield* tagOf(forced), "MfaNotPending")
-        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const own = secondFactor.confirmEnrolment(admin, identity, yield* codeOf(secretOf(secret)), here)
         assert.strictEqual(yield* tagOf(meanwhile(unpended, own, 2)), "MfaNotPending")
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_users WHERE totp_secret IS NOT NULL"), 0)
@@ -84,7 +84,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
     test("puts another factor in force: the enrolment that has begun is not shown", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
-        const begin = secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const begin = secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const other = "UPDATE admin_users SET totp_secret = totp_pending_secret"
         yield* begin
         const late = meanwhileAt("before", "SET totp_pending_secret = ", other, begin)
@@ -166,7 +166,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         const { identity } = yield* olga
         const contact = { password: typed(password), contact: "olga@example.org" }
         yield* ends("admin_operator_contact_changed", own.changeContact(config, identity, contact, here))
-        const begun = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const begun = yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const code = yield* codeOf(secretOf(begun.secret))
         yield* ends("admin_mfa_enrolled", secondFactor.confirmEnrolment(admin, identity, code, here))
         yield* ends("admin_mfa_recovery_codes_reissued", secondFactor.renewCodes(operatorOf(identity, here), "olga"))
@@ -204,7 +204,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       Effect.gen(function*() {
         const { identity } = yield* olga
         const pending = yield* enrolling
-        const begun = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const begun = yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const code = yield* codeOf(secretOf(begun.secret))
         const passwords = yield* busy
         const signing = signIn(admin, { username: "olga", password: typed(password) }, here)
@@ -275,7 +275,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
           sql("ALTER TABLE gone RENAME TO login_attempts")
         )
         assert.strictEqual(tag, "Busy")
-        const begun = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const begun = yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const confirm = secondFactor.confirmEnrolment(admin, identity, yield* codeOf(secretOf(begun.secret)), here)
         assert.strictEqual(yield* without("audit_log", confirm, 2), "StorageFailed")
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_users WHERE totp_secret IS NOT NULL"), 0)

@@ -127,7 +127,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       Effect.gen(function*() {
         yield* made("olga")
         const { identity, token } = yield* enter("olga")
-        yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const once = { ...admin, login_max_attempts: 1 }
         assert.strictEqual(
           yield* tagOf(secondFactor.confirmEnrolment(once, identity, "000000", here)),
@@ -137,11 +137,22 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* sessions.authenticate(admin, token, { touch: false })
       }))
 
+    test("is enrolled for the first time by who knows the password, and not by who has stolen the session", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga")
+        const guess = secondFactor.beginEnrolment(admin, identity, typed("a wrong one, no doubt"), here)
+        assert.strictEqual(yield* tagOf(guess), "StepUpFailed")
+        assert.deepInclude(yield* secondFactor.status(identity), { totpEnabled: false, enrolmentPending: false })
+        yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
+        assert.deepInclude(yield* secondFactor.status(identity), { totpEnabled: false, enrolmentPending: true })
+      }))
+
     test("is not confirmed while attempts cannot be counted", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
-        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const confirmed = secondFactor.confirmEnrolment(admin, identity, yield* codeOf(secretOf(secret)), here)
         yield* sql("ALTER TABLE login_attempts RENAME TO gone")
         const refused = Effect.ensuring(tagOf(confirmed), sql("ALTER TABLE gone RENAME TO login_attempts"))
@@ -158,7 +169,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
           enrolmentPending: false,
           recoveryCodesRemaining: 0
         })
-        yield* secondFactor.beginEnrolment(admin, one.identity, undefined, here)
+        yield* secondFactor.beginEnrolment(admin, one.identity, typed(password), here)
         assert.deepInclude(yield* secondFactor.status(one.identity), { totpEnabled: false, enrolmentPending: true })
         yield* enrolled(one.identity)
         assert.deepStrictEqual(yield* secondFactor.status(one.identity), {
@@ -179,8 +190,6 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* made("olga")
         const { identity } = yield* enter("olga")
         const old = yield* enrolled(identity)
-        const asked = yield* Effect.flip(secondFactor.beginEnrolment(strict.admin, identity, undefined, here))
-        assert.strictEqual(asked._tag, "BadRequest")
         const wrong = yield* Effect.flip(
           secondFactor.beginEnrolment(strict.admin, identity, typed("a wrong one, no doubt"), here)
         )
@@ -207,15 +216,13 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* enrolled(identity)
         const codes = column("SELECT code_hash FROM admin_recovery_codes ORDER BY id")
         const before = yield* codes
-        const refusals = (given: ReturnType<typeof typed> | undefined) =>
-          Effect.all([
-            tagOf(secondFactor.beginEnrolment(admin, identity, given, here)),
-            tagOf(secondFactor.disable(admin, identity, given, here)),
-            tagOf(secondFactor.reissueCodes(admin, identity, given, here))
-          ])
-        assert.deepStrictEqual(yield* refusals(undefined), ["BadRequest", "BadRequest", "BadRequest"])
         const guess = typed("a wrong one, no doubt")
-        assert.deepStrictEqual(yield* refusals(guess), ["StepUpFailed", "StepUpFailed", "StepUpFailed"])
+        const refusals = Effect.all([
+          tagOf(secondFactor.beginEnrolment(admin, identity, guess, here)),
+          tagOf(secondFactor.disable(admin, identity, guess, here)),
+          tagOf(secondFactor.reissueCodes(admin, identity, guess, here))
+        ])
+        assert.deepStrictEqual(yield* refusals, ["StepUpFailed", "StepUpFailed", "StepUpFailed"])
         assert.deepStrictEqual(yield* secondFactor.status(identity), {
           totpEnabled: true,
           enrolmentPending: false,
@@ -230,7 +237,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         const { identity } = yield* enter("olga")
         const confirm = (code: string) => secondFactor.confirmEnrolment(admin, identity, code, here)
         assert.strictEqual((yield* Effect.flip(confirm("000000")))._tag, "MfaNotPending")
-        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, undefined, here)
+        const { secret } = yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const tags = yield* atOnce(2, confirm(yield* codeOf(secretOf(secret))))
         assert.deepStrictEqual(tally(tags), { done: 1, MfaNotPending: 1 })
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 10)
@@ -281,7 +288,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       const change = own.changePassword(config, identity, { current: typed(password), chosen: typed(chosen) }, here)
       assert.strictEqual((yield* Effect.flip(change))._tag, "SessionInvalid")
       assert.strictEqual((yield* Effect.flip(secondFactor.status(identity)))._tag, "SessionInvalid")
-      const begun = secondFactor.beginEnrolment(admin, identity, undefined, from("192.0.2.4"))
+      const begun = secondFactor.beginEnrolment(admin, identity, typed(password), from("192.0.2.4"))
       assert.strictEqual((yield* Effect.flip(begun))._tag, "SessionInvalid")
     }))
 })

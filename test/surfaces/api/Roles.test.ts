@@ -51,7 +51,7 @@ describe("the routes of the API", () => {
         admin: yield* tokenOf(held.admin, "admin")
       }
       const factor = yield* signedIn({ ask }, "hanna", "admin")
-      const begun = yield* ask("/api/mfa/totp", { method: "POST", ...factor, body: {} })
+      const begun = yield* ask("/api/mfa/totp", { method: "POST", ...factor, body: { password } })
       const code = yield* codeOf(secretOf(begun.json.secret))
       yield* ask("/api/mfa/totp/confirm", { method: "POST", ...factor, body: { code } })
       const half = Effect.map(

@@ -132,7 +132,7 @@ describe("a session over the API", () => {
   test("with a second factor begins by half, reaches nothing else, and is whole with a code", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "ann", "admin")
-      const begun = yield* ask("/api/mfa/totp", { method: "POST", ...held, body: {} })
+      const begun = yield* ask("/api/mfa/totp", { method: "POST", ...held, body: { password } })
       assert.strictEqual(begun.status, 201, begun.text)
       const secret = secretOf(begun.json.secret)
       const confirmed = yield* ask("/api/mfa/totp/confirm", {

@@ -70,14 +70,15 @@ describe("a change that needs the caller's password", () => {
       }
     }))
 
-  test("of a second factor is told that the password is missing, once a factor is in force", (api) =>
+  test("of a second factor is told that the password is missing, the first enrolment too", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "ann", "viewer")
-      yield* sql("UPDATE admin_users SET totp_secret = X'0102'")
       for (const [method, path] of [["POST", "totp"], ["DELETE", "totp"], ["POST", "recovery-codes"]] as const) {
-        const told = yield* api.ask(`/api/mfa/${path}`, { method, ...held, body: {} })
-        assert.deepStrictEqual([told.status, told.json.error], [400, "bad_request"])
-        assert.match(told.json.message, /^password is missing/)
+        for (const body of [{}, undefined]) {
+          const told = yield* api.ask(`/api/mfa/${path}`, { method, ...held, body })
+          assert.deepStrictEqual([told.status, told.json.error], [400, "bad_request"])
+          assert.match(told.json.message, /^The member password is missing/)
+        }
       }
     }))
 })

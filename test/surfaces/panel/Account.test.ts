@@ -19,7 +19,7 @@ const shownOf = (username: string) => operators.show(config.admin, username)
 
 /** Sets up an authenticator in the browser; answers its key and the recovery codes. */
 const enrol = Effect.fnUntraced(
-  function*(panel: AskingPanel, held: Held, fields: Readonly<Record<string, string>> = {}) {
+  function*(panel: AskingPanel, held: Held, fields: Readonly<Record<string, string>> = right) {
     const begun = yield* send(panel, held, `${page}/factor/begin`, fields)
     const [, key = ""] = /data-copy="([A-Z2-7]{32})"/.exec(begun.text) ?? []
     const confirmed = yield* send(panel, held, `${page}/factor/confirm`, { code: yield* codeOf(secretOf(key)) })
@@ -154,7 +154,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       const held = yield* entered(panel, "vic", "viewer")
       const code = { code: "000000" }
       assert.isTrue(isBeside(yield* send(panel, held, `${page}/factor/confirm`, code), 409, "mfa_not_pending"))
-      yield* send(panel, held, `${page}/factor/begin`)
+      yield* send(panel, held, `${page}/factor/begin`, right)
       const told = yield* send(panel, held, `${page}/factor/confirm`, { code: "nonsense" })
       assert.include(told.text, "invalid_code")
       assert.strictEqual(told.headers["hx-retarget"], "find .refusal")

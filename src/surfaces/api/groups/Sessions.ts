@@ -75,11 +75,11 @@ export const own = HttpApiGroup.make("own").add(
     .annotate(OpenApi.Summary, "Show the caller's second factor")
     .annotateMerge(reachedBy("own")),
   HttpApiEndpoint.post("beginEnrolment", "/api/mfa/totp", {
-    payload: Schema.Struct({ password: Schema.optionalKey(password) }),
+    payload: Schema.Struct({ password }),
     success: TotpSecret,
     error: refusals("step_up_failed")
   })
-    .annotate(OpenApi.Summary, "Begin to enrol a second factor; to replace one, give the password")
+    .annotate(OpenApi.Summary, "Begin to enrol a second factor, or another one; the one in force stays so until then")
     .annotateMerge(reachedBy("own")),
   HttpApiEndpoint.post("confirmEnrolment", "/api/mfa/totp/confirm", {
     payload: Code,
@@ -89,14 +89,14 @@ export const own = HttpApiGroup.make("own").add(
     .annotate(OpenApi.Summary, "Complete the enrolment; new recovery codes are shown once")
     .annotateMerge(reachedBy("own")),
   HttpApiEndpoint.delete("disableSecondFactor", "/api/mfa/totp", {
-    payload: Schema.Struct({ password: Schema.optionalKey(password) }),
+    payload: Schema.Struct({ password }),
     success: HttpApiSchema.NoContent,
     error: refusals("step_up_failed", "mfa_required", "mfa_not_enrolled")
   })
     .annotate(OpenApi.Summary, "Turn the caller's second factor off")
     .annotateMerge(reachedBy("own")),
   HttpApiEndpoint.post("reissueRecoveryCodes", "/api/mfa/recovery-codes", {
-    payload: Schema.Struct({ password: Schema.optionalKey(password) }),
+    payload: Schema.Struct({ password }),
     success: RecoveryCodes,
     error: refusals("step_up_failed", "mfa_not_enrolled")
   })

@@ -12,8 +12,6 @@ import { requester, session } from "./Caller.ts"
 import { paged, windowOf } from "./Paging.ts"
 import { ended } from "./Sessions.ts"
 
-const secretOf = (password: string | undefined) => password === undefined ? undefined : Redacted.make(password)
-
 /** The caller's own account. */
 export const ownHandlers = (config: Config) => {
   const { admin } = config
@@ -22,7 +20,7 @@ export const ownHandlers = (config: Config) => {
       .handle("readSecondFactor", () => answering(Effect.flatMap(session, secondFactor.status)))
       .handle("beginEnrolment", ({ payload: { password } }) =>
         answering(Effect.gen(function*() {
-          return yield* secondFactor.beginEnrolment(admin, yield* session, secretOf(password), yield* requester)
+          return yield* secondFactor.beginEnrolment(admin, yield* session, Redacted.make(password), yield* requester)
         })))
       .handle("confirmEnrolment", ({ payload: { code } }) =>
         answering(Effect.gen(function*() {
@@ -31,12 +29,12 @@ export const ownHandlers = (config: Config) => {
         })))
       .handle("disableSecondFactor", ({ payload: { password } }) =>
         answering(Effect.gen(function*() {
-          yield* secondFactor.disable(admin, yield* session, secretOf(password), yield* requester)
+          yield* secondFactor.disable(admin, yield* session, Redacted.make(password), yield* requester)
         })))
       .handle("reissueRecoveryCodes", ({ payload: { password } }) =>
         answering(Effect.gen(function*() {
           const by = yield* requester
-          return { recoveryCodes: yield* secondFactor.reissueCodes(admin, yield* session, secretOf(password), by) }
+          return { recoveryCodes: yield* secondFactor.reissueCodes(admin, yield* session, Redacted.make(password), by) }
         })))
       .handle("changeOwnPassword", ({ payload: { currentPassword, newPassword } }) =>
         answering(Effect.gen(function*() {

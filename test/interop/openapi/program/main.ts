@@ -37,7 +37,8 @@ const session = async () => {
 const codeIn = (seconds: number) => generate({ secret, epoch: Math.floor(Date.now() / 1000) + seconds })
 
 const secondFactor = async () => {
-  const begun = await done(admin.POST("/api/mfa/totp"))
+  await refused(admin.POST("/api/mfa/totp", { body: { password: "not hers at all" } }), 403, "step_up_failed")
+  const begun = await done(admin.POST("/api/mfa/totp", { body: { password } }))
   secret = begun.secret
   await refused(admin.POST("/api/mfa/totp/confirm", { body: { code: "abcdef" } }), 401, "invalid_code")
   const { recoveryCodes } = await done(admin.POST("/api/mfa/totp/confirm", { body: { code: await codeIn(0) } }))
