@@ -160,8 +160,14 @@ export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonl
 
 // 429, 500, 502, 503
 
-/** Too many attempts, or too much work at once. Another try may succeed after this many seconds. */
-export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retryAfter: number }> {}
+/**
+ * Too many attempts, or too much work at once. Another try may succeed after this many seconds. `isOwnDoing` says that the work which
+ * is too much is of the same client.
+ */
+export class RateLimited extends Data.TaggedError("RateLimited")<{
+  readonly retryAfter: number
+  readonly isOwnDoing?: boolean
+}> {}
 
 /** The request failed for an internal reason. */
 export class Internal extends Data.TaggedError("Internal") {}

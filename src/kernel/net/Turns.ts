@@ -27,6 +27,15 @@ export interface Turns {
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
+  /**
+   * Like `take`, but runs `otherwise` if the waiting is called off. If it has to wait, `waits` is given what calls that off, and may
+   * do so at once. Nobody has to be interruptible for it.
+   */
+  readonly takeUnless: <A, E, R, B, E2, R2>(
+    waits: (callOff: () => void) => void,
+    self: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ) => Effect.Effect<A | B, E | E2, R | R2>
   /** Whether `takeIfFree` would find a turn now. */
   readonly isFree: Effect.Effect<boolean>
 }
@@ -150,7 +159,8 @@ export const makeTurns = (count: number, { hostToFree = 2, peer = currentPeer }:
   const taken = <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
     waiting: (turn: Effect.Effect<void>) => Effect.Effect<Option.Option<void>>,
-    otherwise: Effect.Effect<B, E2, R2>
+    otherwise: Effect.Effect<B, E2, R2>,
+    waits: (callOff: () => void) => void = () => {}
   ): Effect.Effect<A | B, E | E2, R | R2> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.withFiber((fiber) => {
@@ -161,6 +171,7 @@ export const makeTurns = (count: number, { hostToFree = 2, peer = currentPeer }:
         const turn = Effect.callback<void>((resume) => {
           ticket.called = () => resume(Effect.void)
           bound.wait(ticket)
+          waits(ticket.called)
         })
         const admitted = Effect.flatMap(
           restore(waiting(turn)),
@@ -172,7 +183,8 @@ export const makeTurns = (count: number, { hostToFree = 2, peer = currentPeer }:
   return {
     take: (self) => taken(self, Effect.map(Option.some), Effect.never),
     takeIfFree: (self, otherwise) => taken(self, () => Effect.succeed(Option.none()), otherwise),
-    isFree: Effect.map(peer, (one) => bound.isFor(one)),
+      takeUnless: (waits, self, otherwise) => taken(self, Effect.map(Option.some), otherwise, waits),
+      isFree: Effect.map(peer, (one) => bound.isFor(one)),
     takeWithin: (millis, self, otherwise) => taken(self, Effect.timeoutOption(millis), otherwise)
   }
 }

@@ -42,12 +42,12 @@ export const newSecret = Effect.fnUntraced(function*(username: string) {
   return { secret, enrolment }
 })
 
-/** A new set of recovery codes: the texts, which are shown once, and the rows to store. */
-export const newRecoveryCodes = Effect.gen(function*() {
+/** A new set of recovery codes for an operator: the texts, which are shown once, and the rows to store. */
+export const newRecoveryCodes = Effect.fnUntraced(function*(username: string) {
   const { bytes, uuid } = yield* Entropy
   const passwords = yield* Passwords
   const codes = yield* Effect.replicateEffect(Effect.map(bytes(recoveryCodeSize), recoveryCodeFrom), recoveryCodeCount)
-  const hashes = yield* passwords.hashCodes(codes)
+  const hashes = yield* passwords.hashCodes(codes, username)
   return {
     shown: codes.map(showRecoveryCode),
     stored: yield* Effect.forEach(hashes, (hash) => Effect.map(uuid, (id) => ({ id, hash })))

@@ -63,5 +63,12 @@ export const takeOf = Effect.fnUntraced(function*(settings: SignInSettings, { cl
 /** Gives an attempt back: it succeeded, or its proof was never compared. */
 export const giveBack = (counted: Counted) => Effect.forEach(counted, loginAttempts.giveBack, { discard: true })
 
+/**
+ * Gives an attempt back whose proof the queue of hashes has refused. It stays counted if it was its own client that filled the
+ * queue: who floods it is soon turned away before it.
+ */
+export const giveBackUncompared = (counted: Counted) => ({ isOwnDoing = false }: RateLimited) =>
+  isOwnDoing ? Effect.void : giveBack(counted)
+
 /** If an attempt cannot be counted, the proof is not compared: `Effect.catchTag("StorageFailed", uncounted)`. */
 export const uncounted = () => new Busy({ retryAfter: busySeconds })

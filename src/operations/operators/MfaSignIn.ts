@@ -45,7 +45,7 @@ const proofOf = Effect.fnUntraced(function*(user: User, secret: Uint8Array, type
   }
   const recovery = readRecoveryCode(typed)
   if (recovery === undefined) return undefined
-  const found = yield* (yield* Passwords).findCode(recovery, yield* recoveryCodes.unused(user.id))
+  const found = yield* (yield* Passwords).findCode(recovery, yield* recoveryCodes.unused(user.id), user.username)
   return found === undefined ? undefined : { method: "recovery_code", id: found.id } satisfies Proof
 })
 
@@ -96,7 +96,11 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
   const secret = user.totpSecret ?? (yield* new MfaNotEnrolled())
   const counted = yield* codes.counted(settings, half, requester)
   const release = limiter.giveBack(counted.taken)
-  const proof = yield* Effect.tapErrorTag(proofOf(user, secret, code), "RateLimited", () => release)
+  const proof = yield* Effect.tapErrorTag(
+    proofOf(user, secret, code),
+    "RateLimited",
+    limiter.giveBackUncompared(counted.taken)
+  )
   if (proof === undefined) return yield* codes.refuse(half, counted, requester, "wrong_code")
   const now = yield* currentSeconds
   const draw = yield* sessions.drawn
@@ -143,7 +147,7 @@ export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function
   const now = yield* currentSeconds
   const step = totpStep(pending, code.replaceAll(/\s/g, ""), now)
   if (step === undefined) return yield* codes.refuse(half, counted, requester, "wrong_code")
-  const made = yield* Effect.tapError(codes.newRecoveryCodes, () => release)
+  const made = yield* Effect.tapError(codes.newRecoveryCodes(user.username), () => release)
   const draw = yield* sessions.drawn
   const active = yield* transaction(Effect.gen(function*() {
     const confirmed = yield* factors.confirm({ id: user.id, pending, inForce: undefined, step, now })

@@ -77,7 +77,7 @@ export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(funct
   const now = yield* currentSeconds
   const step = totpStep(pending, code.replaceAll(/\s/g, ""), now)
   if (step === undefined) return yield* codes.refuse(identity, counted, requester, "wrong_code")
-  const made = yield* Effect.tapError(codes.newRecoveryCodes, () => release)
+  const made = yield* Effect.tapError(codes.newRecoveryCodes(user.username), () => release)
   yield* transaction(Effect.gen(function*() {
     const confirmed = yield* factors.confirm({ id: user.id, pending, inForce: user.totpSecret, step, now })
     if (confirmed === undefined) return yield* new MfaNotPending()
@@ -134,7 +134,7 @@ export const taken = (operator: Operator, user: User, butSession?: string) =>
 
 /** Replaces the recovery codes of an operator whose factor is in force. */
 export const renewCodes = Effect.fn("SecondFactor.renewCodes")(function*(operator: Operator, username: string) {
-  const made = yield* codes.newRecoveryCodes
+  const made = yield* codes.newRecoveryCodes(username)
   const now = yield* currentSeconds
   yield* transaction(Effect.gen(function*() {
     const user = yield* users.lock(username)

@@ -147,11 +147,14 @@ export const signIn = Effect.fn("SignIn.signIn")(function*(
   const known = user?.status === "active" ? user : undefined
   const release = limiter.giveBack(taken)
   const given = Redacted.value(password)
-  const verdict = yield* Effect.tapError(passwords.verify(given, known?.passwordHash), () => release)
+  const verdict = yield* Effect.tapError(
+    passwords.verify(given, known?.passwordHash),
+    (refused) => Effect.andThen(failed(requester, "rate_limited"), limiter.giveBackUncompared(taken)(refused))
+  )
   if (known === undefined || verdict._tag !== "Right") return yield* refuse(user, verdict, requester)
   const renewed = verdict.isWeak
     // If the queue of hashes is full, a right password still signs in. The hash is renewed another time.
-    ? yield* Effect.orElseSucceed(passwords.hash(given), () => known.passwordHash)
+    ? yield* Effect.orElseSucceed(passwords.hash(given, known.username), () => known.passwordHash)
     : known.passwordHash
   const signedIn = yield* admitted(settings, known, { renewed, requester, release })
   yield* signedIn._tag === "Active"

@@ -31,15 +31,14 @@ export const stepUp = Effect.fnUntraced(function*(
     "RateLimited",
     () => Effect.andThen(failed, lockedOut(settings, username, requester))
   )
-  const release = limiter.giveBack(taken)
   const user = yield* users.findById(userId)
   if (user?.status !== "active") return yield* new SessionInvalid()
   const verdict = yield* Effect.tapError(
-    passwords.verify(Redacted.value(password), user.passwordHash),
-    () => release
+    passwords.verify(Redacted.value(password), user.passwordHash, username),
+    limiter.giveBackUncompared(taken)
   )
   if (verdict._tag === "Unreadable") yield* emit("admin_password_hash_unreadable", { username })
   if (verdict._tag !== "Right") return yield* Effect.andThen(failed, new StepUpFailed())
-  yield* release
+  yield* limiter.giveBack(taken)
   return user
 }, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))

@@ -1,8 +1,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Semaphore from "effect/Semaphore"
-import { RateLimited } from "../../domain/OperatorError.ts"
+import type { RateLimited } from "../../domain/OperatorError.ts"
+import { currentPeer } from "../../kernel/net/Turns.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { Derive, PasswordHash } from "../../pki/Password.ts"
 import {
@@ -14,6 +14,7 @@ import {
   unmatchable,
   unmatchableSize
 } from "../../pki/Password.ts"
+import { makeHashQueue } from "./HashQueue.ts"
 
 /** The result of a comparison of a password with a stored hash. */
 export type Verdict =
@@ -30,29 +31,39 @@ export interface PasswordSettings {
   readonly derive?: Derive
 }
 
-const atOnce = 2
-const mostWaiting = 32
-const retrySeconds = 1
+const ofClients = { atOnce: 2, mostWaiting: 32 }
+const ofOperators = { atOnce: 1, mostWaiting: 16 }
 
 /**
- * Hashes of passwords and recovery codes. At most two are computed at once and 32 may wait, so that sign-ins leave the
- * thread pool to others. Any further request is told to try again.
+ * Hashes of passwords and recovery codes, in two queues, so that hashes leave the thread pool to others. Sign-ins are in that of
+ * clients: two are computed at once and 32 may wait, shared among addresses. What an operator asks for who has proved who they are is
+ * in another one: one at once and 16 may wait, shared among operators. So no crowd of strangers holds up an operator with a session.
+ *
+ * `operator` is the name of the operator who asks; without it, the client does.
  */
 export class Passwords extends Context.Service<Passwords, {
-  readonly hash: (password: string) => Effect.Effect<string, RateLimited>
+  readonly hash: (password: string, operator?: string) => Effect.Effect<string, RateLimited>
   /**
    * Compares a password with a stored hash or, if there is none, with a hash that no password has. Both cost the same.
    */
-  readonly verify: (password: string, stored: string | undefined) => Effect.Effect<Verdict, RateLimited>
+  readonly verify: (
+    password: string,
+    stored: string | undefined,
+    operator?: string
+  ) => Effect.Effect<Verdict, RateLimited>
   /** Hashes codes, each with its own salt. They are random, so they need less work than a password. */
-  readonly hashCodes: (codes: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, RateLimited>
+  readonly hashCodes: (
+    codes: ReadonlyArray<string>,
+    operator: string
+  ) => Effect.Effect<ReadonlyArray<string>, RateLimited>
   /**
    * Finds the hash of a code among some hashes. All of them are compared, so that the time does not show which one it
    * was.
    */
   readonly findCode: <A extends { readonly codeHash: string }>(
     code: string,
-    among: ReadonlyArray<A>
+    among: ReadonlyArray<A>,
+    operator: string
   ) => Effect.Effect<A | undefined, RateLimited>
 }>()("acme/services/operators/Passwords") {
   static readonly layer = (
@@ -62,16 +73,14 @@ export class Passwords extends Context.Service<Passwords, {
       this,
       Effect.gen(function*() {
         const entropy = yield* Entropy
-        const semaphore = yield* Semaphore.make(atOnce)
         const nobodys = unmatchable(yield* entropy.bytes(unmatchableSize), iterations)
-        let present = 0
+        const clients = makeHashQueue(ofClients.atOnce, ofClients.mostWaiting)
+        const operators = makeHashQueue(ofOperators.atOnce, ofOperators.mostWaiting)
 
-        const inTurn = <A>(self: Effect.Effect<A>): Effect.Effect<A, RateLimited> =>
-          Effect.suspend(() => {
-            if (present >= atOnce + mostWaiting) return new RateLimited({ retryAfter: retrySeconds })
-            present++
-            return Effect.ensuring(semaphore.withPermits(1)(self), Effect.sync(() => void present--))
-          })
+        const inTurn = <A>(self: Effect.Effect<A>, operator: string | undefined): Effect.Effect<A, RateLimited> =>
+          operator === undefined
+            ? clients.inTurn(self)
+            : Effect.provideService(operators.inTurn(self), currentPeer, { host: operator, network: operator })
 
         const hashed = Effect.fnUntraced(function*(password: string, rounds: number) {
           const salt = yield* entropy.bytes(saltSize)
@@ -87,10 +96,14 @@ export class Passwords extends Context.Service<Passwords, {
           return isRight
         })
 
-        const verify = (password: string, stored: string | undefined): Effect.Effect<Verdict, RateLimited> =>
+        const verify = (
+          password: string,
+          stored: string | undefined,
+          operator?: string
+        ): Effect.Effect<Verdict, RateLimited> =>
           Effect.suspend(() => {
             const read = stored === undefined ? nobodys : parsePasswordHash(stored)
-            return Effect.map(inTurn(compared(password, read ?? nobodys)), (isRight): Verdict =>
+            return Effect.map(inTurn(compared(password, read ?? nobodys), operator), (isRight): Verdict =>
               read === undefined
                 ? { _tag: "Unreadable" }
                 // The hash that no password has never lets anybody in, whatever the comparison says.
@@ -99,22 +112,30 @@ export class Passwords extends Context.Service<Passwords, {
                 : { _tag: "Wrong" })
           })
 
-        const findCode = <A extends { readonly codeHash: string }>(code: string, among: ReadonlyArray<A>) =>
-          inTurn(Effect.gen(function*() {
-            let found: A | undefined
-            for (const one of among) {
-              const stored = parsePasswordHash(one.codeHash)
-              if (stored !== undefined && isHashOf(yield* derive(code, stored.salt, stored.iterations), stored)) {
-                found = one
+        const findCode = <A extends { readonly codeHash: string }>(
+          code: string,
+          among: ReadonlyArray<A>,
+          operator: string
+        ) =>
+          inTurn(
+            Effect.gen(function*() {
+              let found: A | undefined
+              for (const one of among) {
+                const stored = parsePasswordHash(one.codeHash)
+                if (stored !== undefined && isHashOf(yield* derive(code, stored.salt, stored.iterations), stored)) {
+                  found = one
+                }
               }
-            }
-            return found
-          }))
+              return found
+            }),
+            operator
+          )
 
         return {
-          hash: (password) => inTurn(hashed(password, iterations)),
+          hash: (password, operator) => inTurn(hashed(password, iterations), operator),
           verify,
-          hashCodes: (codes) => inTurn(Effect.forEach(codes, (code) => hashed(code, recoveryIterations))),
+          hashCodes: (codes, operator) =>
+            inTurn(Effect.forEach(codes, (code) => hashed(code, recoveryIterations)), operator),
           findCode
         }
       })

@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
 
 import { operatorOf } from "../../../src/operations/operators/Identity.ts"
@@ -40,7 +40,7 @@ import {
 const { admin } = config
 
 describe.each(databases)("while an operator is served on $name", (backend) => {
-  const { records, test } = useOperators(backend)
+  const { fieldsOf, records, test } = useOperators(backend)
 
   const olga = Effect.andThen(Effect.andThen(made("root", "admin"), made("olga")), enter("olga"))
   const disabled = "UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'"
@@ -189,35 +189,48 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
   })
 
   describe("too many passwords are hashed: the attempt is given back:", () => {
-    /** Has two hashes computed for ever, and as many wait as may. */
-    const busy = Effect.gen(function*() {
-      const passwords = yield* Layer.build(
-        Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: () => Effect.never })
-      )
-      const hash = Effect.flatMap(Passwords, (service) => service.hash("whatever"))
-      for (let present = 0; present < 34; present++) yield* Effect.forkScoped(Effect.provide(hash, passwords))
-      yield* Effect.yieldNow
-      return passwords
-    })
+    /** Hashes that are computed for ever, in as many turns as there are. */
+    const stuck = Layer.build(Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: () => Effect.never }))
+    const hash = (of?: string) => Effect.flatMap(Passwords, (service) => service.hash("whatever", of))
 
-    test("of a sign-in, of a step-up, and of a code", () =>
+    test("of a sign-in", () =>
+      Effect.gen(function*() {
+        yield* olga
+        const passwords = yield* stuck
+        for (let present = 0; present < 34; present++) yield* Effect.forkScoped(Effect.provide(hash(), passwords))
+        yield* Effect.yieldNow
+        const signing = signIn(admin, { username: "olga", password: typed(password) }, here)
+        assert.strictEqual(yield* tagOf(Effect.provide(signing, passwords)), "RateLimited")
+        assert.deepStrictEqual(yield* counted, [])
+        assert.deepInclude(fieldsOf("admin_login_failed")[0], { reason: "rate_limited", client_ip: "192.0.2.1" })
+      }))
+
+    /** Has an operator's hash wait, and others come who have none there, until it has to go. */
+    const crowdedOut = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
+      Effect.gen(function*() {
+        const passwords = yield* stuck
+        yield* Effect.forkScoped(Effect.provide(hash("first"), passwords))
+        yield* Effect.yieldNow
+        const waiting = yield* Effect.forkScoped(tagOf(Effect.provide(self, passwords)))
+        while ((yield* counted).length === 0) yield* Effect.yieldNow
+        yield* Effect.repeat(Effect.yieldNow, { times: 100 })
+        for (let at = 0; at < 16; at++) yield* Effect.forkScoped(Effect.provide(hash(`other-${at}`), passwords))
+        return yield* Fiber.join(waiting)
+      })
+
+    test("of a step-up, and of a code", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const pending = yield* enrolling
         const begun = yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
         const code = yield* codeOf(secretOf(begun.secret))
-        const passwords = yield* busy
-        const signing = signIn(admin, { username: "olga", password: typed(password) }, here)
-        assert.strictEqual(yield* tagOf(Effect.provide(signing, passwords)), "RateLimited")
-        assert.deepStrictEqual(yield* counted, [])
-        const step = stepUp(admin, identity, typed(password), here)
-        assert.strictEqual(yield* tagOf(Effect.provide(step, passwords)), "RateLimited")
+        assert.strictEqual(yield* crowdedOut(stepUp(admin, identity, typed(password), here)), "RateLimited")
         assert.deepStrictEqual(yield* counted, [])
         const confirm = secondFactor.confirmEnrolment(admin, identity, code, here)
-        assert.strictEqual(yield* tagOf(Effect.provide(confirm, passwords)), "RateLimited")
+        assert.strictEqual(yield* crowdedOut(confirm), "RateLimited")
         assert.deepStrictEqual(yield* counted, [])
         const forced = mfa.confirmEnrolment(strict.admin, pending.identity, code, here)
-        assert.strictEqual(yield* tagOf(Effect.provide(forced, passwords)), "RateLimited")
+        assert.strictEqual(yield* crowdedOut(forced), "RateLimited")
         assert.deepStrictEqual(yield* counted, [])
       }))
 
@@ -225,15 +238,24 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       Effect.gen(function*() {
         const { codes: [code = ""] } = yield* enrolled((yield* olga).identity)
         const { identity } = yield* half("olga")
-        const passwords = yield* busy
-        assert.strictEqual(
-          yield* tagOf(Effect.provide(mfa.verify(admin, identity, code, here), passwords)),
-          "RateLimited"
-        )
+        assert.strictEqual(yield* crowdedOut(mfa.verify(admin, identity, code, here)), "RateLimited")
         assert.deepStrictEqual(yield* counted, [])
         // What cannot be a code is not hashed.
-        const odd = mfa.verify(admin, identity, "no code at all", here)
-        assert.strictEqual(yield* tagOf(Effect.provide(odd, passwords)), "InvalidCode")
+        const odd = Effect.provide(mfa.verify(admin, identity, "no code at all", here), yield* stuck)
+        assert.strictEqual(yield* tagOf(odd), "InvalidCode")
+      }))
+
+    test("but stays counted for who has filled the queue", () =>
+      Effect.gen(function*() {
+        const { identity } = yield* olga
+        const passwords = yield* stuck
+        for (let present = 0; present < 17; present++) {
+          yield* Effect.forkScoped(Effect.provide(hash("olga"), passwords))
+        }
+        yield* Effect.yieldNow
+        const step = stepUp(admin, identity, typed(password), here)
+        assert.strictEqual(yield* tagOf(Effect.provide(step, passwords)), "RateLimited")
+        assert.deepStrictEqual(yield* counted, ["192.0.2.1"])
       }))
   })
 

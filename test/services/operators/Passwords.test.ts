@@ -1,6 +1,8 @@
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Result } from "effect"
 import { assert, describe } from "vitest"
 
+import { peerOf } from "../../../src/kernel/net/Peer.ts"
+import { currentPeer } from "../../../src/kernel/net/Turns.ts"
 import type { Derive } from "../../../src/pki/Password.ts"
 import { derive, parsePasswordHash } from "../../../src/pki/Password.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
@@ -74,6 +76,122 @@ describe("hashes of passwords", () => {
         }))
     }))
 
+  /** Hashes that are held until they are let go. */
+  const heldHashes = Effect.map(Deferred.make<void>(), (gate) => {
+    let running = 0
+    const held: Derive = () =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => running++),
+        () => Effect.as(Deferred.await(gate), new Uint8Array(32)),
+        () => Effect.sync(() => running--)
+      )
+    return { held, letGo: Deferred.succeed(gate, undefined), running: () => running }
+  })
+  const from = <A, E, R>(address: string, self: Effect.Effect<A, E, R>) =>
+    Effect.provideService(self, currentPeer, peerOf(address))
+  const settled = Effect.repeat(Effect.yieldNow, { times: 100 })
+
+  test("are shared: sixty hosts of one network keep nobody elsewhere out, who is the next one too", () =>
+    Effect.gen(function*() {
+      const begun: Array<string> = []
+      const gates: Array<Deferred.Deferred<void>> = []
+      const stepped: Derive = (password) =>
+        Effect.gen(function*() {
+          begun.push(password)
+          const gate = yield* Deferred.make<void>()
+          gates.push(gate)
+          yield* Deferred.await(gate)
+          return new Uint8Array(32)
+        })
+      yield* withPasswords({ derive: stepped }, ({ verify }) =>
+        Effect.gen(function*() {
+          const crowd = yield* Effect.forEach(
+            Array.from({ length: 60 }, (_, at) => `192.0.2.${at + 1}`),
+            (address) => Effect.forkChild(Effect.result(from(address, verify("crowd", undefined))))
+          )
+          yield* settled
+          for (const round of [1, 2, 3]) {
+            const honest = yield* Effect.forkChild(from("198.51.100.7", verify(`honest ${round}`, undefined)))
+            yield* settled
+            assert.notInclude(begun, `honest ${round}`, "two are computed")
+            const before = begun.length
+            const [first] = gates.splice(0, 1)
+            if (first !== undefined) yield* Deferred.succeed(first, undefined)
+            yield* settled
+            assert.strictEqual(begun[before], `honest ${round}`)
+            const own = gates.pop()
+            if (own !== undefined) yield* Deferred.succeed(own, undefined)
+            assert.deepStrictEqual(yield* Fiber.join(honest), { _tag: "Wrong" })
+            yield* settled
+          }
+          const openAll = Effect.suspend(() =>
+            Effect.forEach(gates.splice(0), (gate) => Deferred.succeed(gate, undefined))
+          )
+          yield* Effect.repeat(Effect.andThen(openAll, settled), { times: 30 })
+          const refused = (yield* Effect.forEach(crowd, Fiber.join)).filter(Result.isFailure)
+          assert.strictEqual(refused.length, 26 + 1, "the first honest one took the place of one of them")
+        }))
+    }))
+
+  test("that find no place are the doing of who has others in the queue, and of nobody else", () =>
+    Effect.gen(function*() {
+      const { held, letGo } = yield* heldHashes
+      yield* withPasswords({ derive: held }, ({ verify }) =>
+        Effect.gen(function*() {
+          const refusalOf = (address: string) => Effect.flip(from(address, verify("tramway", undefined)))
+          const flood = yield* Effect.forkChild(atOnce(34, from("192.0.2.1", verify("tramway", undefined))))
+          yield* settled
+          assert.deepInclude(yield* refusalOf("192.0.2.1"), { _tag: "RateLimited", retryAfter: 1, isOwnDoing: true })
+          const neighbours = yield* Effect.forEach(
+            Array.from({ length: 40 }, (_, at) => `192.0.2.${at + 2}`),
+            (address) => Effect.forkChild(Effect.result(from(address, verify("tramway", undefined))))
+          )
+          yield* settled
+          yield* letGo
+          const ends = yield* Effect.forEach(neighbours, Fiber.join)
+          const refused = ends.flatMap((end) => Result.isFailure(end) ? [end.failure.isOwnDoing] : [])
+          assert.isNotEmpty(refused)
+          assert.notInclude(refused, true)
+          yield* Fiber.join(flood)
+        }))
+    }))
+
+  test("that an operator asks for, who has proved who they are, wait for no stranger's", () =>
+    Effect.gen(function*() {
+      const { held, letGo, running } = yield* heldHashes
+      yield* withPasswords({ derive: held, recoveryIterations: 1 }, ({ findCode, hash, hashCodes, verify }) =>
+        Effect.gen(function*() {
+          const strangers = yield* Effect.forEach(
+            Array.from({ length: 60 }, (_, at) =>
+              `10.${at}.0.1`),
+            (address) => Effect.forkChild(Effect.result(from(address, verify("tramway", undefined))))
+          )
+          yield* settled
+          assert.strictEqual(running(), 2)
+          const asked = [
+            verify("tramway", undefined, "olga"),
+            hash("tramway", "olga"),
+            hashCodes(["AAAAAAAAAA"], "olga"),
+            findCode("AAAAAAAAAA", [], "olga")
+          ]
+          const own = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
+          yield* settled
+          assert.strictEqual(running(), 3, "one beside them")
+          const flood = yield* Effect.forkChild(atOnce(40, hash("tramway", "otto")))
+          const ruth = yield* Effect.forkChild(hash("tramway", "ruth"))
+          yield* settled
+          yield* letGo
+          yield* Fiber.join(own)
+          yield* Fiber.join(ruth)
+          assert.strictEqual(
+            tally(yield* Fiber.join(flood))["RateLimited"],
+            28,
+            "of sixteen places four are olga's and ruth's"
+          )
+          yield* Effect.forEach(strangers, Fiber.join)
+        }))
+    }))
+
   test("are computed beside the event loop, which turns between any two of them, however many wait", () =>
     withPasswords({ iterations: 50_000 }, ({ hash }) =>
       Effect.gen(function*() {
@@ -107,11 +225,11 @@ describe("hashes of passwords", () => {
   test("of recovery codes take less work, and a code is found wherever it is", () =>
     withPasswords({}, ({ findCode, hashCodes }) =>
       Effect.gen(function*() {
-        const hashes = yield* hashCodes(["AAAAAAAAAA", "BBBBBBBBBB"])
+        const hashes = yield* hashCodes(["AAAAAAAAAA", "BBBBBBBBBB"], "olga")
         assert.deepStrictEqual(hashes.map((hash) => parsePasswordHash(hash)?.iterations), [10_000, 10_000])
         const among = [...hashes, "unreadable"].map((codeHash, id) => ({ id, codeHash }))
-        assert.strictEqual((yield* findCode("BBBBBBBBBB", among))?.id, 1)
-        assert.isUndefined(yield* findCode("CCCCCCCCCC", among))
+        assert.strictEqual((yield* findCode("BBBBBBBBBB", among, "olga"))?.id, 1)
+        assert.isUndefined(yield* findCode("CCCCCCCCCC", among, "olga"))
       })))
 
   test("of recovery codes are all compared, whichever of them is right", () => {
@@ -123,10 +241,10 @@ describe("hashes of passwords", () => {
       ({ findCode, hashCodes }) =>
         Effect.gen(function*() {
           const codes = ["AAAAAAAAAA", "BBBBBBBBBB", "CCCCCCCCCC"]
-          const among = (yield* hashCodes(codes)).map((codeHash) => ({ codeHash }))
+          const among = (yield* hashCodes(codes, "olga")).map((codeHash) => ({ codeHash }))
           for (const code of [...codes, "DDDDDDDDDD"]) {
             compared = 0
-            yield* findCode(code, among)
+            yield* findCode(code, among, "olga")
             assert.strictEqual(compared, 3, code)
           }
         })

@@ -1,8 +1,12 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { printApiToken } from "../../../src/domain/ApiToken.ts"
+import type { Peer } from "../../../src/kernel/net/Peer.ts"
+import { peerOf } from "../../../src/kernel/net/Peer.ts"
+import { currentPeer } from "../../../src/kernel/net/Turns.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
+import { Passwords } from "../../../src/services/operators/Passwords.ts"
 import { sessionCookie } from "../../../src/surfaces/admin/Credentials.ts"
 import { Api } from "../../../src/surfaces/api/Api.ts"
 import type { Route } from "../../../src/surfaces/api/Routes.ts"
@@ -106,6 +110,23 @@ describe("every route of the API", () => {
       for (let time = 0; time < tries; time++) assert.strictEqual((yield* guess).status, 401)
       assert.lengthOf(fieldsOf(records, "admin_request_refused"), tries)
       yield* signedIn({ ask }, "vera", "viewer")
+    }))
+
+  test("hashes a password in the share of its client", ({ ask }) =>
+    Effect.gen(function*() {
+      const seen: Array<Peer | undefined> = []
+      const verify = () =>
+        Effect.map(currentPeer, (peer) => {
+          seen.push(peer)
+          return { _tag: "Wrong" } as const
+        })
+      const body = { username: "nobody", password: "whatever it may be" }
+      const peer = peerOf("198.51.100.7")
+      yield* ask("/api/session", { method: "POST", body }).pipe(
+        Effect.provideService(Passwords, { ...yield* Passwords, verify }),
+        Effect.provideService(currentPeer, peer)
+      )
+      assert.deepStrictEqual(seen, [peer])
     }))
 
   test("that fails by a fault of ours says nothing of it, and the log has its beginning", ({ ask }) =>

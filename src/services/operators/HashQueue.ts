@@ -1,0 +1,85 @@
+import * as Effect from "effect/Effect"
+import { RateLimited } from "../../domain/OperatorError.ts"
+import { Shares } from "../../kernel/http/Shares.ts"
+import type { Peer } from "../../kernel/net/Peer.ts"
+import { currentPeer, makeTurns } from "../../kernel/net/Turns.ts"
+
+/** Computes hashes in turn. */
+export interface HashQueue {
+  /** Computes a hash once there is a turn for it. Too many that wait are told to try again. */
+  readonly inTurn: <A>(self: Effect.Effect<A>) => Effect.Effect<A, RateLimited>
+}
+
+/** A hash that waits. Calling it off makes room for a newcomer. */
+interface Waiter {
+  readonly callOff: () => void
+}
+
+const retrySeconds = 1
+
+/**
+ * A queue of hashes, `atOnce` of which are computed at once, and `mostWaiting` wait. Turns and places are shared among peers
+ * ({@link currentPeer}): whoever has fewest is next, and where no place is left, a newcomer takes the place of the newest one of
+ * whoever has most (docs/decisions/shares.md).
+ */
+export const makeHashQueue = (atOnce: number, mostWaiting: number): HashQueue => {
+  const turns = makeTurns(atOnce)
+  const waiting = new Shares<Waiter>()
+  /** How many hashes of each host are in the queue, those that are computed included. */
+  const present = new Map<string, number>()
+
+  const add = (peer: Peer | undefined, by: 1 | -1): void => {
+    if (peer === undefined) return
+    const count = (present.get(peer.host) ?? 0) + by
+    if (count === 0) present.delete(peer.host)
+    else present.set(peer.host, count)
+  }
+
+  /** Refuses a hash, which is in the queue still. */
+  const refused = (peer: Peer | undefined) =>
+    Effect.suspend(() =>
+      new RateLimited({
+        retryAfter: retrySeconds,
+        isOwnDoing: peer !== undefined && (present.get(peer.host) ?? 0) > 1
+      })
+    )
+
+  const wait = (peer: Peer | undefined, callOff: () => void): () => void => {
+    if (waiting.size >= mostWaiting) {
+      const victim = waiting.victimOf(peer)
+      if (victim === undefined) {
+        callOff()
+        return () => {}
+      }
+      victim.callOff()
+    }
+    const leave = waiting.add(peer, {
+      callOff: () => {
+        leave()
+        callOff()
+      }
+    })
+    return leave
+  }
+
+  return {
+    inTurn: (self) =>
+      Effect.withFiber((fiber) => {
+        const peer = fiber.getRef(currentPeer)
+        let leave = () => {}
+        add(peer, 1)
+        // The event loop turns before a hash that has waited: its turn is given where another one ends.
+        const begun = Effect.suspend(() => {
+          leave()
+          return Effect.andThen(Effect.yieldNow, self)
+        })
+        return Effect.ensuring(
+          turns.takeUnless((callOff) => void (leave = wait(peer, callOff)), begun, refused(peer)),
+          Effect.sync(() => {
+            leave()
+            add(peer, -1)
+          })
+        )
+      })
+  }
+}
