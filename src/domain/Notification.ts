@@ -134,7 +134,7 @@ export interface NotificationFields {
     readonly certificates: ReadonlyArray<ExpiringCertificate>
   }
   readonly admin_sign_in: OfOperator & {
-    readonly outcome: "succeeded_from_new_address" | "second_factor_refused" | "locked_out"
+    readonly outcome: "succeeded_from_new_address" | "second_factor_refused" | "step_up_refused" | "locked_out"
   }
   readonly admin_credential_changed: OfOperator & {
     readonly change:

@@ -26,6 +26,7 @@ export const operators: ReadonlyArray<readonly [username: string, address: strin
       [`${door}-locked`, at(10)],
       [`${door}-wrong`, at(13)],
       [`${door}-step`, at(14)],
+      [`${door}-guessed`, at(19)],
       [`${door}-target`, at(10)],
       [`${door}-forced`, at(15)],
       [`${door}-late`, at(17)]

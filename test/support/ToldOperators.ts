@@ -184,6 +184,19 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
       )
       return told[0]
     }),
+    way("contact", "admin_sign_in", "step_up_refused", undefined, async (stage, door) => {
+      const seat = await stage.seat(door, of("guessed"), at(19))
+      const fields = { password: "a wrong one", contact: "a@example.org" }
+      const told = await stage.telling(
+        async () => {
+          await wrongly(door, "contact", seat, fields, mostAttempts)
+          // As somebody would who has the cookie and another address.
+          await wrongly(door, "contact", { ...seat, from: at(20) }, fields, 2)
+        },
+        () => [signIn(of("guessed"), "step_up_refused", at(20))]
+      )
+      return told[0]
+    }),
     way("contactOf", "admin_credential_changed", "contact_address", undefined, async (stage, door) => {
       const seat = await stage.root(door)
       const target = of("target")

@@ -76,7 +76,10 @@ const failed = (identity: HalfIdentity | SessionIdentity, { client }: Requester,
 export const counted = (settings: SignInSettings, identity: HalfIdentity | SessionIdentity, requester: Requester) =>
   transaction(Effect.gen(function*() {
     const most = settings.login_max_attempts
-    const attempts = identity.kind === "half" ? yield* sessions.countAttempt(identity.tokenHash, most) : 0
+    const { tokenHash } = identity
+    const attempts = identity.kind === "half"
+      ? yield* sessions.countAttempt({ tokenHash, state: "pending_mfa", most })
+      : 0
     if (attempts === undefined) return yield* new SessionInvalid()
     const counted: Counted = {
       taken: yield* limiter.take(settings, mfaKey(identity.userId)),

@@ -44,6 +44,10 @@ export const factorRefused = ({ userId }: HalfIdentity | SessionIdentity, reques
     )
   )
 
+/** Tells that a session has ended because the password it was asked for was wrong too often. Somebody else may have it. */
+export const stepUpRefused = (user: Addressed, requester: Requester) =>
+  whereWanted("admin_sign_in", operatorScope, notify(ofSignIn(user, requester, "step_up_refused")))
+
 /** Tells that somebody's attempts are used up: once in a window, and only if there is such an operator. */
 export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) =>
   whereWanted(

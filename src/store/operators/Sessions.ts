@@ -77,13 +77,21 @@ const correctStatement = statement({
 })
 
 const attemptStatement = statement({
-  name: "session_mfa_attempt",
-  params: { tokenHash: text(), most: int },
+  name: "session_attempt",
+  params: { tokenHash: text(), state: text<SessionState>(), most: int },
   row: { attempts: int },
   sql: () =>
     `UPDATE admin_sessions SET mfa_attempts = mfa_attempts + 1
-     WHERE token_hash = :tokenHash AND state = 'pending_mfa' AND mfa_attempts < :most
+     WHERE token_hash = :tokenHash AND state = :state AND mfa_attempts < :most
      RETURNING mfa_attempts AS "attempts"`
+})
+
+const giveBackStatement = statement({
+  name: "session_attempt_give_back",
+  params: { tokenHash: text() },
+  row: {},
+  sql: () =>
+    `UPDATE admin_sessions SET mfa_attempts = mfa_attempts - 1 WHERE token_hash = :tokenHash AND mfa_attempts > 0`
 })
 
 const endStatement = statement({
@@ -208,11 +216,17 @@ export const correct = (of: { readonly tokenHash: string; readonly lastSeenAt: n
   run(correctStatement, of)
 
 /**
- * Counts a code before it is compared. Answers `undefined` if there were too many, or if the session is no longer
- * pending.
+ * Counts an attempt before it is compared: in a pending session a code, in an active one the operator's password. Answers how many
+ * there were, or `undefined` if there were too many, or if the session is not in this state.
  */
-export const countAttempt = (tokenHash: string, most: number) =>
-  Effect.map(first(attemptStatement, { tokenHash, most }), (row) => row?.attempts)
+export const countAttempt = (of: {
+  readonly tokenHash: string
+  readonly state: SessionState
+  readonly most: number
+}) => Effect.map(first(attemptStatement, of), (row) => row?.attempts)
+
+/** Gives an attempt back: it succeeded, or was never compared. */
+export const giveBackAttempt = (tokenHash: string) => run(giveBackStatement, { tokenHash })
 
 /** Ends a session that is in this state. Answers `undefined` if it is not. */
 export const end = (tokenHash: string, state: SessionState) => first(endStatement, { tokenHash, state })

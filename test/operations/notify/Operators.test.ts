@@ -115,9 +115,23 @@ describe.each(databases)("operators are told on $name", (backend) => {
       const { identity } = yield* enter("jane")
       const change = { password: typed("wrong"), contact: "thief@example.org" }
       const wrong = Effect.ignore(own.changeContact(quiet, identity, change, here))
-      assert.strictEqual((yield* told(Effect.replicateEffect(wrong, config.admin.login_max_attempts))).to, "")
+      const signing = Effect.ignore(signIn(config.admin, { username: "nobody", password: typed("wrong") }, here))
+      yield* Effect.replicateEffect(signing, config.admin.login_max_attempts)
       const used = yield* told(Effect.replicateEffect(wrong, 3))
       assert.deepInclude(used.members, { hook: "admin_sign_in", outcome: "locked_out", recipient: "jane@example.org" })
+      assert.strictEqual(used.to, "email,webhook")
+    })))
+
+  test("of a session that ended because its password was wrong too often", () =>
+    telling(Effect.gen(function*() {
+      yield* jane
+      const { identity } = yield* enter("jane")
+      const change = { password: typed("wrong"), contact: "thief@example.org" }
+      const wrongFrom = (at: number) =>
+        Effect.ignore(own.changeContact(quiet, identity, change, from(`198.51.100.${at}`)))
+      assert.strictEqual((yield* told(Effect.forEach([1, 2, 3, 4], wrongFrom))).to, "")
+      const used = yield* told(Effect.forEach([5, 6], wrongFrom))
+      assert.deepInclude(used.members, { hook: "admin_sign_in", outcome: "step_up_refused", client_ip: "198.51.100.5" })
       assert.strictEqual(used.to, "email,webhook")
     })))
 
@@ -138,8 +152,9 @@ describe.each(databases)("operators are told on $name", (backend) => {
       yield* see(own.changePassword(whole, identity, { current: typed(password), chosen: typed(next) }, here))
       const set = yield* see(operators.setPassword(whole, keyboard, "jane", typed(password)))
       assert.notProperty(set, "previous_recipient")
+      const again = yield* enter("jane")
       const moved = yield* see(
-        own.changeContact(whole, identity, { password: typed(password), contact: "new@example.org" }, here)
+        own.changeContact(whole, again.identity, { password: typed(password), contact: "new@example.org" }, here)
       )
       assert.deepInclude(moved, { recipient: "new@example.org", previous_recipient: "jane@example.org" })
       yield* see(operators.setContact(keyboard, "jane", "other@example.org"))

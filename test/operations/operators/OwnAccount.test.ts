@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
@@ -102,6 +102,33 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.strictEqual(signing._tag, "RateLimited")
       }))
   })
+
+  test("is out of reach after five wrong passwords in one session, wherever they come from: the session ends", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      const { identity, token } = yield* enter("olga")
+      const by = (given: string, at: number) =>
+        own.changeContact(config, identity, { password: typed(given), contact: undefined }, from(`198.51.100.${at}`))
+      // A right one counts for nothing, neither way.
+      for (let at = 0; at < 6; at++) yield* by(password, at)
+      let tags: ReadonlyArray<string | undefined> = []
+      const guesses = Effect.forEach(
+        Array.from({ length: 25 }, (_, at) => at),
+        (at) => Effect.result(by("a wrong one, no doubt", at)),
+        { concurrency: "unbounded" }
+      )
+      const told = Effect.map(
+        guesses,
+        (all) => void (tags = all.map((one) => Result.isFailure(one) ? one.failure._tag : ""))
+      )
+      assert.strictEqual(yield* hashesOf(told), 5)
+      assert.deepStrictEqual(tally(tags), { StepUpFailed: 5, SessionInvalid: 20 })
+      assert.strictEqual(yield* tagOf(sessions.authenticate(admin, token, { touch: false })), "SessionInvalid")
+      assert.strictEqual(yield* tagOf(by(password, 99)), "SessionInvalid")
+      assert.include(yield* trail, "session_revoked 198.51.100.4")
+      assert.deepInclude(fieldsOf("admin_session_revoked")[0], { username: "olga", sessions: 1 })
+      yield* enter("olga")
+    }))
 
   test("has a contact, which is one mail address; the same again is no change", () =>
     Effect.gen(function*() {
