@@ -39,7 +39,9 @@ const frozen = {
     "0024_audit_requests.sql": "b546657a692c78cd249feafe259f267453a3eb38aa4dd4bfe2f6afd282ddb457",
     "0025_names_of_orders.sql": "687a2e937ff881a6bb9cd21329dc4c407c89474ae72bf66fe4be2ac58c6ba542",
     "0026_revoked_orders.sql": "13502cc7ce27b62e3ba9e74c4246388a2701b207b48c3e5b3c11640de84617f4",
-    "0028_authority_notices.sql": "16bee7bd08498cd2d7b42baca38741327fd15caa445261d4fae17360fb44131c"
+    "0027_login_failures.sql": "8bb3cbae6b619ccf7ea1d5e7ca91549d65c996be2fdb512072644cf1fcbe99bd",
+    "0028_authority_notices.sql": "16bee7bd08498cd2d7b42baca38741327fd15caa445261d4fae17360fb44131c",
+    "0029_profile_states.sql": "a81aff51e48c93e9cc22ae8ef3bbb87f28a5c5f5813d4d12e84656d4f0fb45e0"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -64,7 +66,9 @@ const frozen = {
     "0024_audit_requests.sql": "b546657a692c78cd249feafe259f267453a3eb38aa4dd4bfe2f6afd282ddb457",
     "0025_names_of_orders.sql": "687a2e937ff881a6bb9cd21329dc4c407c89474ae72bf66fe4be2ac58c6ba542",
     "0026_revoked_orders.sql": "13502cc7ce27b62e3ba9e74c4246388a2701b207b48c3e5b3c11640de84617f4",
-    "0028_authority_notices.sql": "da830694001024734a025809d02c93fd88ccb172871e4428e3f5372d166dc11b"
+    "0027_login_failures.sql": "ce44b6ac3202f2b949a0b70b95ce23e5f0c5786fbd69b22bc4b7ea3e5a32d5eb",
+    "0028_authority_notices.sql": "da830694001024734a025809d02c93fd88ccb172871e4428e3f5372d166dc11b",
+    "0029_profile_states.sql": "fe07a79b5aae1f90a4beaffe6cfbeb7d3dea8fea2947a6cb1a870a953762817b"
   }
 } as const
 

@@ -1,4 +1,5 @@
 import { clientAddress, isOneHost } from "../kernel/net/Peer.ts"
+import { sha256 } from "../pki/Digest.ts"
 
 const groupBits = 16n
 
@@ -32,3 +33,15 @@ export const mfaKey = (userId: string): string => `mfa:${userId}`
 
 /** What an operator is told under, once in a window, of attempts that are used up. */
 export const lockoutKey = (userId: string): string => `told:${userId}`
+
+/** How many hexadecimal digits tell names apart that no operator has, which bounds the rows of them to 65,536. */
+const nameDigits = 4
+
+/** The key under which wrong passwords for an operator are counted, from addresses that are not known. */
+export const operatorKey = (userId: string): string => `operator:${userId}`
+
+/** The key under which wrong passwords for an operator are counted that come from an address that is known. */
+export const knownKey = (userId: string, address: string): string => `${operatorKey(userId)}@${addressKey(address)}`
+
+/** The key under which wrong passwords for a name are counted that no operator has. */
+export const nameKey = (typed: string): string => `name:${sha256(typed.trim().toLowerCase()).slice(0, nameDigits)}`

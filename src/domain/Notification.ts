@@ -134,7 +134,16 @@ export interface NotificationFields {
     readonly certificates: ReadonlyArray<ExpiringCertificate>
   }
   readonly admin_sign_in: OfOperator & {
-    readonly outcome: "succeeded_from_new_address" | "second_factor_refused" | "step_up_refused" | "locked_out"
+    readonly outcome:
+      | "succeeded_from_new_address"
+      | "second_factor_refused"
+      | "step_up_refused"
+      | "password_guessed"
+      | "locked_out"
+    /** How many wrong passwords there were in a row. */
+    readonly failures?: number | undefined
+    /** The addresses of the admins, whom the mail goes to as well. */
+    readonly admins?: ReadonlyArray<string> | undefined
   }
   readonly admin_credential_changed: OfOperator & {
     readonly change:
@@ -191,7 +200,25 @@ export const payloadOf = (
  * To whom alone a mail goes: an operator's own address; about a change of that address, the one before. Without one, a mail goes to the
  * recipients of the section.
  */
-export const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string | undefined => {
+const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string | undefined => {
   const own = fields["change"] === "contact_address" ? fields["previous_recipient"] : fields["recipient"]
   return typeof own === "string" ? own : undefined
+}
+
+/** Outcomes that concern whoever looks after the service, beside the operator whose account it is. */
+const alarming: ReadonlyArray<unknown> = ["password_guessed", "step_up_refused"]
+
+/**
+ * To whom a mail goes. `to` are the recipients of the section. What concerns one operator goes to their own address, or to `to` without
+ * one; that somebody tries to get at their account goes to them, to the admins and to `to`.
+ */
+export const recipientsOf = (
+  fields: { readonly [member: string]: unknown },
+  to: ReadonlyArray<string>
+): ReadonlyArray<string> => {
+  const own = ownRecipientOf(fields)
+  if (!alarming.includes(fields["outcome"])) return own === undefined ? to : [own]
+  const { admins } = fields
+  const all = [own ?? [], Array.isArray(admins) ? admins.map(String) : [], to].flat()
+  return [...new Set(all)]
 }

@@ -94,6 +94,7 @@ describe("the table of what is told", () => {
       succeeded_from_new_address: true,
       second_factor_refused: true,
       step_up_refused: true,
+      password_guessed: true,
       locked_out: true
     }
     const changes: Readonly<Record<NotificationFields["admin_credential_changed"]["change"], true>> = {

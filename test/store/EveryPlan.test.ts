@@ -50,8 +50,8 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "one batch, from the end of an index",
     names:
-      /^(nonce|audit|job|http01_token|order|session|login_attempt|expiry_reminder|reminded_address)_sweep$|^(order_lapse_batch|revocation_prune)$/,
-    steps: /created_at|updated_at|expires_at|not_after|window_started_at|sent_at/
+      /^(nonce|audit|job|http01_token|order|session|login_attempt|login_failure|expiry_reminder|reminded_address)_sweep$|^(order_lapse_batch|revocation_prune)$/,
+    steps: /created_at|updated_at|expires_at|not_after|window_started_at|last_failed_at|sent_at/
   },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
@@ -145,7 +145,7 @@ const wideOnSqlite = (lines: ReadonlyArray<string>, text: string): ReadonlyArray
 }
 
 const isTable = (name: string): boolean =>
-  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|eab_keys|admin_sessions|admin_recovery_codes|login_attempts|api_tokens)$/
+  /^(accounts|orders|order_identifiers|authorizations|challenges|nonces|upstream_orders|revocations|http01_tokens|jobs|audit_log|eab_keys|admin_sessions|admin_recovery_codes|login_attempts|login_failures|api_tokens)$/
     .test(name)
 
 interface Node {

@@ -74,6 +74,7 @@ const tables = [
   "http01_tokens",
   "admin_users",
   "login_attempts",
+  "login_failures",
   "expiry_digests",
   "authority_notices",
   "reminded_addresses"

@@ -123,6 +123,7 @@ export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*()
   yield* fill("authority_notices", "profile, issuer, not_after, days", `'profile-' || i, 'ab', ${at}, 30`, few)
   yield* fill("expiry_reminders", "order_id, sent_at", `${id(2, "i")}, ${at}`)
   yield* fill("reminded_addresses", "key, window_started_at, mails", `'address-' || i, ${until} - i / 100, 5`)
+  yield* fill("login_failures", "key, failures, last_failed_at", `'name-' || i, 5, ${until} - i / 100`)
   yield* fill("login_attempts", "key, window_started_at, attempts", `'address-' || i, ${until} - i / 100, 5`)
   yield* fill(
     "audit_log",

@@ -61,6 +61,8 @@ const members = [
   "change",
   "by_self",
   "previous_recipient",
+  "failures",
+  "admins",
   "user_agent",
   "issuer",
   "subject",

@@ -224,6 +224,7 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
   authority_notices: [{ profile: "default", issuer: "aa", not_after: "9", days: "30" }],
   expiry_reminders: [{ order_id: idOf(2, 0), sent_at: "1" }],
   reminded_addresses: [{ key: "h", window_started_at: "1", mails: "5" }],
+  login_failures: [{ key: "name:0badcafe", failures: "11", last_failed_at: "1" }],
   login_attempts: [{ key: "192.0.2.0/24", window_started_at: "1", attempts: "2" }],
   audit_log: ["1", "2", "10", "40"].map((id) => ({
     id,

@@ -19,6 +19,9 @@ const signIn = (username: string, outcome: Outcome, from: string) =>
 const changed = (username: string, change: Change, isOwn: boolean, from: string, more = {}) =>
   ofOperator("admin_credential_changed", username, { change, by_self: isOwn, ...more }, from)
 
+/** The admins are told too where somebody tries to get at an account. */
+const admins = ["api-root@example.org", "panel-root@example.org"]
+
 const declared = { API: apiDoor("").routes, panel: panelDoor("").routes } as const
 
 /** Sends wrong codes or passwords until there is none left, and `more` besides. */
@@ -167,6 +170,17 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
         () => [signIn(of("locked"), "locked_out", at(18))]
       ))[0]
     }),
+    way("signIn", "admin_sign_in", "password_guessed", undefined, async (stage, door) => {
+      const fields = { username: of("target"), password: "a wrong one" }
+      return (await stage.telling(
+        async () => {
+          for (let last = 21; last <= 30; last++) await wrongly(door, "signIn", { from: at(last) }, fields, 1)
+        },
+        () => [
+          ofOperator("admin_sign_in", of("target"), { outcome: "password_guessed", failures: 10, admins }, at(30))
+        ]
+      ))[0]
+    }),
     way("confirm", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
       const seat = await stage.seat(door, of("wrong"), at(13))
       await door.begin(seat, password)
@@ -193,7 +207,7 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
           // As somebody would who has the cookie and another address.
           await wrongly(door, "contact", { ...seat, from: at(20) }, fields, 2)
         },
-        () => [signIn(of("guessed"), "step_up_refused", at(20))]
+        () => [ofOperator("admin_sign_in", of("guessed"), { outcome: "step_up_refused", admins }, at(20))]
       )
       return told[0]
     }),

@@ -111,7 +111,9 @@ export class Stage {
         databaseUrl,
         `INSERT INTO admin_users (id, username, password_hash, status, role, contact_email, known_login_ips, totp_secret,
            created_at, updated_at)
-         SELECT ${id}, '${username}', password_hash, status, role, '${username}@example.org', '["${address}"]', ${secret},
+         SELECT ${id}, '${username}', password_hash, status, ${
+          username.endsWith("-root") ? "role" : "'operator'"
+        }, '${username}@example.org', '["${address}"]', ${secret},
            created_at, updated_at FROM admin_users WHERE username = 'first'`
       )
     }

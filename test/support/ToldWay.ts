@@ -80,6 +80,9 @@ export const ofOperator = (
     ...members,
     ...from === undefined ? {} : { client_ip: from, user_agent: "test \"1\"" }
   }
-  const { previous_recipient: previous = all.recipient } = all as { readonly previous_recipient?: string }
-  return { event, scope: operatorScope, members: all, to: [previous] } as const
+  const { admins = [], previous_recipient: previous = all.recipient } = all as {
+    readonly previous_recipient?: string
+    readonly admins?: ReadonlyArray<string>
+  }
+  return { event, scope: operatorScope, members: all, to: [previous, ...admins] } as const
 }

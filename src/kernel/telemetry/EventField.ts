@@ -30,6 +30,7 @@ export const fields = {
   check: "word",
   code: "int",
   count: "int",
+  failures: "int",
   crl_number: "text",
   database_url: "text",
   delivery_id: "text",

@@ -13,6 +13,7 @@ export const operatorEvents = {
   admin_login_succeeded: info("username", "client_ip", "surface", "step"),
   admin_login_mfa_pending: info("username", "client_ip", "surface", "step"),
   admin_login_failed: warn("username", "client_ip", "surface", "reason"),
+  admin_login_guessed: warn("username", "client_ip", "failures"),
   admin_mfa_failed: warn("username", "client_ip", "reason"),
   admin_mfa_verified: info("username", "method"),
   admin_mfa_enrolled: info("username", "method"),

@@ -22,12 +22,23 @@ type Addressed = Pick<User, "contactEmail" | "username">
 const ofSignIn = (
   { contactEmail, username }: Addressed,
   { client }: Requester,
-  outcome: SignIn
+  outcome: SignIn,
+  more: Pick<NotificationFields["admin_sign_in"], "admins" | "failures"> = {}
 ): Occurrence => ({
   event: "admin_sign_in",
   scope: operatorScope,
-  fields: { username, recipient: contactEmail, outcome, client_ip: client.ip, user_agent: client.user_agent }
+  fields: { username, recipient: contactEmail, outcome, client_ip: client.ip, user_agent: client.user_agent, ...more }
 })
+
+/** Tells an operator, and the admins, that somebody tries to get at the account. */
+const alarm = (user: Addressed, requester: Requester, outcome: SignIn, failures?: number) =>
+  whereWanted(
+    "admin_sign_in",
+    operatorScope,
+    transaction(
+      Effect.flatMap(users.adminContacts, (admins) => notify(ofSignIn(user, requester, outcome, { admins, failures })))
+    )
+  )
 
 /** Tells of a sign-in from a new address, in its transaction. An operator's first sign-in is not told. */
 export const signedInFrom = (user: User, requester: Requester) =>
@@ -45,8 +56,11 @@ export const factorRefused = ({ userId }: HalfIdentity | SessionIdentity, reques
   )
 
 /** Tells that a session has ended because the password it was asked for was wrong too often. Somebody else may have it. */
-export const stepUpRefused = (user: Addressed, requester: Requester) =>
-  whereWanted("admin_sign_in", operatorScope, notify(ofSignIn(user, requester, "step_up_refused")))
+export const stepUpRefused = (user: Addressed, requester: Requester) => alarm(user, requester, "step_up_refused")
+
+/** Tells that there were so many wrong passwords in a row. */
+export const guessed = (user: Addressed, requester: Requester, failures: number) =>
+  alarm(user, requester, "password_guessed", failures)
 
 /** Tells that somebody's attempts are used up: once in a window, and only if there is such an operator. */
 export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) =>

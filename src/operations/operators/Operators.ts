@@ -14,6 +14,7 @@ import * as users from "../../store/operators/Users.ts"
 import { listed } from "../Listed.ts"
 import type { AtKeyboard, Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
+import * as guesses from "./Guesses.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import type { PasswordSettings } from "./NewPassword.ts"
 import { hashNew } from "./NewPassword.ts"
@@ -196,6 +197,7 @@ export const setPassword = Effect.fn("Operators.setPassword")(function*(
   const done = yield* changing(operator, name, (target) =>
     Effect.gen(function*() {
       yield* users.setPassword(target.id, hash, now)
+      yield* guesses.forget(target)
       const ended = yield* sessions.endAllOf(target.id)
       const detail = { target: target.username }
       yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })
@@ -217,6 +219,7 @@ export const remove = Effect.fn("Operators.remove")(function*(operator: AtKeyboa
   const target_username = yield* changing(operator, username, (target, admins) =>
     Effect.gen(function*() {
       yield* keepAnAdmin(target, admins)
+      yield* guesses.forget(target)
       yield* users.remove(target.id)
       const detail = { target: target.username, role: target.role ?? "admin" }
       yield* audit.insert({ event: "operator_deleted", ...actorOf(operator), detail })

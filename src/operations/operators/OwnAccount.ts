@@ -10,6 +10,7 @@ import * as audit from "../../store/Audit.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import * as users from "../../store/operators/Users.ts"
 import { actorFields, actorOf } from "../Operator.ts"
+import * as guesses from "./Guesses.ts"
 import type { Requester, SessionIdentity } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
 import type { PasswordSettings } from "./NewPassword.ts"
@@ -42,6 +43,7 @@ export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
     // Somebody else has changed it since then, so the password that was compared is no longer in force.
     if (user?.status !== "active" || user.passwordHash !== passwordHash) return yield* new StepUpFailed()
     yield* users.setPassword(user.id, hash, now)
+    yield* guesses.forget(user)
     const ended = yield* sessions.endAllOf(user.id, identity.tokenHash)
     const detail = { target: user.username }
     yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })

@@ -3,6 +3,7 @@ import * as Redacted from "effect/Redacted"
 import { InvalidCredentials } from "../../domain/OperatorError.ts"
 import { isRoleUnknown, roleRead } from "../../domain/OperatorRole.ts"
 import { readUsername } from "../../domain/Username.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -10,6 +11,7 @@ import { Passwords } from "../../services/operators/Passwords.ts"
 import type { Verdict } from "../../services/operators/Passwords.ts"
 import type { User } from "../../store/operators/Users.ts"
 import * as users from "../../store/operators/Users.ts"
+import * as guesses from "./Guesses.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
@@ -80,7 +82,7 @@ export const told = (
 
 const failed = (
   { client, surface }: Requester,
-  reason: "wrong_password" | "unknown_user" | "account_disabled" | "rate_limited",
+  reason: "wrong_password" | "unknown_user" | "account_disabled" | "rate_limited" | "operator_rate_limited",
   username?: string
 ) => emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
 
@@ -103,7 +105,11 @@ const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) 
 const admitted = Effect.fnUntraced(function*(
   settings: SignInSettings,
   user: User,
-  of: { readonly renewed: string; readonly requester: Requester; readonly release: ReturnType<typeof limiter.giveBack> }
+  of: {
+    readonly renewed: string
+    readonly requester: Requester
+    readonly release: Effect.Effect<void, StorageFailed, Database>
+  }
 ) {
   const now = yield* currentSeconds
   const draw = yield* sessions.drawn
@@ -145,13 +151,25 @@ export const signIn = Effect.fn("SignIn.signIn")(function*(
   const name = readUsername(username)
   const user = name === undefined ? undefined : yield* users.find(name)
   const known = user?.status === "active" ? user : undefined
-  const release = limiter.giveBack(taken)
+  const guess = yield* Effect.tapErrorTag(
+    guesses.take(user, username, requester),
+    "RateLimited",
+    () => Effect.andThen(failed(requester, "operator_rate_limited", user?.username), limiter.giveBack(taken))
+  )
+  const release = Effect.andThen(limiter.giveBack(taken), guesses.passed(guess))
   const given = Redacted.value(password)
   const verdict = yield* Effect.tapError(
     passwords.verify(given, known?.passwordHash),
-    (refused) => Effect.andThen(failed(requester, "rate_limited"), limiter.giveBackUncompared(taken)(refused))
+    (refused) =>
+      failed(requester, "rate_limited").pipe(
+        Effect.andThen(guesses.giveBack(guess)),
+        Effect.andThen(limiter.giveBackUncompared(taken)(refused))
+      )
   )
-  if (known === undefined || verdict._tag !== "Right") return yield* refuse(user, verdict, requester)
+  if (known === undefined || verdict._tag !== "Right") {
+    if (user !== undefined) yield* guesses.failed(user, guess, requester)
+    return yield* refuse(user, verdict, requester)
+  }
   const renewed = verdict.isWeak
     // If the queue of hashes is full, a right password still signs in. The hash is renewed another time.
     ? yield* Effect.orElseSucceed(passwords.hash(given, known.username), () => known.passwordHash)

@@ -4,13 +4,20 @@ import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { inBatches } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import * as loginAttempts from "../../store/operators/LoginAttempts.ts"
+import * as loginFailures from "../../store/operators/LoginFailures.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 
 const latest = Number.MAX_SAFE_INTEGER
 
+/** Wrong passwords for an operator or a name are forgotten when there was none for thirty days. */
+const quietSeconds = 30 * 86_400
+
+/** A failure further ahead was written by a wrong clock. */
+const aheadSeconds = 3600
+
 /**
- * Deletes sessions that have ended, and windows of sign-ins that are over. Deletes also what
+ * Deletes sessions that have ended, windows of sign-ins that are over, and wrong passwords of long ago. Deletes also what
  * lies further ahead than anything that begins now, because a wrong clock wrote it (docs/decisions/clocks.md, "Operators").
  */
 export const sweepSessions = (settings: SignInSettings): Effect.Effect<void, StorageFailed, Database> =>
@@ -27,8 +34,13 @@ export const sweepSessions = (settings: SignInSettings): Effect.Effect<void, Sto
       over: earlier - login_window_seconds,
       ahead: later + login_window_seconds + 1
     }
+    const failuresOf = {
+      sweep: loginFailures.sweep,
+      over: now - quietSeconds,
+      ahead: now + aheadSeconds
+    }
     let rows_removed = 0
-    for (const { ahead, over, sweep } of [sessionsOf, windowsOf]) {
+    for (const { ahead, over, sweep } of [sessionsOf, windowsOf, failuresOf]) {
       for (const span of [{ from: 0, upTo: over }, { from: ahead, upTo: latest }]) {
         rows_removed += yield* inBatches(1000, (limit) => sweep({ ...span, limit }))
       }

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { MessageKind, NotificationEvent, Occurrence, Payload, Scope } from "../../domain/Notification.ts"
-import { contactEvent, onlyEntry, ownRecipientOf, payloadOf } from "../../domain/Notification.ts"
+import { contactEvent, onlyEntry, payloadOf, recipientsOf } from "../../domain/Notification.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
@@ -18,22 +18,21 @@ import { isOfScope, routesOf, sectionsOf } from "./Routes.ts"
 /** A delivery is given up a day after its event. */
 const patienceSeconds = 86_400
 
-type Routes = ReadonlyMap<string, { readonly routes: ReadonlyArray<Route>; readonly hasRecipients: boolean }>
+type Routes = ReadonlyMap<string, { readonly routes: ReadonlyArray<Route>; readonly to: ReadonlyArray<string> }>
 
 const routed = (config: Config): Routes =>
   new Map([...sectionsOf(config)].flatMap(([scope, section]) => {
     const routes = routesOf(section)
-    return routes.length === 0 ? [] : [[scope, { routes, hasRecipients: section.email.to.length > 0 }] as const]
+    return routes.length === 0 ? [] : [[scope, { routes, to: section.email.to }] as const]
   }))
-
-const hasOwnRecipient = ({ fields }: Occurrence): boolean => ownRecipientOf({ ...fields }) !== undefined
 
 /** The entries that are told of an occurrence. A mail without a recipient is left out. */
 const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> => {
   const section = known.get(occurrence.scope)
   if (section === undefined || !isOfScope(occurrence.event, occurrence.scope)) return []
   return section.routes.filter(({ backend, events }) =>
-    events.has(occurrence.event) && (backend !== "email" || section.hasRecipients || hasOwnRecipient(occurrence))
+    events.has(occurrence.event) &&
+    (backend !== "email" || recipientsOf({ ...occurrence.fields }, section.to).length > 0)
   )
 }
 

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Payload } from "../../domain/Notification.ts"
-import { ownRecipientOf } from "../../domain/Notification.ts"
+import { recipientsOf } from "../../domain/Notification.ts"
 import type { Mail, MailServer } from "../../kernel/net/Mail.ts"
 import type { Receipt } from "./Delivery.ts"
 import { DeliveryRefused, unrendered } from "./Delivery.ts"
@@ -21,12 +21,6 @@ export const serverOf = (
   timeoutMillis: timeout_ms
 })
 
-/** The recipients: `to`, unless the message is for one person ({@link ownRecipientOf}). */
-const recipientsOf = ({ to }: Entry, fields: Payload): ReadonlyArray<string> => {
-  const own = ownRecipientOf(fields)
-  return own === undefined ? to : [own]
-}
-
 /** The domain of a mailbox as a Message-ID has it: in ASCII. */
 const domainOf = (mailbox: string): string => {
   const url = `http://${/@([^@>\s]+)>?$/.exec(mailbox)?.[1] ?? ""}`
@@ -42,7 +36,7 @@ export const send = Effect.fnUntraced(function*(
   fields: Payload
 ): Effect.fn.Return<Receipt, DeliveryRefused> {
   const letter = yield* Effect.mapError(messages.letter(fields), unrendered)
-  const to = recipientsOf(entry, fields)
+  const to = recipientsOf(fields, entry.to)
   const posted = yield* Effect.mapError(
     mail.send(serverOf(entry), {
       ...letter,

@@ -173,6 +173,19 @@ const contactStatement = statement({
      WHERE id = :id AND contact_email IS DISTINCT FROM :contact RETURNING id AS "id"`
 })
 
+/** So many admins are written to at once. */
+const mostAdmins = 50
+
+const adminContactsStatement = statement({
+  name: "user_admin_contacts",
+  params: {},
+  row: { contactEmail: text() },
+  sql: () =>
+    `SELECT contact_email AS "contactEmail" FROM admin_users
+     WHERE status = 'active' AND (role IS NULL OR role = 'admin') AND contact_email IS NOT NULL
+     ORDER BY username LIMIT ${mostAdmins}`
+})
+
 const deleteStatement = statement({
   name: "user_delete",
   params: { id: uuid() },
@@ -258,6 +271,12 @@ export const setRole = (id: string, role: OperatorRole, now: number) => run(role
 /** Sets or clears the contact. Answers `undefined` if it is unchanged. */
 export const setContact = (id: string, contact: string | undefined, now: number) =>
   first(contactStatement, { id, contact, now })
+
+/** The mail addresses of active admins. */
+export const adminContacts = Effect.map(
+  all(adminContactsStatement, {}),
+  (rows) => rows.map(({ contactEmail }) => contactEmail)
+)
 
 /** Deletes an operator with all their sessions, codes and tokens. */
 export const remove = (id: string) => run(deleteStatement, { id })

@@ -231,6 +231,7 @@ export const tables: ReadonlyArray<Table> = [
     revoked_at: "int"
   }),
   table("login_attempts", "key", { key: "text", window_started_at: "int", attempts: "int" }),
+  table("login_failures", "key", { key: "text", failures: "int", last_failed_at: "int" }),
   table("audit_log", "id", {
     id: "int",
     created_at: "int",

@@ -96,6 +96,8 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
       assert.strictEqual((yield* told(wrong("nobody"))).to, "")
       yield* TestClock.adjust("301 seconds")
+      // So many in a row would have to wait, which is not what is told here.
+      yield* sql("DELETE FROM login_failures")
       yield* Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts)
       yield* Effect.acquireUseRelease(
         sql("ALTER TABLE jobs RENAME TO gone"),
@@ -105,6 +107,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       const next = yield* told(wrong("jane"))
       assert.strictEqual(next.to, "email,webhook", "what could not be told is told by the next one")
       yield* TestClock.adjust("301 seconds")
+      yield* sql("DELETE FROM login_failures")
       const again = yield* told(Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts + 1))
       assert.strictEqual(again.to, "email,webhook")
     })))
@@ -120,6 +123,36 @@ describe.each(databases)("operators are told on $name", (backend) => {
       const used = yield* told(Effect.replicateEffect(wrong, 3))
       assert.deepInclude(used.members, { hook: "admin_sign_in", outcome: "locked_out", recipient: "jane@example.org" })
       assert.strictEqual(used.to, "email,webhook")
+    })))
+
+  test("of each tenth wrong password in a row, and the admins with them", () =>
+    telling(Effect.gen(function*() {
+      yield* jane
+      for (const [username, role] of [["amy", "admin"], ["ann", "admin"], ["vera", "viewer"]] as const) {
+        yield* made(username, role)
+        yield* operators.setContact(keyboard, username, `${username}@example.org`)
+      }
+      yield* operators.disable(keyboard, "amy")
+      const guess = (at: number) =>
+        Effect.ignore(signIn(config.admin, { username: "vera", password: typed("wrong") }, from(`10.0.0.${at}`)))
+      const numbers = (count: number, first: number) => Array.from({ length: count }, (_, at) => first + at)
+      assert.strictEqual((yield* told(Effect.forEach(numbers(9, 1), guess))).to, "")
+      const tenth = yield* told(guess(10))
+      assert.strictEqual(tenth.to, "email,webhook")
+      assert.deepInclude(tenth.members, {
+        outcome: "password_guessed",
+        username: "vera",
+        recipient: "vera@example.org",
+        admins: ["ann@example.org", "jane@example.org"],
+        failures: 10,
+        client_ip: "10.0.0.10"
+      })
+      const more = Effect.forEach(numbers(9, 11), (at) => Effect.andThen(guess(at), TestClock.adjust("1 hour")))
+      assert.strictEqual((yield* told(more)).to, "")
+      assert.deepInclude((yield* told(guess(20))).members, { outcome: "password_guessed", failures: 20 })
+      const strangers = (at: number) =>
+        Effect.ignore(signIn(config.admin, { username: "nobody", password: typed("wrong") }, from(`10.0.1.${at}`)))
+      assert.strictEqual((yield* told(Effect.forEach(numbers(10, 1), strangers))).to, "")
     })))
 
   test("of a session that ended because its password was wrong too often", () =>

@@ -4,6 +4,7 @@ import { assert, describe } from "vitest"
 import { RateLimited } from "../../../src/domain/OperatorError.ts"
 
 import * as operators from "../../../src/operations/operators/Operators.ts"
+import * as own from "../../../src/operations/operators/OwnAccount.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { stepUp } from "../../../src/operations/operators/StepUp.ts"
@@ -16,6 +17,7 @@ import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import { meanwhile, meanwhileAt } from "../../support/Meanwhile.ts"
 import {
+  chosen,
   config,
   enter,
   from,
@@ -132,6 +134,131 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.lengthOf(fieldsOf(event), 1, event)
       }
     }))
+
+  describe("of guesses at one operator", () => {
+    /** Guesses from so many addresses, one each, five seconds apart. */
+    const guesses = (username: string, count: number, first = 0) =>
+      Effect.forEach(
+        Array.from({ length: count }, (_, at) => first + at),
+        (at) =>
+          Effect.tap(tagOf(attempt(username, wrong, from(`10.0.${at >> 8}.${at & 255}`))), () =>
+            TestClock.adjust("5 seconds"))
+      )
+
+    /** The seconds that an attempt is told to wait. */
+    const waitOf = (refused: ReturnType<typeof attempt>) =>
+      Effect.map(
+        Effect.flip(refused),
+        (error) => error._tag === "RateLimited" ? error.retryAfter : assert.fail(error._tag)
+      )
+
+    for (const [name, whose] of [["olga", "an operator"], ["nobody", "a name that no operator has"]] as const) {
+      test(`from 120 addresses compares eleven and then waits, for ${whose} alike`, () =>
+        Effect.gen(function*() {
+          yield* made("olga")
+          const tags = yield* guesses(name, 120)
+          // In ten minutes: ten that are free, the next one, and after waits of 30, 60, 120 and 240 seconds four more.
+          assert.deepStrictEqual(tally(tags), { InvalidCredentials: 15, RateLimited: 105 })
+          assert.deepStrictEqual(tags.slice(0, 11), Array(11).fill("InvalidCredentials"))
+          const retryAfter = yield* waitOf(attempt(name, wrong, from("10.9.9.9")))
+          assert.isAbove(retryAfter, 240)
+          assert.isAtMost(retryAfter, 480)
+          assert.strictEqual(yield* hashesOf(attempt(name, wrong, from("10.9.9.9"))), 0)
+          const refused = fieldsOf("admin_login_failed").filter(({ reason }) => reason === "operator_rate_limited")
+          assert.deepInclude(refused[0], { username: name === "olga" ? "olga" : undefined })
+          const keys = yield* column("SELECT key FROM login_attempts WHERE attempts > 0")
+          if (name === "olga") {
+            assert.deepStrictEqual(fieldsOf("admin_login_guessed"), [
+              { username: "olga", client_ip: "10.0.0.9", failures: 10 }
+            ])
+          }
+          assert.lengthOf(keys, 15, "who is refused is given the attempt of the address back")
+        }))
+    }
+
+    test("ends at fifty in a row, then compares one a day, and is forgotten when all is quiet", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        let compared = 0
+        for (let hour = 0; hour < 24 * 5; hour++) {
+          for (let at = 0; at < 12; at++) {
+            const tag = yield* tagOf(attempt("olga", wrong, from(`10.${hour}.${at}.1`)))
+            if (tag === "InvalidCredentials") compared++
+            yield* TestClock.adjust("5 minutes")
+          }
+        }
+        assert.isAtLeast(compared, 50)
+        assert.isAtMost(compared, 54)
+        yield* sweepSessions(admin)
+        assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.200.0.1"))), "RateLimited")
+        yield* TestClock.adjust("30 days")
+        yield* sweepSessions(admin)
+        assert.deepStrictEqual(yield* column("SELECT key FROM login_failures"), [])
+        assert.strictEqual((yield* attempt("olga", password, from("10.200.0.1")))._tag, "Active")
+      }))
+
+    test("locks them out neither of an address they are known by, nor of their session", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const { identity } = yield* enter("olga", from("2001:db8:1:2::7"))
+        yield* guesses("olga", 30)
+        assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.1.0.1"))), "RateLimited")
+        // Another address of the same /64.
+        assert.strictEqual((yield* attempt("olga", password, from("2001:db8:1:2::8")))._tag, "Active")
+        assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.1.0.1"))), "RateLimited")
+        yield* stepUp(admin, identity, typed(password), from("10.1.0.2"))
+        const passwords = { current: typed(password), chosen: typed(chosen) }
+        yield* own.changePassword(config, identity, passwords, from("10.1.0.2"))
+        assert.deepStrictEqual(
+          yield* column("SELECT key FROM login_failures"),
+          [],
+          "with a new password they begin anew"
+        )
+        assert.strictEqual((yield* attempt("olga", chosen, from("10.1.0.1")))._tag, "Active")
+        yield* guesses("olga", 30)
+        yield* operators.setPassword(config, keyboard, "olga", typed(password))
+        assert.strictEqual((yield* attempt("olga", password, from("10.2.0.1")))._tag, "Active")
+      }))
+
+    test("from an address they are known by ends at ten in a row, and leaves the other addresses as they are", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const [home, office] = [from("198.51.100.1"), from("198.51.100.2")]
+        yield* enter("olga", home)
+        yield* enter("olga", office)
+        let compared = 0
+        for (let time = 0; time < 40; time++) {
+          if ((yield* tagOf(attempt("olga", wrong, office))) === "InvalidCredentials") compared++
+          yield* TestClock.adjust("2 minutes")
+        }
+        assert.strictEqual(compared, 10)
+        const retryAfter = yield* waitOf(attempt("olga", password, office))
+        assert.isAbove(retryAfter, 80_000)
+        assert.strictEqual((yield* attempt("olga", password, home))._tag, "Active")
+        assert.strictEqual((yield* attempt("olga", password, from("10.0.0.1")))._tag, "Active")
+        yield* TestClock.adjust("1 day")
+        assert.strictEqual((yield* attempt("olga", password, office))._tag, "Active")
+        assert.notInclude(yield* column("SELECT key FROM login_failures"), "198.51.100.2")
+      }))
+
+    test("keeps a bounded number of rows, however many names are typed", () =>
+      Effect.gen(function*() {
+        const names = Array.from({ length: 400 }, (_, at) => `name-${at}`)
+        for (const [at, name] of names.entries()) {
+          yield* tagOf(attempt(name, wrong, from(`10.0.${at >> 8}.${at & 255}`)))
+        }
+        const keys = yield* column("SELECT key FROM login_failures")
+        for (const key of keys) assert.match(key, /^name:[0-9a-f]{4}$/)
+      }))
+
+    test("that the queue of hashes refuses is none", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const full = { ...yield* Passwords, verify: () => new RateLimited({ retryAfter: 1 }) }
+        yield* Effect.provideService(guesses("olga", 30), Passwords, full)
+        assert.deepStrictEqual(yield* column("SELECT failures FROM login_failures"), ["0"])
+      }))
+  })
 
   test("counts the same window in processes whose clocks are apart, whichever looks at it", () =>
     Effect.gen(function*() {

@@ -92,6 +92,33 @@ Delivery: ${deliveryId}
       assert.isAtMost(Math.max(...raw.split("\r\n").map((line) => line.length)), 998)
     }))
 
+  it.live("that somebody tries to get at an account goes to its operator, the admins and the recipients of the section", () =>
+    Effect.gen(function*() {
+      const server = yield* mailServer()
+      const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
+      const of = { username: "vera", client_ip: "192.0.2.7", admins: ["jane@example.org", "vera@example.org"] }
+      const guessed = { ...of, outcome: "password_guessed", failures: 20, recipient: "vera@example.org" }
+      yield* Effect.provide(
+        Effect.forEach(
+          [guessed, { ...of, outcome: "step_up_refused" }],
+          (fields) => deliver("email", "-", payload("admin_sign_in", fields), "__admin__")
+        ),
+        deliveries(toml)
+      )
+      const general = ["ops@example.org", "two@example.org"]
+      assert.deepStrictEqual(server.taken.map(({ mail, recipients }) => [recipients, mail.subject]), [
+        [
+          ["vera@example.org", "jane@example.org", ...general],
+          "ACME Service: operator vera: 20 wrong passwords in a row"
+        ],
+        [
+          ["jane@example.org", "vera@example.org", ...general],
+          "ACME Service: operator vera: session ended after wrong passwords"
+        ]
+      ])
+      assert.include(server.taken[0]?.mail.text ?? "", "\nWrong passwords: 20\n")
+    }))
+
   it.live("to an operator has nothing that a stranger wrote into a User-Agent", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()

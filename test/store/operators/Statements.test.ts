@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import { fromStrangers, waitAfter } from "../../../src/domain/LoginFailure.ts"
 import * as apiTokens from "../../../src/store/operators/ApiTokens.ts"
 import * as attempts from "../../../src/store/operators/LoginAttempts.ts"
+import * as failures from "../../../src/store/operators/LoginFailures.ts"
 import * as codes from "../../../src/store/operators/RecoveryCodes.ts"
 import * as factors from "../../../src/store/operators/SecondFactors.ts"
 import * as sessions from "../../../src/store/operators/Sessions.ts"
@@ -216,6 +218,46 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       for (const now of [501, 500]) yield* attempts.take({ key: `${now}`, most: 1, windowSeconds: 1, now })
       assert.strictEqual(yield* attempts.sweep({ ...of, upTo: 501, limit: 1 }), 1)
       assert.deepStrictEqual(yield* column("SELECT key FROM login_attempts"), ["501"])
+    }))
+
+  test("count failures in a row, which wait longer and longer, whoever asks at the same time", () =>
+    Effect.gen(function*() {
+      let now = 1000
+      const take = (most = 50) => Effect.suspend(() => failures.take({ key: "k", most, now }))
+      const at = (failures: number, limit = fromStrangers) => waitAfter(failures, limit)
+      for (let count = 1; count <= 60; count++) {
+        const wait = at(count - 1)
+        if (wait > 0) {
+          now += wait - 1
+          assert.isUndefined(yield* take(), `${count} after ${wait - 1} s`)
+          now += 1
+        }
+        const taken = yield* Effect.all([take(), take(), take()], { concurrency: "unbounded" })
+        const passed = taken.filter((one) => one !== undefined)
+        // Those that are free pass together, and are counted each.
+        assert.strictEqual(Math.min(...passed), count)
+        if (at(count) > 0) assert.lengthOf(passed, 1)
+        else count += passed.length - 1
+      }
+      assert.deepInclude(yield* failures.find("k"), { failures: 60, lastFailedAt: now })
+      assert.isUndefined(yield* take(10))
+      yield* failures.giveBack("k")
+      assert.deepInclude(yield* failures.find("k"), { failures: 59 })
+      yield* failures.clear("k")
+      assert.isUndefined(yield* failures.find("k"))
+      for (let count = 1; count <= 10; count++) assert.strictEqual(yield* take(10), count)
+      assert.isUndefined(yield* take(10))
+    }))
+
+  test("count a failure of a clock that is ahead like one of now, where nobody waits", () =>
+    Effect.gen(function*() {
+      const take = (now: number) => failures.take({ key: "k", most: 50, now })
+      for (let count = 1; count <= 11; count++) assert.strictEqual(yield* take(count % 2 === 0 ? 9000 : 1000), count)
+      assert.isUndefined(yield* take(1000))
+      assert.strictEqual(yield* take(1030), 12)
+      for (const last of [500, 501]) yield* failures.take({ key: `${last}`, most: 1, now: last })
+      assert.strictEqual(yield* failures.sweep({ from: 0, upTo: 501, limit: 1 }), 1)
+      assert.deepStrictEqual(yield* column("SELECT key FROM login_failures ORDER BY key"), ["501", "k"])
     }))
 
   test("list and count sessions that neither have ended nor were idle", () =>

@@ -1,0 +1,79 @@
+import * as Effect from "effect/Effect"
+import { exhaustedWait, failureWaits, freeFailures } from "../../domain/LoginFailure.ts"
+import { int, text } from "../../kernel/sql/Column.ts"
+import { all, first, run } from "../../kernel/sql/Database.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/*
+ * Counts wrong passwords in a row, for all processes. One statement decides and counts, so that concurrent guesses cannot pass
+ * together.
+ */
+
+/** The seconds of `waitAfter`, for the row `f`. */
+const wait = `CASE WHEN f.failures >= :most THEN ${exhaustedWait} WHEN f.failures <= ${freeFailures} THEN 0 ${
+  failureWaits.slice(0, -1).map((seconds, at) => `WHEN f.failures = ${freeFailures + 1 + at} THEN ${seconds}`).join(" ")
+} ELSE ${failureWaits.at(-1)} END`
+
+// A failure that lies in the future was written by a clock that is ahead. It counts like one of now, except where nobody waits.
+const takeStatement = statement({
+  name: "login_failure_take",
+  params: { key: text(), most: int, now: int },
+  row: { failures: int },
+  sql: () =>
+    `INSERT INTO login_failures AS f (key, failures, last_failed_at) VALUES (:key, 1, :now)
+     ON CONFLICT (key) DO UPDATE SET failures = f.failures + 1, last_failed_at = excluded.last_failed_at
+     WHERE ${wait} = 0 OR f.last_failed_at + ${wait} <= excluded.last_failed_at
+     RETURNING failures AS "failures"`
+})
+
+const findStatement = statement({
+  name: "login_failure",
+  params: { key: text() },
+  row: { failures: int, lastFailedAt: int },
+  sql: () => `SELECT failures AS "failures", last_failed_at AS "lastFailedAt" FROM login_failures WHERE key = :key`
+})
+
+const giveBackStatement = statement({
+  name: "login_failure_give_back",
+  params: { key: text() },
+  row: {},
+  sql: () => `UPDATE login_failures SET failures = failures - 1 WHERE key = :key AND failures > 0`
+})
+
+const clearStatement = statement({
+  name: "login_failure_clear",
+  params: { key: text() },
+  row: {},
+  sql: () => `DELETE FROM login_failures WHERE key = :key`
+})
+
+const sweepStatement = statement({
+  name: "login_failure_sweep",
+  params: { from: int, upTo: int, limit: int },
+  row: { key: text() },
+  sql: () =>
+    `DELETE FROM login_failures WHERE key IN
+       (SELECT key FROM login_failures WHERE last_failed_at >= :from AND last_failed_at <= :upTo
+        ORDER BY last_failed_at LIMIT :limit)
+     RETURNING key AS "key"`
+})
+
+/**
+ * Counts a password as wrong before it is compared. Answers how many there are in a row with it, or `undefined` if it is too soon
+ * after the last one; then nothing is counted. `now` is in epoch seconds.
+ */
+export const take = (of: { readonly key: string; readonly most: number; readonly now: number }) =>
+  Effect.map(first(takeStatement, of), (row) => row?.failures)
+
+/** The failures under a key. */
+export const find = (key: string) => first(findStatement, { key })
+
+/** Takes one back that was never compared. */
+export const giveBack = (key: string) => run(giveBackStatement, { key })
+
+/** Forgets the failures under a key: the row is broken. */
+export const clear = (key: string) => run(clearStatement, { key })
+
+/** Deletes up to `limit` rows whose last failure lies between two epoch seconds, inclusive. Answers how many. */
+export const sweep = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
+  Effect.map(all(sweepStatement, of), (gone) => gone.length)
