@@ -31,7 +31,7 @@ export const makeReport = (owner: string) => {
       else if (before !== undefined) yield* emit("profile_recovered", { profile })
     }
     if ([...written.keys()].every((profile) => troubles.has(profile))) return
-    for (const profile of [...written.keys()]) if (!troubles.has(profile)) written.delete(profile)
+    for (const profile of written.keys()) if (!troubles.has(profile)) written.delete(profile)
     yield* states.forget(owner, [...troubles.keys()])
   })
 }

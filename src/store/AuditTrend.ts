@@ -1,6 +1,6 @@
 import type { AuditEvent } from "../domain/Audit.ts"
 import { int, text } from "../kernel/sql/Column.ts"
-import { lenient } from "../kernel/sql/Database.ts"
+import { lenient } from "../kernel/sql/Query.ts"
 import type { Fragments } from "../kernel/sql/Statement.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 

@@ -7,8 +7,8 @@ import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../domain
 import type { OrderIdentifier, OrderStatus } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
 import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
-import { all, first, lenient, run } from "../kernel/sql/Database.ts"
 import { leaving, reached } from "../kernel/sql/Guard.ts"
+import { all, first, lenient, run } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 import { identifierColumn, problemColumn } from "./Columns.ts"
 

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import type { OrderStatus } from "../domain/Order.ts"
 import { int, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
-import { all, first, run } from "../kernel/sql/Database.ts"
+import { all, first, run } from "../kernel/sql/Query.ts"
 import type { Fragments } from "../kernel/sql/Statement.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import { firstIdAt, OrderId as makeOrderId } from "../domain/Id.ts"
 import { int, text, uuid } from "../kernel/sql/Column.ts"
-import { first } from "../kernel/sql/Database.ts"
+import { first } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
 /*

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, rows, text } from "../kernel/sql/Column.ts"
-import { all, first, partitioned, run } from "../kernel/sql/Database.ts"
+import { all, first, partitioned, run } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
 const insertBatch = statement({

@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import { int, nullable, rows, text } from "../kernel/sql/Column.ts"
-import { lenient, run } from "../kernel/sql/Database.ts"
+import { lenient, run } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
 /* Which worker can sign for which profile. Only a worker has signers; the other processes read these rows. */

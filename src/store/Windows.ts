@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, text } from "../kernel/sql/Column.ts"
-import { all, first } from "../kernel/sql/Database.ts"
+import { all, first } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
 /*

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { JobId } from "../../src/kernel/queue/Job.ts"
-import * as queue from "../../src/kernel/queue/Jobs.ts"
+import * as jobClaims from "../../src/kernel/queue/JobClaims.ts"
 import { Queue } from "../../src/kernel/queue/Queue.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../src/kernel/sql/Driver.ts"
@@ -177,7 +177,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.deepStrictEqual((yield* audited).map(({ event }) => event), ["job_cancelled"])
 
       const other = yield* finalized("b.example")
-      yield* queue.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] })
+      yield* jobClaims.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] })
       assert.deepInclude(yield* Effect.flip(jobs.cancel(operator, other.job.id)), {
         _tag: "JobNotCancellable",
         status: "running"
@@ -193,7 +193,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       const { job } = yield* finalized()
       const driver = database.driver()
       const claim = Effect.provideService(
-        queue.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] }),
+        jobClaims.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] }),
         Database,
         driver
       )

@@ -183,8 +183,8 @@ export const makeTurns = (count: number, { hostToFree = 2, peer = currentPeer }:
   return {
     take: (self) => taken(self, Effect.map(Option.some), Effect.never),
     takeIfFree: (self, otherwise) => taken(self, () => Effect.succeed(Option.none()), otherwise),
-      takeUnless: (waits, self, otherwise) => taken(self, Effect.map(Option.some), otherwise, waits),
-      isFree: Effect.map(peer, (one) => bound.isFor(one)),
+    takeUnless: (waits, self, otherwise) => taken(self, Effect.map(Option.some), otherwise, waits),
+    isFree: Effect.map(peer, (one) => bound.isFor(one)),
     takeWithin: (millis, self, otherwise) => taken(self, Effect.timeoutOption(millis), otherwise)
   }
 }

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { beyondSafe, int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
-import { all, first, lenient } from "../sql/Database.ts"
+import { all, first, lenient } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
 import type { Job, JobId } from "./Job.ts"
 import { spentAnd } from "./Jobs.ts"

@@ -1,7 +1,7 @@
 import type * as Effect from "effect/Effect"
 import { int, nullable, rows, text, uuid } from "../sql/Column.ts"
-import { all, first, lenientFirst } from "../sql/Database.ts"
 import { distinct } from "../sql/Distinct.ts"
+import { all, first, lenientFirst } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
 import type { JobKind, JobStatus } from "./Job.ts"

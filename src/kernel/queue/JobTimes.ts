@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { beyondSafe, int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
-import { all, lenient } from "../sql/Database.ts"
+import { all, lenient } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
 import type { JobKind } from "./Job.ts"

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
-import { int, nullable, packedUuid, rows, text, uuid } from "../sql/Column.ts"
-import { all, first, lenient, lenientFirst, partitioned } from "../sql/Database.ts"
+import { int, nullable, text, uuid } from "../sql/Column.ts"
+import { all, first, lenientFirst } from "../sql/Query.ts"
 import type { Fragments } from "../sql/Statement.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
-import type { Job, JobKind, JobStatus } from "./Job.ts"
-import { jobKinds } from "./Job.ts"
+import type { JobKind, JobStatus } from "./Job.ts"
 
-const job = {
+/** The columns of a claimed row. */
+export const job = {
   id: uuid<JobId>(),
   kind: text<JobKind>(),
   dedupKey: text(),
@@ -96,74 +96,6 @@ const joinStatement = statement({
      WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running') RETURNING id`
 })
 
-const claiming = { now: int, owner: text(), until: int, limit: int, kinds: rows }
-
-/** More attempts than a job can have made. A count beyond that is no count: the sum with one more may be none of the engine's integers. */
-const mostAttempts = 1_000_000
-
-const claimOf = (ids: string): string =>
-  `UPDATE jobs SET status = 'running', lease_owner = :owner, updated_at = :now, lease_until = :until, joined = 0,
-     attempts = CASE WHEN attempts BETWEEN 0 AND ${mostAttempts} THEN attempts + 1 ELSE ${mostAttempts} END
-   WHERE id IN (${ids}) RETURNING ${select(job)}`
-
-const claimStatement = statement({
-  name: "job_claim",
-  params: claiming,
-  row: job,
-  sql: ({ at, byDue, each, skipLocked }) =>
-    claimOf(
-      `SELECT id FROM jobs ${byDue} WHERE status = 'ready' AND run_at <= :now
-         AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) ORDER BY run_at, id LIMIT :limit ${skipLocked}`
-    )
-})
-
-// Kinds that are not wanted may have many rows. So each wanted kind is read by the index of its own, and the oldest of
-// all are taken.
-const claimAmongStatement = statement({
-  name: "job_claim_among",
-  params: claiming,
-  row: job,
-  sql: ({ at, each, skipLocked }) => {
-    const arms = jobKinds.map((kind) =>
-      `SELECT * FROM (SELECT id, run_at FROM jobs WHERE status = 'ready' AND kind = '${kind}' AND run_at <= :now
-         AND '${kind}' IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
-         ORDER BY run_at, id LIMIT :limit ${skipLocked}) AS ${kind}`
-    )
-    return claimOf(`SELECT id FROM (${arms.join(" UNION ALL ")}) AS due ORDER BY run_at, id LIMIT :limit`)
-  }
-})
-
-// Goes from share to share by the index, however many rows each has: the oldest row of one share, then that of the
-// next.
-const headsStatement = statement({
-  name: "job_heads",
-  params: { kind: text<JobKind>(), from: text(), limit: int },
-  row: { id: job.id, share: text(), runAt: int },
-  sql: ({ dialect }) => {
-    const first = (column: string, where: string) =>
-      `(SELECT ${column} FROM jobs WHERE status = 'ready' AND kind = :kind AND ${where} ORDER BY share, run_at, id LIMIT 1)`
-    const columns = "j.id, j.share, j.run_at"
-    const next = dialect === "postgres"
-      ? `SELECT ${columns} FROM head CROSS JOIN LATERAL ${first("id, share, run_at", "share > head.share")} AS j`
-      : `SELECT ${columns} FROM head CROSS JOIN jobs j WHERE j.id = ${first("id", "share > head.share")}`
-    return `SELECT id AS "id", share AS "share", run_at AS "runAt" FROM (
-       WITH RECURSIVE head (id, share, run_at) AS (
-         SELECT ${columns} FROM jobs j WHERE j.id = ${first("id", "share >= :from")} UNION ALL ${next})
-       SELECT id, share, run_at FROM head LIMIT :limit) AS heads`
-  }
-})
-
-const claimTheseStatement = statement({
-  name: "job_claim_these",
-  params: { now: int, owner: text(), until: int, ids: rows },
-  row: job,
-  sql: ({ aside, at, each, skipLocked }) =>
-    claimOf(
-      `SELECT id FROM jobs WHERE id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")})
-         AND ${aside("status")} = 'ready' AND ${aside("run_at")} <= :now ${skipLocked}`
-    )
-})
-
 const mostSpent = 1_000_000_000
 
 /** The seconds that a row has spent, with some more. What is beyond all years stays as it is: the sum may be none of the engine's integers. */
@@ -229,47 +161,12 @@ export const findLive = (kind: JobKind, dedupKey: string) => lenientFirst(liveSt
 /** The live row of a kind and key. If it is running, it is marked as wanted once more. */
 export const join = (kind: JobKind, dedupKey: string) => first(joinStatement, { kind, dedupKey })
 
-const claimedBy = partitioned<typeof claiming, typeof job>
-
 /** The owner that claims, and until when. Times are epoch seconds. */
 export interface Claimant {
   readonly now: number
   readonly owner: string
   readonly until: number
 }
-
-/** A job whose row cannot be read is claimed too, so that it is given up in order. */
-const inOrder = ({ readable, unreadable }: Effect.Success<ReturnType<typeof claimedBy>>): ReadonlyArray<Job> =>
-  [...readable, ...unreadable.map(([one, error]): Job => ({ ...one, unreadable: error }))].sort((one, other) =>
-    one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1)
-  )
-
-/**
- * Claims the oldest due rows of the given kinds, in one guarded write. `among` means that other kinds may have many due
- * rows that are not wanted.
- */
-export const claim = (
-  { among, kinds, ...params }: Claimant & {
-    readonly limit: number
-    readonly kinds: ReadonlyArray<JobKind>
-    readonly among?: boolean
-  }
-) =>
-  Effect.map(
-    claimedBy(among === true ? claimAmongStatement : claimStatement, { ...params, kinds: kinds.map((kind) => [kind]) }),
-    inOrder
-  )
-
-/** The oldest waiting row of each share of a kind, beginning with the share `from`. The row need not be due. */
-export const heads = (params: {
-  readonly kind: JobKind
-  readonly from: string
-  readonly limit: number
-}) => lenient(headsStatement, params)
-
-/** Claims the given rows, as far as they are still ready and due. */
-export const claimThese = ({ ids, ...claimant }: Claimant & { readonly ids: ReadonlyArray<JobId> }) =>
-  Effect.map(partitioned(claimTheseStatement, { ...claimant, ids: ids.map((id) => [packedUuid(id)]) }), inOrder)
 
 /** Identifies one attempt. If a settlement matches no row, the lease had been taken away before. */
 export interface Attempt {

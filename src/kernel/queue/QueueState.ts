@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, nullable, text } from "../sql/Column.ts"
-import { first, lenient } from "../sql/Database.ts"
+import { first, lenient } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
 
 /* The state of the queue for operators: counts and ages by kind. */

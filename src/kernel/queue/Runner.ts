@@ -17,7 +17,7 @@ import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from
 import type { AnyHandler, Outcome, Round } from "./Handler.ts"
 import { kindsOf, roundsOf } from "./Handler.ts"
 import type { BackoffPolicy, Job } from "./Job.ts"
-import * as jobs from "./Jobs.ts"
+import * as jobClaims from "./JobClaims.ts"
 import * as jobTimes from "./JobTimes.ts"
 import type { Holding } from "./Leases.ts"
 import * as Leases from "./Leases.ts"
@@ -186,9 +186,9 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       const heldAt = yield* lifeMillis
       const claimant = { now, owner, until: now + Leases.leaseSeconds }
       const claimed = yield* slots.fill(options.max_concurrent, kindsOf(handlers), now, {
-        claim: (of) => jobs.claim({ ...claimant, ...of }),
-        heads: jobs.heads,
-        claimThese: (ids) => jobs.claimThese({ ...claimant, ids })
+        claim: (of) => jobClaims.claim({ ...claimant, ...of }),
+        heads: jobClaims.heads,
+        claimThese: (ids) => jobClaims.claimThese({ ...claimant, ids })
       })
       for (const job of claimed) fork(attempt(job, heldAt))
     }))

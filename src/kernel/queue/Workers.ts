@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, nullable, text } from "../sql/Column.ts"
-import { all, first, lenient, run } from "../sql/Database.ts"
+import { all, first, lenient, run } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
 
 const upsert = statement({

@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import { uuid } from "./Column.ts"
 import type { StorageFailed } from "./Database.ts"
-import { Database, run } from "./Database.ts"
+import { Database } from "./Database.ts"
+import { run } from "./Query.ts"
 import { statement } from "./Statement.ts"
 
 const lockOf = (table: "accounts" | "orders") =>

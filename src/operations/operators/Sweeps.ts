@@ -36,8 +36,8 @@ export const sweepSessions = (settings: SignInSettings): Effect.Effect<void, Sto
     }
     const failuresOf = {
       sweep: loginFailures.sweep,
-      over: now - quietSeconds,
-      ahead: now + aheadSeconds
+      over: earlier - quietSeconds,
+      ahead: later + aheadSeconds
     }
     let rows_removed = 0
     for (const { ahead, over, sweep } of [sessionsOf, windowsOf, failuresOf]) {

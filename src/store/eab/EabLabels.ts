@@ -1,6 +1,6 @@
 import type { AccountId } from "../../domain/Id.ts"
 import { kid, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { first } from "../../kernel/sql/Database.ts"
+import { first } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import type { EabStatus } from "./EabKeys.ts"
 

@@ -3,9 +3,9 @@ import type { OrderId } from "../../domain/Id.ts"
 import type { JobStatus } from "../../kernel/queue/Job.ts"
 import { record } from "../../kernel/queue/JobRecords.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import { first, lenient } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
 import { keptTotal } from "../../kernel/sql/Kept.ts"
+import { first, lenient } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
 /* Searches of the queue for operators. */

@@ -1,5 +1,5 @@
 import { int, text } from "../../kernel/sql/Column.ts"
-import { first, run } from "../../kernel/sql/Database.ts"
+import { first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /* What operators were told of the ends of CAs (docs/decisions/notifications.md, "CAs that end"). */

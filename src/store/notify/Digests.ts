@@ -1,5 +1,5 @@
 import { int, nullable, text } from "../../kernel/sql/Column.ts"
-import { first, run } from "../../kernel/sql/Database.ts"
+import { first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /* When operators were last told of a profile's certificates (docs/decisions/notifications.md, "Expiring certificates"). */

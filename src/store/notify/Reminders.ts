@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, packedUuid, rows, uuid } from "../../kernel/sql/Column.ts"
-import { all, lenient } from "../../kernel/sql/Database.ts"
+import { all, lenient } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 

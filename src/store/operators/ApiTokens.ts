@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { int, nullable, text, texts, uuid } from "../../kernel/sql/Column.ts"
-import { first, lenient, run } from "../../kernel/sql/Database.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
+import { first, lenient, run } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
 

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, text } from "../../kernel/sql/Column.ts"
-import { first, run } from "../../kernel/sql/Database.ts"
+import { first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 

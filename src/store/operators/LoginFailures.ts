@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { exhaustedWait, failureWaits, freeFailures } from "../../domain/LoginFailure.ts"
 import { int, text } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { all, first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /*

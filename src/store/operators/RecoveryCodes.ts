@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { all, first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 const unusedStatement = statement({

@@ -1,5 +1,5 @@
 import { bytes, int, nullable, uuid } from "../../kernel/sql/Column.ts"
-import { first } from "../../kernel/sql/Database.ts"
+import { first } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /*

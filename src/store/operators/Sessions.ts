@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, lenient, run } from "../../kernel/sql/Database.ts"
+import { all, first, lenient, run } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
 

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { bytes, int, nullable, text, texts, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, lenient, lenientFirst, run } from "../../kernel/sql/Database.ts"
+import { all, first, lenient, lenientFirst, run } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
 /** `disabled` operators cannot sign in, and their tokens are refused. */

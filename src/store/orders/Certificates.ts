@@ -1,6 +1,6 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { bytes, int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first } from "../../kernel/sql/Database.ts"
+import { all, first } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { identifiersColumn } from "../Columns.ts"
 

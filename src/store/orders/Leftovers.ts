@@ -1,8 +1,8 @@
 import type { OrderId } from "../../domain/Id.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, lenient, run } from "../../kernel/sql/Database.ts"
 import { leaving, reached } from "../../kernel/sql/Guard.ts"
+import { all, lenient, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /* The leftovers of orders without a certificate: authorizations and challenges, ten times as large as the order itself. */

@@ -3,7 +3,7 @@ import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../../domain/Challenge.ts"
 import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
 import { int, members, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { lenient, lenientFirst } from "../../kernel/sql/Database.ts"
+import { lenient, lenientFirst } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { identifierColumn, problemColumn } from "../Columns.ts"
 

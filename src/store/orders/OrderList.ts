@@ -1,6 +1,6 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, lenient } from "../../kernel/sql/Database.ts"
+import { all, lenient } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 const id = uuid<OrderId>()

@@ -1,6 +1,6 @@
 import type { OrderId } from "../../domain/Id.ts"
 import { text, uuid } from "../../kernel/sql/Column.ts"
-import { first } from "../../kernel/sql/Database.ts"
+import { first } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /* Finds the order of an authorization or of a challenge. */

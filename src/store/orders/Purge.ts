@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, lenient } from "../../kernel/sql/Database.ts"
+import { all, first, lenient } from "../../kernel/sql/Query.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { AccountId } from "../../domain/Id.ts"
 import type { Dialect } from "../../kernel/sql/Column.ts"
 import { bytes, int, uuid } from "../../kernel/sql/Column.ts"
-import { first, run } from "../../kernel/sql/Database.ts"
+import { first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /** Stands for every account, including future ones. */

@@ -1,5 +1,5 @@
 import { bytes, int, text } from "../../kernel/sql/Column.ts"
-import { all, first, lenient, lenientFirst } from "../../kernel/sql/Database.ts"
+import { all, first, lenient, lenientFirst } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 
 const head = { crlNumber: int, thisUpdate: int, nextUpdate: int }

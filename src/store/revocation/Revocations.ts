@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, lenient, run } from "../../kernel/sql/Database.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
+import { all, first, lenient, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 const stampStatement = statement({

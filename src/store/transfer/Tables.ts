@@ -177,12 +177,7 @@ export const tables: ReadonlyArray<Table> = [
     started_at: "int",
     last_seen_at: "int"
   }),
-  table("profile_states", "profile owner", {
-    profile: "text",
-    owner: "text",
-    trouble: "text",
-    since: "int"
-  }),
+  table("profile_states", "profile owner", { profile: "text", owner: "text", trouble: "text", since: "int" }),
   table("admin_users", "id", {
     id: "uuid",
     username: "text",

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { int, text } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { all, first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /* Key authorizations of the relay's http01 strategy, for the processes that serve them. */

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Database.ts"
+import { all, first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /* What a relay knows about its orders at the upstream: one row for each order here, with that order's id as its key. */

@@ -4,14 +4,15 @@ import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
 import { handler } from "../../../src/kernel/queue/Handler.ts"
-import * as jobs from "../../../src/kernel/queue/Jobs.ts"
+import * as jobClaims from "../../../src/kernel/queue/JobClaims.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import * as Running from "../../../src/kernel/queue/Running.ts"
 import * as workers from "../../../src/kernel/queue/Workers.ts"
 import { text } from "../../../src/kernel/sql/Column.ts"
-import { all, Database, transaction } from "../../../src/kernel/sql/Database.ts"
+import { Database, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
+import { all } from "../../../src/kernel/sql/Query.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
@@ -307,7 +308,7 @@ describe.each(databases)("leases on $name", (backend) => {
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
-      yield* jobs.claim({ now, owner: "one:1:a", until: now + 95, limit: 1, kinds: ["challenge_validate"] })
+      yield* jobClaims.claim({ now, owner: "one:1:a", until: now + 95, limit: 1, kinds: ["challenge_validate"] })
       const other = yield* finishing(here)
       for (let passed = 0; passed < 95; passed++) {
         yield* TestClock.adjust("1 second")
@@ -324,7 +325,7 @@ describe.each(databases)("leases on $name", (backend) => {
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
-      yield* jobs.claim({ now, owner: here, until: now + 10, limit: 1, kinds: ["challenge_validate"] })
+      yield* jobClaims.claim({ now, owner: here, until: now + 10, limit: 1, kinds: ["challenge_validate"] })
       const runner = yield* finishing(here)
       for (let passed = 0; passed < 12; passed++) {
         yield* TestClock.adjust("1 second")

@@ -5,7 +5,7 @@ import type { Failure } from "../../../src/kernel/queue/Failure.ts"
 import type { AnyHandler, Handler, Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done, Failed, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
 import { handler, roundsOf } from "../../../src/kernel/queue/Handler.ts"
-import * as jobs from "../../../src/kernel/queue/Jobs.ts"
+import * as jobClaims from "../../../src/kernel/queue/JobClaims.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { start } from "../../../src/kernel/queue/Running.ts"
@@ -154,7 +154,7 @@ describe.each(databases)("the queue on $name", (backend) => {
 
   describe("claiming", () => {
     const claim = (limit: number, owner = "me", now = 100) =>
-      jobs.claim({ now, owner, limit, until: now + 40, kinds: ["challenge_validate", "nonce_sweep"] })
+      jobClaims.claim({ now, owner, limit, until: now + 40, kinds: ["challenge_validate", "nonce_sweep"] })
 
     test("takes the oldest due first, as many as asked for, and counts the attempt", () =>
       Effect.gen(function*() {
@@ -565,7 +565,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     test("a dead runner's row is reclaimed after its lease, due now, its attempt counted", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
-        yield* jobs.claim({ now: 0, owner: "dead", until: 0 + 40, limit: 1, kinds: ["challenge_validate"] })
+        yield* jobClaims.claim({ now: 0, owner: "dead", until: 0 + 40, limit: 1, kinds: ["challenge_validate"] })
         const runner = yield* Runner.make(options, [validation(() => Effect.succeed(done))])
         yield* TestClock.setTime(40_000)
         yield* pass(runner)

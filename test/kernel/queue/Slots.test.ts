@@ -8,7 +8,7 @@ import { handler } from "../../../src/kernel/queue/Handler.ts"
 import { JobId } from "../../../src/kernel/queue/Job.ts"
 import type { Job, JobKind } from "../../../src/kernel/queue/Job.ts"
 import { jobKinds, roomOf, shareOf } from "../../../src/kernel/queue/Job.ts"
-import * as jobs from "../../../src/kernel/queue/Jobs.ts"
+import * as jobClaims from "../../../src/kernel/queue/JobClaims.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import type { Head, Source } from "../../../src/kernel/queue/Slots.ts"
@@ -303,13 +303,13 @@ describe.each(databases)("slots on $name", (backend) => {
         }
         const looked = (from: string, limit: number) =>
           Effect.map(
-            jobs.heads({ kind: "challenge_validate", from, limit }),
+            jobClaims.heads({ kind: "challenge_validate", from, limit }),
             (found) => found.map(({ runAt, share }) => [share, runAt])
           )
         assert.deepStrictEqual(yield* looked("", 9), [["", 5], ["a", 2], ["b", 1], ["c/1", 9]])
         assert.deepStrictEqual(yield* looked("a", 2), [["a", 2], ["b", 1]])
         assert.deepStrictEqual(yield* looked("d", 2), [])
-        assert.deepStrictEqual(yield* jobs.heads({ kind: "signer_issue", from: "", limit: 2 }), [])
+        assert.deepStrictEqual(yield* jobClaims.heads({ kind: "signer_issue", from: "", limit: 2 }), [])
       })
   )
 })

@@ -5,6 +5,7 @@ import { Loops } from "../../../src/kernel/Loops.ts"
 import type { Outcome } from "../../../src/kernel/queue/Handler.ts"
 import { Done } from "../../../src/kernel/queue/Handler.ts"
 import { handler } from "../../../src/kernel/queue/Handler.ts"
+import * as jobClaims from "../../../src/kernel/queue/JobClaims.ts"
 import * as jobRecords from "../../../src/kernel/queue/JobRecords.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
@@ -131,7 +132,7 @@ describe("work another process enqueues on PostgreSQL", () => {
             limit: 1,
             kinds: ["local_ca_crl_regenerate"] as const
           }
-          yield* jobs.claim(claimed)
+          yield* jobClaims.claim(claimed)
           return yield* jobs.settle({ id, owner: "o", attempts: 1 }, "done", undefined, 1)
         })
         assert.isDefined(yield* Effect.provideService(ended, Database, other))

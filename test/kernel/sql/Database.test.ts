@@ -6,16 +6,9 @@ import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { reclaim, running } from "../../../src/kernel/queue/JobLeases.ts"
 import { text } from "../../../src/kernel/sql/Column.ts"
-import {
-  afterCommit,
-  all,
-  arrived,
-  Database,
-  run,
-  StorageFailed,
-  transaction
-} from "../../../src/kernel/sql/Database.ts"
+import { afterCommit, Database, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
+import { all, arrived, run } from "../../../src/kernel/sql/Query.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { layerMemory, withinSpan } from "../../../src/kernel/telemetry/EventLog.ts"

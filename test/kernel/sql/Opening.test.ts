@@ -1,16 +1,8 @@
 import { Cause, Effect, Exit } from "effect"
 import { assert, describe } from "vitest"
 import type { Opening } from "../../../src/kernel/sql/Database.ts"
-import {
-  afterCommit,
-  all,
-  currentOpening,
-  first,
-  open,
-  run,
-  StorageFailed,
-  transaction
-} from "../../../src/kernel/sql/Database.ts"
+import { afterCommit, currentOpening, open, StorageFailed, transaction } from "../../../src/kernel/sql/Database.ts"
+import { all, first, run } from "../../../src/kernel/sql/Query.ts"
 import { bump, insert, read } from "../../store/NonceStatements.ts"
 import { databases } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { text } from "../../../src/kernel/sql/Column.ts"
-import { first, run } from "../../../src/kernel/sql/Database.ts"
+import { first, run } from "../../../src/kernel/sql/Query.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import { insert } from "../../store/NonceStatements.ts"
 import { sqlite } from "../../support/Databases.ts"

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import * as jobClaims from "../../../src/kernel/queue/JobClaims.ts"
 import * as jobRecords from "../../../src/kernel/queue/JobRecords.ts"
-import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { settledJob } from "../../../src/kernel/queue/Waits.ts"
 import * as crl from "../../../src/operations/crl/Crl.ts"
 import * as crls from "../../../src/operations/crl/CrlRecords.ts"
@@ -117,7 +117,13 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
       const { job: first } = yield* revoke(one.orderId)
-      yield* jobs.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 1, kinds: ["local_ca_crl_regenerate"] })
+      yield* jobClaims.claim({
+        now: madeAt,
+        owner: "w",
+        until: madeAt + 60,
+        limit: 1,
+        kinds: ["local_ca_crl_regenerate"]
+      })
       const [issuer = { id: "" }] = (yield* Signers).crlIssuers
       const outcome = yield* crl.regenerate({ issuer: issuer.id })
       const { job: joined } = yield* revoke(two.orderId)

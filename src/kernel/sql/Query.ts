@@ -1,0 +1,189 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
+import type { Columns, Dialect, ValuesOf } from "./Column.ts"
+import type { Database } from "./Database.ts"
+import { driverOf, failed, openingOf, StorageFailed, transaction } from "./Database.ts"
+import type { Row } from "./Driver.ts"
+import type { Fault, Statement } from "./Statement.ts"
+import { decode, encode, nameOf } from "./Statement.ts"
+import { heardLater, mostAhead, openTransaction, slow, slowAfterMillis } from "./Transaction.ts"
+import type { Unreadable } from "./Unreadable.ts"
+
+/* How a statement is run, and its rows read. */
+
+/** The decoded rows of a statement, and the columns of some of them that do not decode. */
+interface Decoded<Row> {
+  readonly rows: ReadonlyArray<Row>
+  readonly faults: ReadonlyMap<Row, ReadonlyArray<Fault>>
+}
+
+const noFaults = new Map<never, never>()
+
+const decodeAll = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  raw: ReadonlyArray<Row>,
+  dialect: Dialect
+): Decoded<ValuesOf<R>> => {
+  let faults: Map<ValuesOf<R>, Array<Fault>> | undefined
+  const rows = raw.map((one) => {
+    let found: Array<Fault> | undefined
+    const row = decode(statement, one, dialect, (fault) => (found ??= []).push(fault))
+    if (found !== undefined) (faults ??= new Map()).set(row, found)
+    return row
+  })
+  return { rows, faults: faults ?? (noFaults as Decoded<ValuesOf<R>>["faults"]) }
+}
+
+const errorOf = (faults: ReadonlyArray<Fault>): string =>
+  faults.map(({ column, detail }) => `${column}: ${detail}`).join("; ").slice(0, 500)
+
+/** No verdict is made of an answer with a row that cannot be read. */
+const refused = <P extends Columns, R extends Columns>(
+  { name }: Statement<P, R>,
+  found: ReadonlyArray<Unreadable>
+): StorageFailed =>
+  new StorageFailed({
+    statement: name,
+    detail: `a row cannot be read: ${found.map(({ error, row }) => `${row}: ${error}`).join("; ").slice(0, 500)}`,
+    transient: false,
+    isUnreadable: true
+  })
+
+/**
+ * Runs a statement; `answer` makes the result of its decoded rows. It fails for a row that cannot be read, unless `toleratesFaults`:
+ * then `answer` decides. With `isAhead` nobody needs the rows.
+ */
+const query = <P extends Columns, R extends Columns, A>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>,
+  answer: (rows: ReadonlyArray<ValuesOf<R>>, faults: Decoded<ValuesOf<R>>["faults"]) => A,
+  { isAhead = false, toleratesFaults = false }: { readonly isAhead?: boolean; readonly toleratesFaults?: boolean } = {}
+): Effect.Effect<A, StorageFailed, Database> =>
+  Effect.withFiber((fiber) => {
+    const driver = driverOf(fiber)
+    const within = fiber.getRef(openTransaction)
+    const compiled = statement.compiled[driver.dialect]
+    if (within === undefined && !compiled.reads && openingOf(fiber) !== undefined) {
+      return transaction(query(statement, params, answer, { toleratesFaults }))
+    }
+    const values = encode(statement, params, driver.dialect)
+    const started = performance.now()
+    const answered = (raw: ReadonlyArray<Row>): Effect.Effect<A, StorageFailed> => {
+      const { faults, rows } = decodeAll(statement, raw, driver.dialect)
+      const elapsed = performance.now() - Math.max(started, within?.plans.answered ?? 0)
+      const result = faults.size === 0 || toleratesFaults ? Effect.succeed(answer(rows, faults)) : undefined
+      if (result !== undefined && faults.size === 0 && elapsed < slowAfterMillis) return result
+      const found = [...faults].map(([row, own]): Unreadable => ({
+        statement: statement.name,
+        row: nameOf(statement, row, params),
+        error: errorOf(own)
+      }))
+      return Effect.forEach(found, driver.unreadable, { discard: true }).pipe(
+        Effect.andThen(elapsed < slowAfterMillis ? Effect.void : slow(statement.name, elapsed)),
+        Effect.andThen(result ?? Effect.fail(refused(statement, found)))
+      )
+    }
+    const isTraced = isTracedWithin(fiber)
+    if (isAhead && !isTraced && within?.connection.ahead !== undefined && within.plans.inFlight < mostAhead) {
+      within.connection.ahead(compiled.text, values, heardLater(statement.name, within.plans))
+      return Effect.succeed(answer([], new Map()))
+    }
+    const atHand = isTraced
+      ? undefined
+      : within === undefined
+      ? driver.atOnce?.(compiled, values)
+      : within.connection.atOnce?.(compiled.text, values)
+    if (atHand !== undefined && Exit.isSuccess(atHand)) return answered(atHand.value)
+    return tracedWithin(
+      fiber,
+      statement.name,
+      () => ({ "db.system": driver.dialect }),
+      Effect.matchEffect(
+        atHand ??
+          (within === undefined
+            ? driver.single(compiled, values)
+            : within.connection.execute(compiled.text, values)),
+        { onFailure: failed(driver, statement.name, within?.plans), onSuccess: answered }
+      )
+    )
+  })
+
+/** Runs a statement and decodes every row. Fails where a row cannot be read: for answers that a verdict is made of. */
+export const all = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> => query(statement, params, (rows) => rows)
+
+/**
+ * The rows of a list. What cannot be read of a row has a stand-in, or the row is left out if there is none; either way it is named
+ * in a record, and to whoever takes them by `noted`. No verdict may be made of the rows.
+ */
+export const lenient = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> =>
+  query(
+    statement,
+    params,
+    (rows, faults) =>
+      faults.size === 0 ? rows : rows.filter((row) => faults.get(row)?.every(({ isStoodIn }) => isStoodIn) !== false),
+    { toleratesFaults: true }
+  )
+
+/** The first row of {@link lenient}, or `undefined`. */
+export const lenientFirst = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> =>
+  Effect.map(lenient(statement, params), ([row]) => row)
+
+/** The rows that can be read, and those that cannot, with their stand-ins and the reason of each. The others are recorded. */
+export const partitioned = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<
+  {
+    readonly readable: ReadonlyArray<ValuesOf<R>>
+    readonly unreadable: ReadonlyArray<readonly [row: ValuesOf<R>, error: string]>
+  },
+  StorageFailed,
+  Database
+> =>
+  query(
+    statement,
+    params,
+    (rows, faults) => ({
+      readable: faults.size === 0 ? rows : rows.filter((row) => !faults.has(row)),
+      unreadable: [...faults].map(([row, own]) => [row, errorOf(own)] as const)
+    }),
+    { toleratesFaults: true }
+  )
+
+/** The first row, or `undefined`. Fails where it cannot be read. */
+export const first = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> => query(statement, params, ([row]) => row)
+
+/**
+ * Runs a statement for its effect. In a transaction PostgreSQL is not waited for: if the statement fails, the next one does, or the
+ * commit, with this one's name.
+ */
+export const run = <P extends Columns, R extends Columns>(
+  statement: Statement<P, R>,
+  params: ValuesOf<P>
+): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined, { isAhead: true })
+
+/** Waits for the statements of the open transaction that nobody waited for, and fails if one of them failed. */
+export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) => {
+  const plans = fiber.getRef(openTransaction)?.plans
+  if (plans === undefined || (plans.inFlight === 0 && plans.failure === undefined)) return Effect.void
+  const driver = driverOf(fiber)
+  return Effect.flatMap(
+    Effect.callback<void>((resume) =>
+      plans.inFlight === 0 ? resume(Effect.void) : void plans.waiting.push(() => resume(Effect.void))
+    ),
+    () => plans.failure === undefined ? Effect.void : failed(driver, "transaction", plans)(plans.failure.error)
+  )
+})
