@@ -125,7 +125,8 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.deepStrictEqual(tally(tags), { StepUpFailed: 5, SessionInvalid: 20 })
       assert.strictEqual(yield* tagOf(sessions.authenticate(admin, token, { touch: false })), "SessionInvalid")
       assert.strictEqual(yield* tagOf(by(password, 99)), "SessionInvalid")
-      assert.include(yield* trail, "session_revoked 198.51.100.4")
+      // Which of them is the fifth depends on the database.
+      assert.match((yield* trail).join(), /(^|,)session_revoked 198\.51\.100\.\d+$/)
       assert.deepInclude(fieldsOf("admin_session_revoked")[0], { username: "olga", sessions: 1 })
       yield* enter("olga")
     }))
