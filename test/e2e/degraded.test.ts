@@ -109,7 +109,11 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
   })
 
   it("are named by config check, which passes", async () => {
-    const checked = await commandLine(["config", "check"], { directory: ground.server.directory, env: {} })
+    const checked = await commandLine(["config", "check"], {
+      directory: ground.server.directory,
+      config: null,
+      env: {}
+    })
     assert.strictEqual(checked.code, 0, checked.stderr)
     for (const profile of profiles) assert.include(checked.stderr, `Profile ${profile}: signer.local_ca`)
     assert.notInclude(checked.stderr, "Profile default")

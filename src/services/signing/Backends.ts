@@ -71,8 +71,14 @@ const attempted = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusab
     Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
   )
 
-/** A backend. Where the world keeps it from being made, or from signing, it is refused unless the profile may be degraded. */
-const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<Signer, ProfileUnusable, Needs> =>
+interface Backend {
+  readonly signer: Signer
+  /** Why it could not be made, where its profile is degraded by that. */
+  readonly failure?: ProfileUnusable
+}
+
+/** A backend. Where the world keeps it from being made, it is refused unless the profile may be degraded. */
+const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<Backend, ProfileUnusable, Needs> =>
   Effect.gen(function*() {
     const needs = yield* Effect.context<Needs>()
     const again = Effect.provide(attempted(profile), needs)
@@ -80,13 +86,17 @@ const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<
     if (Result.isFailure(first)) {
       const { failure } = first
       return mayDegrade && failure.isOutside
-        ? recovering(profile.signer.backend === "relay", failure, again)
+        ? { signer: recovering(profile.signer.backend === "relay", failure, again), failure }
         : yield* failure
     }
-    const trouble = mayDegrade || first.success.trouble === undefined ? undefined : yield* first.success.trouble
-    if (trouble === undefined) return first.success
-    return yield* unusable(profile.name, { detail: trouble, isOutside: true, mayPass: false })
+    return { signer: first.success }
   })
+
+/** Refuses a profile that works with a signer that cannot sign now. */
+const refuseTrouble = Effect.fnUntraced(function*(profile: string, { trouble }: Signer) {
+  const detail = trouble === undefined ? undefined : yield* trouble
+  if (detail !== undefined) return yield* unusable(profile, { detail, isOutside: true, mayPass: false })
+})
 
 /** Refuses the files of a profile's backend that {@link layer} would refuse. It makes nothing, and asks no upstream. */
 export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, ProfileUnusable> =>
@@ -118,13 +128,22 @@ export const layer = (
     Effect.gen(function*() {
       const bySection = new Map<string, Signer>()
       const byProfile = new Map<string, Signer>()
+      const failures: Array<ProfileUnusable> = []
       for (const profile of profiles) {
         const section = sectionText({ signer: profile.signer, outbound })
-        const signer = bySection.get(section) ?? before.get(section) ??
-          (yield* backendOf(profile, mayDegrade(profile.name)))
+        let signer = bySection.get(section) ?? before.get(section)
+        if (signer === undefined) {
+          const backend = yield* backendOf(profile, mayDegrade(profile.name))
+          if (backend.failure !== undefined) failures.push(backend.failure)
+          signer = backend.signer
+        }
+        if (!mayDegrade(profile.name)) yield* refuseTrouble(profile.name, signer)
         bySection.set(section, signer)
         byProfile.set(profile.name, signer)
       }
+      // Where no signer at all could be made, nobody is served by a start.
+      const [failure] = failures
+      if (failure !== undefined && failures.length === bySection.size) return yield* failure
       return Signers.of({
         bySection,
         get crlIssuers() {

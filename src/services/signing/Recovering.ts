@@ -3,10 +3,10 @@ import { lifeMillis } from "../../kernel/Time.ts"
 import type { Signer } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
 
-const againAfterMillis = 30_000
+const againAfterMillis = 10_000
 
 /**
- * The signer of a profile whose backend the world has made unusable: it signs nothing, and is made again every half minute. `relays` says
+ * The signer of a profile whose backend the world has made unusable: it signs nothing, and is made again every ten seconds. `relays` says
  * of which kind it will be. Whoever asks for its trouble has it tried.
  */
 export const recovering = <E extends { readonly detail: string }>(

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { X509Certificate } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
@@ -120,12 +120,21 @@ describe("the backends of the profiles", () => {
       assert.include(failure._tag === "SigningFailed" ? failure.detail : "", "only")
       yield* issue("b")
       renameSync(`${a.key_path}.away`, a.key_path)
-      yield* TestClock.adjust("29 seconds")
+      yield* TestClock.adjust("9 seconds")
       assert.isDefined((yield* signers.troubles).get("a"))
       yield* TestClock.adjust("1 second")
       assert.isUndefined((yield* signers.troubles).get("a"))
       assert.strictEqual(signers.crlIssuers.length, 2)
       yield* issue("a")
+    }))
+
+  test("are refused where none of them can be made", (directory) =>
+    Effect.gen(function*() {
+      const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
+      const profiles = [profile("a", a), profile("b", b)]
+      yield* signersOf(profiles)
+      for (const { key_path } of [a, b]) rmSync(key_path)
+      assert.strictEqual((yield* Effect.flip(signersOf(profiles, undefined, undefined, every)))._tag, "ProfileUnusable")
     }))
 
   test("keep the list of a CA that has ended, and sign no certificate with it", (directory) =>
