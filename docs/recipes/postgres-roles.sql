@@ -17,7 +17,7 @@ END $$;
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 
 -- Every process compares the schema, tells of itself, enqueues work, and appends to the trail.
-GRANT SELECT ON schema_migrations, crls, revocations TO acme_front, acme_admin, acme_worker;
+GRANT SELECT ON schema_migrations, crls, revocations, profile_states TO acme_front, acme_admin, acme_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON workers, jobs, nonces TO acme_front, acme_admin, acme_worker;
 GRANT SELECT, INSERT ON audit_log TO acme_front, acme_admin, acme_worker;
 GRANT USAGE ON SEQUENCE audit_log_id_seq TO acme_front, acme_admin, acme_worker;
@@ -37,7 +37,7 @@ GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses TO acme_adm
 -- `serve --role worker`: everything but the schema, second factors and tokens. It sweeps sessions and the trail.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
   accounts, orders, authorizations, challenges, order_identifiers, upstream_orders, http01_tokens, revocations, crls,
-  burnt_keys, expiry_digests, expiry_reminders, reminded_addresses, login_attempts, login_failures
+  burnt_keys, profile_states, expiry_digests, expiry_reminders, reminded_addresses, login_attempts, login_failures
   TO acme_worker;
 GRANT SELECT ON eab_keys TO acme_worker;
 GRANT SELECT (id, username, status, role, contact_email) ON admin_users TO acme_worker;

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { everyRole } from "../domain/Role.ts"
 import { isExecutable } from "../kernel/host/Files.ts"
 import * as TlsFiles from "../kernel/http/TlsFiles.ts"
@@ -62,16 +63,17 @@ const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
     ({ renderingOf }) => Effect.scoped(renderingOf(panel, admin))
   )
 
-/** One sentence for each profile that a start would serve without issuance, since the world keeps its signer from working. */
-const degradedBy = (config: Config): Effect.Effect<ReadonlyArray<string>> =>
-  Effect.map(
-    Effect.forEach(config.profiles.filter(({ enabled }) => enabled), (profile) =>
-      Effect.match(Backends.check(profile), {
-        onFailure: ({ isOutside, message }) => isOutside ? [message] : [],
-        onSuccess: () => []
-      })),
-    (found) => found.flat()
-  )
+/** What a start would refuse of the signers, and the profiles that it would serve without issuance: a sentence for each. */
+const signersOf = (config: Config) =>
+  Effect.gen(function*() {
+    const served = config.profiles.filter(({ enabled }) => enabled)
+    const results = yield* Effect.forEach(served, (profile) => Effect.result(Backends.check(profile)))
+    const failures = results.flatMap((result) => Result.isFailure(result) ? [result.failure] : [])
+    // A start at which no signer at all could be made is refused.
+    const isNone = failures.filter(({ isDated }) => !isDated).length === served.length
+    const isDegraded = ({ isDated, isOutside }: Backends.ProfileUnusable) => isOutside && (isDated || !isNone)
+    return { degraded: failures.filter(isDegraded), refused: failures.filter((failure) => !isDegraded(failure)) }
+  })
 
 /**
  * One sentence for each thing that a start with every role would refuse, and for each script that cannot be run, of which a start
@@ -82,25 +84,28 @@ export const faultsOf = (
   { panel, version }: Pick<Installed, "panel" | "version">
 ): Effect.Effect<ReadonlyArray<string>> => {
   const served = config.profiles.filter(({ enabled }) => enabled)
-  const checks: ReadonlyArray<Effect.Effect<unknown, { readonly message: string }>> = [
+  const checks = (
+    refused: ReadonlyArray<Backends.ProfileUnusable>
+  ): ReadonlyArray<Effect.Effect<unknown, { readonly message: string }>> => [
     checkAddresses(config, new Set(everyRole)),
     ...served.map((profile) => Effect.scoped(Layer.build(Graph.policiesOf(config, [profile], version)))),
     Effect.scoped(Layer.build(PublicKeys.layer(config.keys.blocklist_paths))),
-    ...served.map((profile) =>
-      Effect.catchIf(Backends.check(profile), ({ isOutside }) => isOutside, () => Effect.void)
-    ),
+    ...refused,
     Effect.scoped(Layer.build(Graph.deliveriesOf(config, version))),
     ...tlsOf(config).map(TlsFiles.check),
     ...config.admin.enabled ? [templatesOf(config, panel)] : [],
     ...scriptsOf(config).map(executable)
   ]
-  return Effect.map(
-    Effect.forEach(
-      checks,
+  return Effect.gen(function*() {
+    const { degraded, refused } = yield* signersOf(config)
+    const found = yield* Effect.forEach(
+      checks(refused),
       (check) => Effect.match(check, { onFailure: ({ message }) => [message], onSuccess: () => [] })
-    ),
-    (found) => [...new Set(found.flat())]
-  )
+    )
+    // Beside a fault, what would only degrade a profile is told too: it is mended in one go.
+    const faults = new Set(found.flat())
+    return faults.size === 0 ? [] : [...new Set([...faults, ...degraded.map(({ message }) => message)])]
+  })
 }
 
 /** An advisory as a sentence about its key, if it has one: `admin.base_url: tls_base_url_mismatch, base_url https://…`. */
@@ -115,10 +120,10 @@ export const advisoriesOf = (config: Config): Effect.Effect<ReadonlyArray<string
   Effect.suspend(() => {
     const records: Array<Record> = []
     return Effect.zipWith(
-      degradedBy(config),
+      signersOf(config),
       Effect.provide(advise(config, new Set(everyRole)), layerMemory(records)),
-      (degraded) => [
-        ...degraded.map((sentence) => `${sentence} Until that is mended, the profile is served without issuance.`),
+      ({ degraded }) => [
+        ...degraded.map(({ message }) => `${message} Until that is mended, the profile is served without issuance.`),
         ...records.filter(({ outcome }) => outcome === "advisory").map(sentenceOf)
       ]
     )

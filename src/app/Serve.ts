@@ -119,8 +119,11 @@ const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect
     if (mine !== undefined) yield* Effect.provide(report, mine)
     yield* refresh
   })
-  yield* Effect.addFinalizer(() => Effect.ignore(states.forget(owner, [])))
-  yield* Effect.ignore(Effect.andThen(states.forgetGone, look))
+  if ((yield* signers) !== undefined) {
+    yield* Effect.addFinalizer(() => Effect.ignore(states.forget(owner, [])))
+    yield* Effect.ignore(states.forgetGone)
+  }
+  yield* Effect.ignore(look)
   // While the database is away, what was known stays.
   yield* supervised("profile_states", Effect.repeat(Effect.delay(Effect.ignore(look), betweenLooks), Schedule.forever))
 })

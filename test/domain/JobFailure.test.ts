@@ -20,7 +20,8 @@ import {
   DatabaseFailed,
   DeadlinePassed,
   Panicked,
-  PayloadUnreadable
+  PayloadUnreadable,
+  RowUnreadable
 } from "../../src/kernel/queue/Failure.ts"
 
 const read = Schema.decodeUnknownSync(Schema.fromJsonString(JobFailure))
@@ -70,6 +71,11 @@ const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: stri
     `{"_tag":"ListNotSigned","detail":"the CA key did not sign"}`
   ],
   [new ListsOvertaken(), "other workers stored their lists first", `{"_tag":"ListsOvertaken"}`],
+  [
+    new RowUnreadable({ detail: "deadline: holds number" }),
+    "the row of the job cannot be read: deadline: holds number",
+    `{"_tag":"RowUnreadable","detail":"deadline: holds number"}`
+  ],
   [
     new NotDelivered({ detail: "answered 404: no", status: 404 }),
     "answered 404: no",

@@ -16,7 +16,8 @@ export default class CountReporter implements Reporter {
   private readonly failures: Array<string> = []
 
   private tell(where: string, failure: Failure | undefined): void {
-    const [first = ""] = failure?.message.split("\n", 1) ?? []
+    // What is thrown need not be an error.
+    const [first = ""] = String(failure?.message ?? "").split("\n", 1)
     this.failures.push(`FAILED ${where.replaceAll(/\s+/g, " ")}: ${first}\n`)
   }
 

@@ -77,7 +77,8 @@ const tables = [
   "login_failures",
   "expiry_digests",
   "authority_notices",
-  "reminded_addresses"
+  "reminded_addresses",
+  "profile_states"
 ]
 
 /**

@@ -47,7 +47,7 @@ export const makeRecorder = () => {
       if (recorded.size > mostRemembered) recorded.delete(recorded.keys().next().value ?? "")
       return Effect.andThen(
         emit("db_row_unreadable", { statement: found.statement, row: found.row, error: found.error }),
-        count(({ rowUnreadable }) => rowUnreadable(found.statement))
+        count(({ rowUnreadable }) => rowUnreadable())
       )
     })
 }

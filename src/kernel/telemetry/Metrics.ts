@@ -72,7 +72,7 @@ export class Metrics extends Context.Service<Metrics, {
   /** Starts the counters of a backend of notifications at 0. */
   readonly notifying: (backend: string) => void
   /** A row that a statement has found and that cannot be read. */
-  readonly rowUnreadable: (statement: string) => void
+  readonly rowUnreadable: () => void
   /** Work in the background that a defect has ended, and that runs again. */
   readonly loopRestarted: (loop: Loop) => void
   /** Starts the counters of a profile and of its limits at 0, so that a rate sees the first increment. */

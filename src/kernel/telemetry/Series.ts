@@ -89,9 +89,10 @@ const make = (role: string): Metrics["Service"] => {
   const unreadable = new Counter({
     name: "acme_svc_database_rows_unreadable_total",
     help: "Rows of the database that could not be read, once a minute each.",
-    labelNames: ["role", "statement"],
+    labelNames: ["role"],
     registers
   })
+  unreadable.inc({ role }, 0)
   for (const loop of Object.keys(loops)) restarts.inc({ role, loop }, 0)
   const gauges = Object.entries(sampled).map(([name, { help, labels }]) =>
     [name as SampledName, new Gauge({ name, help, labelNames: [...labels], registers: [] })] as const
@@ -117,7 +118,7 @@ const make = (role: string): Metrics["Service"] => {
     notifying: (backend) => {
       for (const outcome of ["delivered", "retried", "failed"]) deliveries.inc({ role, backend, outcome }, 0)
     },
-    rowUnreadable: (statement) => unreadable.inc({ role, statement }),
+    rowUnreadable: () => unreadable.inc({ role }),
     loopRestarted: (loop) => restarts.inc({ role, loop }),
     mounted: (profile, limits) => {
       issues.inc({ role, profile }, 0)

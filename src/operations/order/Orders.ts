@@ -158,11 +158,6 @@ type Inserting = Effect.Effect<"inserted" | "lost" | limits.Reached, StorageFail
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
-  yield* Effect.tapError(refuseDegraded(profile.name), (error) =>
-    emit("order_rejected", {
-      reason: problemType(error),
-      identifiers: request.identifiers.map(({ value }) => value)
-    }))
   const now = yield* currentSeconds
   const names = yield* Effect.tapError(
     Effect.fromResult(checkRequest(profile, request, now)),
@@ -175,6 +170,11 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
         })
       )
   )
+  yield* Effect.tapError(refuseDegraded(profile.name), (error) =>
+    emit("order_rejected", {
+      reason: problemType(error),
+      identifiers: names
+    }))
   const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
   const refusal = yield* judgeNames(caller, "newOrder", names.map((value) => ({ type: "dns", value })))
   if (refusal !== undefined) {

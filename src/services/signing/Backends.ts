@@ -41,6 +41,8 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly mayPass: boolean
   /** The world did it, and no fault of the configuration: the others can be served. */
   readonly isOutside: boolean
+  /** It could be made: nothing but the dates of its CA is wrong. */
+  readonly isDated: boolean
 }> {
   override get message(): string {
     return `Profile ${this.profile}: ${this.detail}`
@@ -59,11 +61,10 @@ const made = ({ name, signer }: SigningProfile): Effect.Effect<Signer, AccountUn
 
 const unusable = (
   profile: string,
-  { detail, isOutside = false, mayPass = false }: Pick<
-    AccountUnusable | CaFilesUnusable,
-    "detail" | "isOutside" | "mayPass"
-  >
-) => new ProfileUnusable({ profile, detail, isOutside, mayPass })
+  { detail, isDated = false, isOutside = false, mayPass = false }:
+    & Pick<AccountUnusable | CaFilesUnusable, "detail" | "isOutside" | "mayPass">
+    & Pick<CaFilesUnusable, "isDated">
+) => new ProfileUnusable({ profile, detail, isDated, isOutside, mayPass })
 
 const attempted = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Needs> =>
   made(profile).pipe(

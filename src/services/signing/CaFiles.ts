@@ -39,6 +39,8 @@ export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly mayPass?: boolean
   /** The world did it, and no fault of the configuration: a file is gone, or cannot be read. */
   readonly isOutside?: boolean
+  /** It is loaded all the same: nothing but its dates is wrong. */
+  readonly isDated?: boolean
 }> {
   override get message(): string {
     return this.detail
@@ -181,6 +183,6 @@ export const check = (settings: CaFileSettings): Effect.Effect<void, CaFilesUnus
     if (texts === undefined) return
     const fault = datesFault(yield* read(settings, texts), yield* currentSeconds)
     if (fault !== undefined) {
-      return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true })
+      return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true, isDated: true })
     }
   })

@@ -35,14 +35,28 @@ const secretStatement = statement({
   sql: () => `SELECT secret AS "secret", profile AS "profile", status AS "status" FROM eab_keys WHERE kid = :kid`
 })
 
+/**
+ * Holds a credential until the transaction ends: those who bind accounts beside each other, who revokes or deletes it alone. No lock of
+ * the row, for which a process that serves clients would need the right to change it. SQLite has one writer.
+ */
+const holding = (name: string, take: string) =>
+  statement({
+    name,
+    params: { kid },
+    row: {},
+    sql: ({ dialect }) =>
+      dialect === "postgres"
+        ? `SELECT ${take}(hashtextextended(encode(:kid, 'hex'), 0))`
+        : "SELECT 1 WHERE :kid IS NULL"
+  })
+const bindingStatement = holding("eab_hold", "pg_advisory_xact_lock_shared")
+const endingStatement = holding("eab_hold_alone", "pg_advisory_xact_lock")
+
 const activeStatement = statement({
   name: "eab_active",
   params: { kid },
   row: { kid },
-  sql: ({ dialect }) =>
-    `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid AND status = 'active'${
-      dialect === "postgres" ? " FOR SHARE" : ""
-    }`
+  sql: () => `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid AND status = 'active'`
 })
 
 const takeStatement = statement({
@@ -138,13 +152,21 @@ export const insert = (row: {
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 
 /** Whether a credential is active. It stays so until the transaction ends. */
-export const holdActive = (kid: string) => Effect.map(first(activeStatement, { kid }), (found) => found !== undefined)
+export const holdActive = (kid: string) =>
+  Effect.andThen(
+    first(bindingStatement, { kid }),
+    Effect.map(first(activeStatement, { kid }), (found) => found !== undefined)
+  )
 
 /**
  * Locks a credential until the transaction ends, so that it binds no account meanwhile. The first lock to take, before those of
  * accounts. False if there is none.
  */
-export const lock = (kid: string) => Effect.map(first(takeStatement, { kid }), (found) => found !== undefined)
+export const lock = (kid: string) =>
+  Effect.andThen(
+    first(endingStatement, { kid }),
+    Effect.map(first(takeStatement, { kid }), (found) => found !== undefined)
+  )
 
 /** A credential with the number of accounts it bound. */
 export const find = (kid: string) => lenientFirst(showStatement, { kid })
@@ -166,7 +188,7 @@ export const count = (status: EabStatus | undefined) =>
   Effect.map(first(countStatement, { status }), (row) => row?.total ?? 0)
 
 /** `active` to `revoked`; `undefined` when it was not active. */
-export const revoke = (kid: string) => first(revokeStatement, { kid })
+export const revoke = (kid: string) => Effect.andThen(first(endingStatement, { kid }), first(revokeStatement, { kid }))
 
 /** Deletes only the row of the credential; `undefined` when there was none. */
 export const remove = (kid: string) => first(deleteStatement, { kid })

@@ -38,7 +38,7 @@ describe("the end of a CA", () => {
           not_after: at + days * day,
           days_remaining: Math.max(0, Math.floor(days))
         }))
-      assert.strictEqual(yield* said(30), "[default] the CA CN=CA ends in 30 days, at 2031-03-05T04:05:06Z")
+      assert.strictEqual(yield* said(30), "[default] the CA CN=CA ends in 30 days, at 2031-03-06T05:05:06Z")
       assert.match(yield* said(1), /the CA CN=CA ends in 1 day, at /)
       assert.match(yield* said(0.5), /the CA CN=CA ends within a day, at /)
       assert.match(yield* said(-1), /the CA CN=CA has ended, at /)

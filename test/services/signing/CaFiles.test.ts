@@ -8,7 +8,13 @@ import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync
 import { dirname, join } from "node:path"
 import { assert, describe } from "vitest"
 import type { CaFileSettings } from "../../../src/services/signing/CaFiles.ts"
-import { generateIfAbsent, isSuppliedRoot, loadForSigning, refuseLacks } from "../../../src/services/signing/CaFiles.ts"
+import {
+  check,
+  generateIfAbsent,
+  isSuppliedRoot,
+  loadForSigning,
+  refuseLacks
+} from "../../../src/services/signing/CaFiles.ts"
 import { ecKey, openssl } from "../../pki/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
@@ -273,17 +279,20 @@ describe("a CA that is there", () => {
       }
     }))
 
-  test("is refused before and after its time, to the second", (settings) =>
+  test("is told of before and after its time, to the second, and is loaded all the same", (settings) =>
     Effect.gen(function*() {
       const [notBefore, notAfter] = [madeAt, madeAt + 10 * daySeconds]
       supply(settings, foreignCa({ name: "Root", notBefore, notAfter }))
-      for (const [at, expected] of [[notBefore - 1, "not yet"], [notAfter + 1, "expired"]] as const) {
+      for (const [at, expected] of [[notBefore - 1, "is valid from"], [notAfter + 1, "ended at"]] as const) {
         yield* TestClock.setTime(at * 1000)
-        assert.include(yield* refusalOf(settings), expected)
+        yield* loadForSigning(settings)
+        const told = yield* Effect.flip(check(settings))
+        assert.include(told.detail, expected)
+        assert.isTrue(told.isOutside)
       }
       for (const at of [notBefore, notAfter]) {
         yield* TestClock.setTime(at * 1000)
-        yield* loadForSigning(settings)
+        yield* check(settings)
       }
     }))
 

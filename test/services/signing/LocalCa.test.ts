@@ -244,7 +244,8 @@ describe("the validity of a leaf", () => {
         assert.strictEqual(records.at(-1)?.event, "local_ca_issuer_expired", `${after}`)
       }
       assert.notInclude(eventsOf(records), "local_ca_leaf_issued")
-      yield* Effect.flip(LocalCa.make(settings))
+      const made = yield* LocalCa.make(settings)
+      assert.match((yield* made.trouble ?? Effect.succeed(undefined)) ?? "", /ended at/)
     }))
 })
 

@@ -201,8 +201,9 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
       yield* populate
       for (const table of ["admin_users", "audit_log"]) yield* sql(`DELETE FROM ${table}`)
       const held = yield* signedIn(api, "anna", "admin")
-      // Its error is no problem document.
-      yield* sql("UPDATE orders SET cert_not_after = 1900000000, error = '{}' WHERE cert_not_after IS NOT NULL")
+      // The type of its error is no text.
+      const error = `'{"type":7,"status":500,"detail":"x"}'`
+      yield* sql(`UPDATE orders SET cert_not_after = 1900000000, error = ${error} WHERE cert_not_after IS NOT NULL`)
       const told = yield* api.ask("/api/orders?identifier=a.example&profile=default", held)
       assert.deepStrictEqual([told.status, told.json.error], [500, "internal"])
       const { fields } = records.find(({ event }) => event === "request_handler_panicked") ?? { fields: {} }
