@@ -2,10 +2,9 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import type { AuditRow } from "../domain/Audit.ts"
 import { NoSuch } from "../domain/OperatorError.ts"
-import { clocks } from "../kernel/queue/Clocks.ts"
 import { transaction } from "../kernel/sql/Database.ts"
 import { inBatches } from "../kernel/sql/Pages.ts"
-import { rfc3339 } from "../kernel/Time.ts"
+import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"
 import type { AuditFilters, AuditRecord } from "../store/AuditSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
@@ -75,7 +74,7 @@ const daySeconds = 86_400
 
 /** Counts the rows that {@link cleanup} would delete. */
 export const preview = (olderThanDays: number) =>
-  Effect.flatMap(clocks, ({ earlier }) => auditSearch.countMatches({ until: earlier - olderThanDays * daySeconds }))
+  Effect.flatMap(currentSeconds, (now) => auditSearch.countMatches({ until: now - olderThanDays * daySeconds }))
 
 /**
  * Deletes up to `limit` rows made before an epoch second, and records how many, in one transaction. So the trail tells of every
@@ -96,7 +95,7 @@ export const cleanup = Effect.fn("AuditTrail.cleanup")(function*(
   olderThanDays: number,
   told: (gone: number) => Effect.Effect<void> = () => Effect.void
 ) {
-  const before = (yield* clocks).earlier - olderThanDays * daySeconds
+  const before = (yield* currentSeconds) - olderThanDays * daySeconds
   const removed = yield* Ref.make(0)
   const pruned = prune({ actorKind: operator.kind, actorId: operator.id }, before)
   const pass = (limit: number) =>

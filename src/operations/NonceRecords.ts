@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import { clocks } from "../kernel/queue/Clocks.ts"
 import { transaction } from "../kernel/sql/Database.ts"
 import { inBatches } from "../kernel/sql/Pages.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
+import { currentSeconds } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import * as audit from "../store/Audit.ts"
 import * as nonces from "../store/Nonces.ts"
@@ -28,7 +28,7 @@ export const cleanup = Effect.fn("NonceRecords.cleanup")(function*(
   operator: Operator,
   ttlSeconds: number = nonce.ttl_seconds
 ) {
-  const before = (yield* clocks).earlier - ttlSeconds
+  const before = (yield* currentSeconds) - ttlSeconds
   const removed = yield* Ref.make(0)
   const row = (removed: number) =>
     audit.insert({ event: "nonce_cleanup_completed", ...actorOf(operator), detail: { removed } })

@@ -544,7 +544,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           const end = yield* removeAgainst({
             kid,
             mode: "deactivate",
-            opens: `SELECT 1 FROM eab_keys WHERE kid = ${kidLiteral(kid)} FOR SHARE`,
+            opens: `SELECT pg_advisory_xact_lock_shared(hashtextextended(encode(${kidLiteral(kid)}, 'hex'), 0))`,
             ends: `INSERT INTO accounts (id, profile, pubkey, status, eab_kid, created_at)
                    VALUES ('${nobody}', 'default', '\\x00', 'valid', ${kidLiteral(kid)}, ${now})`
           })
@@ -559,6 +559,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
           const isHeld = yield* other.exclusive((connection) =>
             Effect.gen(function*() {
               yield* other.begin(connection)
+              const hold = `SELECT pg_advisory_xact_lock(hashtextextended(encode(${kidLiteral(kid)}, 'hex'), 0))`
+              yield* connection.executeRaw(hold, [])
               yield* connection.executeRaw(`DELETE FROM eab_keys WHERE kid = ${kidLiteral(kid)}`, [])
               const binding = yield* Effect.forkChild(transaction(eabKeys.holdActive(kid)))
               yield* Effect.raceFirst(someoneWaits(connection), Fiber.await(binding))

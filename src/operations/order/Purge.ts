@@ -1,10 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import { clocks } from "../../kernel/queue/Clocks.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { inBatches } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { rfc3339 } from "../../kernel/Time.ts"
+import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
 import * as audit from "../../store/Audit.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import * as purge from "../../store/orders/Purge.ts"
@@ -21,8 +20,7 @@ export interface Wanted {
   readonly expiredForDays: number
 }
 
-const cutoffOf = ({ expiredForDays }: Wanted) =>
-  Effect.map(clocks, ({ earlier }) => earlier - expiredForDays * daySeconds)
+const cutoffOf = ({ expiredForDays }: Wanted) => Effect.map(currentSeconds, (now) => now - expiredForDays * daySeconds)
 
 const profilesOf = ({ profile }: Wanted) =>
   profile === undefined

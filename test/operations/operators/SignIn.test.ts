@@ -191,7 +191,8 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.isAtMost(compared, 54)
         yield* sweepSessions(admin)
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.200.0.1"))), "RateLimited")
-        yield* TestClock.adjust("30 days")
+        // By the rows, and not by the clock: that of the database's server is the earlier one.
+        yield* sql("UPDATE login_failures SET last_failed_at = 1")
         yield* sweepSessions(admin)
         assert.deepStrictEqual(yield* column("SELECT key FROM login_failures"), [])
         assert.strictEqual((yield* attempt("olga", password, from("10.200.0.1")))._tag, "Active")
