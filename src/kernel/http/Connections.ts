@@ -70,7 +70,8 @@ export class Connections {
       handshakeMillis: undefined,
       since: undefined,
       arrived: () => {
-        this.#pendingByName.delete(name)
+        // A peer may have opened another one from the same port meanwhile.
+        if (this.#pendingByName.get(name) === connection) this.#pendingByName.delete(name)
         leavePending()
       },
       left: () => {
@@ -138,6 +139,8 @@ export class Connections {
       const { handshakeMillis, socket } = connection
       connection.since ??= now
       if (now - connection.since < (handshakeMillis ?? headTimeoutMillis)) continue
+      // Its place is free at once: the peer may know of the end before this process is told of it.
+      connection.left()
       socket.destroy(handshakeMillis === undefined ? undefined : new HandshakeLate(socket.remoteAddress))
     }
   }
