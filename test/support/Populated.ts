@@ -266,6 +266,11 @@ export const populate: Effect.Effect<void, never, Database> = Effect.gen(functio
       yield* sql(insertText(table, dialect, part.length), part.flat())
     }
   }
+  // A sequence goes on where the test before left it, which may be at one of the ids above.
+  if (dialect === "postgres") {
+    const last = "GREATEST(nextval(pg_get_serial_sequence('audit_log', 'id')), 1 + (SELECT max(id) FROM audit_log))"
+    yield* sql(`SELECT setval(pg_get_serial_sequence('audit_log', 'id'), ${last})`)
+  }
 })
 
 const plain = (value: unknown): unknown =>
