@@ -6,6 +6,7 @@ import { databaseFileGone, descriptorsGone, staleLock } from "./Files.ts"
 import { idleConnections, nonceFlood } from "./Floods.ts"
 import { killApart, killOne } from "./Kill.ts"
 import { longQueue } from "./LongQueue.ts"
+import { queueing } from "./Newcomers.ts"
 import { poison } from "./Poison.ts"
 import { powerCut } from "./PowerCut.ts"
 import { clientResets, databaseResets } from "./Resets.ts"
@@ -45,5 +46,6 @@ export const faults: ReadonlyArray<Fault> = [
   poison,
   upgradedApart,
   upgradedWhole,
-  ...starving
+  ...starving,
+  ...queueing
 ]

@@ -5,6 +5,7 @@ import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
 import { Connections } from "./Connections.ts"
+import { pace } from "./Pace.ts"
 
 /** A socket could not be bound. */
 export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly address: string; readonly detail: string }> {
@@ -114,6 +115,7 @@ export class BoundSocket {
     this.connections = new Connections(maxConnections)
     this.#equip = equip
     this.#socket = Net.createServer({ allowHalfOpen: true, noDelay: true }, (connection) => {
+      pace.accepted()
       if (!this.connections.opened(connection)) return
       connection.on("error", () => {}) // a waiting connection has no other handler; it closes by itself
       if (this.#current !== undefined) return this.#hand(connection, this.#current)

@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import { pace } from "./Pace.ts"
 
 /** A peer that takes its answer more slowly than this, in octets a second, is cut off. */
 const slowestPeer = 8192
@@ -108,7 +109,7 @@ export class RequestsInFlight {
     }
     this.#all.add(one)
     own.requests.add(one)
-    if (own.requests.size === 1) this.#begin(one)
+    if (own.requests.size === 1) this.#await(one)
     return true
   }
 
@@ -127,6 +128,13 @@ export class RequestsInFlight {
       this.#all.delete(newest)
     }
     if (own.requests.size === 0) last()
+  }
+
+  /** Begins a request in its turn, unless it is over by then. */
+  #await(one: InFlight): void {
+    pace.run(() => {
+      if (this.#all.has(one) && !one.isBegun) this.#begin(one)
+    })
   }
 
   #begin(one: InFlight): void {
@@ -203,7 +211,7 @@ export class RequestsInFlight {
       own.requests.delete(one)
       const [next] = own.requests
       if (!canBeAnswered(one.socket)) this.#abandon(own)
-      else if (next !== undefined) this.#begin(next)
+      else if (next !== undefined) this.#await(next)
       else if (own.last !== undefined) own.last()
       else if (this.#isEnding) one.socket.destroySoon()
     }
