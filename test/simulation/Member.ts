@@ -129,6 +129,8 @@ export const startMember = (installation: Installation, process: Process, roles:
   const life = Effect.scoped(Effect.gen(function*() {
     const driver = yield* store.driverOf(process)
     yield* Effect.gen(function*() {
+      // As the program does where restarting does not help.
+      yield* Effect.forkScoped(Effect.flatMap(Loops, ({ givenUp }) => Effect.map(givenUp, () => process.kill())))
       yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: "0" }))
       const runner = roles.has("worker") ? yield* working : undefined
       if (roles.has("acme")) serve = yield* serving

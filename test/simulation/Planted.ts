@@ -132,6 +132,21 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     guard:
       "  return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })",
     without: "  return Done()"
+  },
+  {
+    name: "background work that dies stays dead",
+    file: "src/kernel/Supervised.ts",
+    guard: "        yield* Effect.sleep(waitMillis)\n",
+    without: "        yield* Effect.never\n"
+  },
+  {
+    name: "a job that cannot be read fails the claim of all",
+    file: "src/kernel/queue/JobClaims.ts",
+    guard: "import { lenient, partitioned } from \"../sql/Query.ts\"\n",
+    without: `import { all, lenient } from "../sql/Query.ts"
+const partitioned = (statement, params) =>
+  Effect.map(all(statement, params), (readable) => ({ readable, unreadable: [] }))
+`
   }
 ]
 

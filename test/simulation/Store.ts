@@ -22,6 +22,8 @@ export type Row = { readonly [column: string]: unknown }
 export interface Mishaps {
   /** The statement never arrives. */
   readonly statement: (process: Process) => boolean
+  /** Whoever sends the statement dies of a defect. */
+  readonly defect: (process: Process) => boolean
   /**
    * `undone`: nothing was committed, and the process is told so. `unheard`: everything was committed, but the process
    * is told that it was not.
@@ -35,6 +37,9 @@ interface Turn {
   readonly process: Process
   readonly resume: () => void
 }
+
+/** What a planted defect says; it is in the records of whoever dies of it. */
+export const plantedDefect = "a planted defect"
 
 const planted = new SqlError({ cause: new Error("planted"), message: "planted" })
 
@@ -59,6 +64,8 @@ export interface Store {
   readonly isInTransaction: () => boolean
   /** Cuts the power, when no process has a connection; returns how many transactions that took back. */
   readonly cut: (below: (limit: number) => number) => number
+  /** Leaves a job that is due at this second and whose deadline no process can read, as a hand or a bad disk may. */
+  readonly spoil: (key: string, second: number) => void
   /** Reads rows outside of any process. */
   readonly rows: (text: string) => ReadonlyArray<Row>
   /** The driver a process uses. */
@@ -123,6 +130,7 @@ export const openStore = (
       const statement = (text: string, params: ReadonlyArray<unknown>) =>
         Effect.suspend(() => {
           if (mishaps.statement(process)) return planted
+          if (mishaps.defect(process)) return Effect.die(new Error(plantedDefect))
           for (const table of tablesWritten(text)) written.add(table)
           const done = perform(text, params)
           return isOrdered(text) ? done : Exit.map(done, mishaps.arrange)
@@ -177,5 +185,11 @@ export const openStore = (
         connections: opened.connections
       }))
     }
-    return { rows, driverOf, isInTransaction: () => inTransaction, cut: (below) => disk.cut(below) }
+    const spoil: Store["spoil"] = (key, second) => {
+      rows(`INSERT INTO jobs
+        (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, deadline, created_at, updated_at)
+        VALUES (x'${key}', 'challenge_validate', '${key}', '{}', 'ready', ${second}, 0, 3, 9223372036854775807, ${second}, ${second})`)
+      disk.committed()
+    }
+    return { rows, spoil, driverOf, isInTransaction: () => inTransaction, cut: (below) => disk.cut(below) }
   })

@@ -23,6 +23,7 @@ export const climateOf = (random: Random) => {
     statement: rate(0.02),
     undone: rate(0.02),
     unheard: rate(0.02),
+    defect: rate(0.001),
     /** Between two steps. */
     event: rate(1 / 2000),
     malice: rate(0.2),
@@ -35,7 +36,7 @@ export const climateOf = (random: Random) => {
   }
   // A delay of all shows nothing about who waits for whom.
   const isCalm = climate.isFlooded && random.chance(0.6)
-  return isCalm ? { ...climate, statement: 0, undone: 0, unheard: 0, event: 0 } : climate
+  return isCalm ? { ...climate, statement: 0, undone: 0, unheard: 0, defect: 0, event: 0 } : climate
 }
 
 /** A process that faults may hit. */
@@ -55,6 +56,7 @@ export class Weather implements Mishaps {
   readonly #random: Random
   readonly #members: () => ReadonlyArray<Struck>
   readonly #cutPower: () => void
+  readonly #spoil: (key: string) => boolean
   readonly #lastMishap = new Map<Process, number>()
   // A process runs out of time if it is stopped, or waits for a stopped one that holds the database lock.
   #stalledUntil = 0
@@ -67,12 +69,15 @@ export class Weather implements Mishaps {
     /** The live processes. */
     readonly members: () => ReadonlyArray<Struck>
     readonly cutPower: () => void
+    /** Leaves a row of this key that cannot be read; false while a transaction is open. */
+    readonly spoil: (key: string) => boolean
   }) {
     this.#climate = given.climate
     this.#machine = given.machine
     this.#random = given.random
     this.#members = given.members
     this.#cutPower = given.cutPower
+    this.#spoil = given.spoil
     this.#troubledUntil = given.machine.now + startMillis
   }
 
@@ -94,6 +99,12 @@ export class Weather implements Mishaps {
   readonly statement = (process: Process): boolean => {
     if (!this.#strikes(this.#climate.statement)) return false
     this.#mishap("statement", process)
+    return true
+  }
+
+  readonly defect = (process: Process): boolean => {
+    if (!this.#strikes(this.#climate.defect)) return false
+    this.#mishap("defect", process)
     return true
   }
 
@@ -163,7 +174,7 @@ export class Weather implements Mishaps {
     if (living.length === 0) return
     const member = this.#random.pick(living)
     const { process } = member
-    switch (this.#random.pick(["kill", "kill", "stop", "terminate", "skew", "leap", "jump", "jump", "cut"])) {
+    switch (this.#random.pick(["kill", "kill", "stop", "terminate", "skew", "leap", "jump", "jump", "cut", "spoil"])) {
       case "kill":
         this.#struck("killed", process)
         return process.kill()
@@ -187,6 +198,11 @@ export class Weather implements Mishaps {
         // Then no process sees the clock being set: processes that start later find it right.
         if (this.#random.chance(0.5)) this.hostSkew = 0
         return this.#cutPower()
+      case "spoil": {
+        const key = Array.from({ length: 32 }, () => this.#random.below(16).toString(16)).join("")
+        if (this.#spoil(key)) this.#struck("row spoiled", undefined)
+        return
+      }
       case "leap":
         if (!this.#random.chance(0.2)) return
         this.#machine.pass(this.#random.pick([60, hourSeconds, daySeconds, 4 * daySeconds]) * 1000)

@@ -9,6 +9,7 @@ import { openStore } from "./Store.ts"
 
 const mishaps = {
   statement: () => false,
+  defect: () => false,
   commit: () => undefined,
   arrange: <A>(rows: ReadonlyArray<A>) => rows
 }
