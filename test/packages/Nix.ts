@@ -28,9 +28,10 @@ const env = { NIX_CONFIG: "build-users-group =\nexperimental-features = nix-comm
 const nix = (...words: ReadonlyArray<string>): Promise<string> =>
   runCommand("nix-instantiate", words, { cwd: repository, env })
 
-const madeFor = async (roles: ReadonlyArray<string>, address: string): Promise<Made> => {
+const madeFor = async (roles: ReadonlyArray<string>, address: string, published?: string): Promise<Made> => {
   const list = `[${roles.map((role) => JSON.stringify(role)).join(" ")}]`
   const options = ["--arg", "roles", list, "--argstr", "address", address]
+  if (published !== undefined) options.push("--argstr", "published", published)
   return JSON.parse(await nix("--eval", "--strict", "--json", "test/packages/module.nix", ...options))
 }
 
@@ -159,10 +160,16 @@ const play = async ({ directory, step }: Site): Promise<void> => {
     }
   })
   await step("lets a port under 1024 be listened on", async () => {
-    const made = settingsOf(await madeFor(["acme"], "[::]:443"))
-    for (const key of ["AmbientCapabilities", "CapabilityBoundingSet"]) {
-      check(made.get(key) === "CAP_NET_BIND_SERVICE", `${key} is ${made.get(key)}`)
+    for (const made of [await madeFor(["acme"], "[::]:443"), await madeFor(["acme"], "[::]:3000", "[::]:80")]) {
+      for (const key of ["AmbientCapabilities", "CapabilityBoundingSet"]) {
+        const value = settingsOf(made).get(key)
+        check(value === "CAP_NET_BIND_SERVICE", `${key} is ${value}`)
+      }
     }
+  })
+  await step("opens the port of what is published", async () => {
+    const { ports } = await madeFor(["acme"], "[::]:3000", "[::]:3003")
+    check(JSON.stringify(ports) === "[3000,3003]", `the firewall is ${JSON.stringify(ports)}`)
   })
 }
 

@@ -1,5 +1,9 @@
 # The unit that nix/module.nix makes of some options, as JSON; lib and pkgs are the few of nixpkgs that it asks for.
-{ roles, address }:
+{
+  roles,
+  address,
+  published ? null,
+}:
 
 let
   lib = import ./nixpkgs/lib.nix;
@@ -19,7 +23,15 @@ let
   config.services.acme-svc = {
     enable = true;
     package = service;
-    settings.server.bind_address = address;
+    settings = {
+      server.bind_address = address;
+    }
+    // lib.optionalAttrs (published != null) {
+      publish = {
+        enabled = true;
+        bind_address = published;
+      };
+    };
     environmentFile = null;
     openFirewall = true;
     inherit roles;

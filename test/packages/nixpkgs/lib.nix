@@ -1,6 +1,7 @@
 # The few functions of nixpkgs' lib that nix/ and flake.nix take, as far as they take them.
 rec {
   inherit (builtins)
+    any
     attrNames
     concatStringsSep
     elem
