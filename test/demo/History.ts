@@ -19,8 +19,20 @@ const id = (table: number, row: number): Buffer =>
 const written = (octets: Buffer): string =>
   octets.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 
-const problem = (type: string, detail: string): string =>
-  JSON.stringify({ type: `urn:ietf:params:acme:error:${type}`, detail })
+/** The status of each problem that is stored with an order or a challenge. */
+const statuses = {
+  badCSR: 400,
+  connection: 400,
+  dns: 400,
+  incorrectResponse: 403,
+  rejectedIdentifier: 403,
+  serverInternal: 500,
+  tls: 400,
+  unauthorized: 403
+}
+
+const problem = (type: keyof typeof statuses, detail: string): string =>
+  JSON.stringify({ type: `urn:ietf:params:acme:error:${type}`, status: statuses[type], detail })
 
 /** An order that failed: what of it is kept, so that its page says why. */
 interface Failed {

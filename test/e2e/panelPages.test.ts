@@ -94,7 +94,7 @@ describe.runIf(isFull)("every page of the panel", () => {
     await demo.enlist(half)
     const first = await openWindow(browser)
     await signInAs(first.page, demo.url, half)
-    await enrol(first, demo.url)
+    await enrol(first, demo.url, half)
     await first.close()
     await open("none")
     await open("half")

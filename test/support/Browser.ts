@@ -96,8 +96,12 @@ export const signInAs = async (page: Page, url: string, { password, username }: 
   await page.waitForURL((at) => !at.pathname.startsWith("/ui/login") || at.pathname !== "/ui/login")
 }
 
-/** Enrols an authenticator for whoever is signed in, without looking at the pages; answers its key. */
-export const enrol = async ({ page }: Pick<Window, "page">, url: string): Promise<string> => {
+/** Enrols an authenticator for the operator who is signed in, without looking at the pages; answers its key. */
+export const enrol = async (
+  { page }: Pick<Window, "page">,
+  url: string,
+  { password }: Pick<DemoOperator, "password">
+): Promise<string> => {
   const csrf = /X-CSRF-Token":"([\w-]+)"/.exec(await (await page.request.get(`${url}/ui/`)).text())?.[1] ?? ""
   const send = async (path: string, form: { readonly [name: string]: string }) => {
     const headers = { "x-csrf-token": csrf, "hx-request": "true" }
@@ -105,7 +109,7 @@ export const enrol = async ({ page }: Pick<Window, "page">, url: string): Promis
     deepStrictEqual(answer.status(), 200)
     return answer.text()
   }
-  const [, key = ""] = /[?&]secret=([A-Z2-7]+)/.exec((await send("begin", {})).replaceAll("&amp;", "&")) ?? []
+  const [, key = ""] = /[?&]secret=([A-Z2-7]+)/.exec((await send("begin", { password })).replaceAll("&amp;", "&")) ?? []
   await send("confirm", { code: totpNow(key) })
   return key
 }
