@@ -50,12 +50,16 @@ const holdsToConfiguration = async (machine: Machine): Promise<void> => {
   check(state === "failed failed", `${unit} is ${state}`)
 }
 
-/** docs/decisions/process.md, "Start": a check before the start would end with 3 too, and systemd asks the service alone. */
+/**
+ * docs/decisions/process.md, "Start": a check before the start would end with 3 too, and systemd asks the service alone. Of the
+ * configuration the check reads what is about the database.
+ */
 const checkedBefore = async (machine: Machine): Promise<void> => {
   const { shell } = machine
   const [, unit] = fronts
   const folder = `/run/systemd/system/${unit}.d`
-  const before = "[Service]\nExecStartPre=/usr/lib/acme-svc/node /usr/lib/acme-svc/dist/main.js migrate --check\n"
+  const before =
+    "[Service]\nEnvironment=ACME_SVC_DATABASE__URL=nothing\nExecStartPre=/usr/lib/acme-svc/node /usr/lib/acme-svc/dist/main.js migrate --check\n"
   await shell(`mkdir ${folder} && printf '%s' '${before}' > ${folder}/check.conf && systemctl daemon-reload`)
   await shell(`systemctl stop ${unit} && if systemctl start ${unit}; then exit 1; fi`)
   const state = await stateOf(machine, unit)
