@@ -78,12 +78,17 @@ export const readHead = (
       }
     }))
 
-/** On every answer of every listener (docs/decisions/process.md, "Bounds of a socket"). */
-const hardening = Object.entries({
-  "strict-transport-security": "max-age=31536000; includeSubDomains",
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY"
-}).flat()
+/** On every answer of a listener, names and values in turn (docs/decisions/process.md, "Bounds of a socket"). */
+export type Hardening = ReadonlyArray<string>
+
+const everywhere: Hardening = ["x-content-type-options", "nosniff", "x-frame-options", "DENY"]
+
+/**
+ * The headers of every answer of a listener. `isForOperators`: its host name is its own, so a browser may be told to ask for
+ * nothing below that name without TLS.
+ */
+export const hardeningOf = (isForOperators: boolean): Hardening =>
+  isForOperators ? ["strict-transport-security", "max-age=31536000; includeSubDomains", ...everywhere] : everywhere
 
 /** The statuses for a peer whose request cannot be handled at all. */
 export type BareStatus = 400 | 408 | 431 | 503
@@ -93,14 +98,14 @@ export const statusOf = ({ code }: NodeJS.ErrnoException): BareStatus =>
   code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
 
 /** The whole text of an answer to input that cannot be handled as a request. The connection ends with it. */
-export const bareAnswer = (status: BareStatus): string => {
+export const bareAnswer = (status: BareStatus, hardening: Hardening): string => {
   const headers = ["connection", "close", "content-length", "0", ...hardening]
   const lines = headers.flatMap((name, index) => index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [])
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")
 }
 
 /** Sends an answer, or its head where the body follows as a stream. */
-export const write = (response: ServerResponse, id: string, answer: Answer): void => {
+export const write = (response: ServerResponse, id: string, answer: Answer, hardening: Hardening): void => {
   const headers = [...hardening, "x-request-id", id]
   for (const name in answer.headers) {
     const given = answer.headers[name] ?? []

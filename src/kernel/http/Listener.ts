@@ -26,7 +26,7 @@ import type { BindFailed, BoundAddress, TlsSettings } from "./BoundSocket.ts"
 import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { HandshakeLate, linger } from "./Connections.ts"
 import type { BareStatus } from "./Head.ts"
-import { bareAnswer, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
+import { bareAnswer, hardeningOf, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
 import type { InFlight } from "./InFlight.ts"
 import { handedOver, RequestsInFlight } from "./InFlight.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
@@ -82,6 +82,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
   Effect.gen(function*() {
     const bodies = new Body()
     const inFlight = new RequestsInFlight()
+    const hardening = hardeningOf(options.name === "admin")
     let deadlineMillis = 0
     let draining = false
     let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
@@ -91,7 +92,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     /** Answers input that is not a request, or that cannot be handled as one yet, behind the requests before it. */
     const refuse = (socket: Socket, status: BareStatus) =>
       inFlight.afterAll(socket, () => {
-        socket.end(bareAnswer(status))
+        socket.end(bareAnswer(status, hardening))
         linger(socket)
         // The fault may be in the body of a request in flight, which will get a record of its own.
         if (!inFlight.isOn(socket)) onRefused(socket, status)
@@ -237,7 +238,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         ): Effect.Effect<void> | undefined => {
           leaveUnread(message, response)
           if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
-          write(response, id, answer)
+          write(response, id, answer, hardening)
           handedOver(one, now, requestTimeoutMillis)
           if (answer.stream === undefined) return undefined
           // Each chunk has its own time: a file may be long, but its client has to take it.
