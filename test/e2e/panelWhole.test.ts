@@ -1,3 +1,6 @@
+import { once } from "node:events"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { Demo } from "../demo/Demo.ts"
@@ -113,6 +116,35 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     assert.isBelow(first + files, 80_000)
     assert.deepStrictEqual(weights.filter(([, octets]) => octets > 20_000), [])
     await close()
+  })
+
+  it("is reached by a link of another site, with the session if there is one, and otherwise after a sign-in", async () => {
+    // By its other name this host is another site to a browser.
+    const elsewhere = createServer((_, answer) => {
+      answer.setHeader("content-type", "text/html").end(`<a href="${demo.url}/ui/orders?status=valid">A ticket</a>`)
+    })
+    elsewhere.listen(0, "127.0.0.1")
+    await once(elsewhere, "listening")
+    const { close, page } = await open()
+    const follow = async (landing: RegExp) => {
+      await page.goto(`http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/`)
+      await page.click("a")
+      await page.waitForURL(landing)
+    }
+    try {
+      assert.include(demo.url, "localhost")
+      await follow(/\/ui\/login\?next=/)
+      const { password, username } = operatorOf("viewer")
+      await page.fill("[name=username]", username)
+      await page.fill("[name=password]", password)
+      await page.click("button[type=submit]")
+      await page.waitForURL(`${demo.url}/ui/orders?status=valid`)
+      await follow(/\/ui\/orders\?status=valid/)
+      await page.waitForSelector("main tbody tr")
+    } finally {
+      await close()
+      elsewhere.close()
+    }
   })
 
   it("has the main path done with the keyboard alone", async () => {

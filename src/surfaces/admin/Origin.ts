@@ -24,6 +24,18 @@ export const sentOrigin = (request: Request): string | undefined => {
   return sent !== undefined && sent.length <= longestOrigin && /^https?:\/\/[^\s/?#@]+$/.test(sent) ? sent : undefined
 }
 
+/** Whether a page of the panel is asked for, as opposed to a change, an answer for programs or a probe. */
+const isPage = ({ method, path }: Request): boolean => method === "GET" && /^\/(?:ui(?:\/.*)?)?$/.test(path)
+
+/**
+ * Whether a browser follows a link to a page of the panel that another site has, such as a ticket or a wiki. It brings no
+ * cookie that is `SameSite=Strict`, so nothing can be decided by what it brings.
+ */
+export const isLinkFromElsewhere = (request: Request): boolean => {
+  const { origin, "sec-fetch-mode": mode, "sec-fetch-site": site } = request.headers
+  return isPage(request) && origin === undefined && site === "cross-site" && mode === "navigate"
+}
+
 /**
  * Where a page belongs that was asked for by another name of loopback than the base URL has, such as
  * `http://127.0.0.1:3001`: nobody could sign in there. Undefined for every other request. A proxy may name any host, so only
@@ -33,8 +45,7 @@ export const samePageAt = (request: Request, baseUrl: string, isTls: boolean): s
   const base = new URL(baseUrl)
   const host = header(request, "host")
   const asked = `${base.protocol}//${host ?? ""}`
-  const isPage = request.method === "GET" && /^\/(?:ui(?:\/.*)?)?$/.test(request.path)
-  if (!isPage || (base.protocol === "https:") !== isTls || !URL.canParse(asked)) return undefined
+  if (!isPage(request) || (base.protocol === "https:") !== isTls || !URL.canParse(asked)) return undefined
   const { hostname, port } = new URL(asked)
   const isOther = hostname !== base.hostname && port === base.port
   return isOther && isLoopbackHost(hostname) && isLoopbackHost(base.hostname)

@@ -17,7 +17,7 @@ import type { Entered } from "../admin/Entrance.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import type { Failure } from "../admin/Failures.ts"
 import { shownFailure } from "../admin/Failures.ts"
-import { samePageAt } from "../admin/Origin.ts"
+import { isLinkFromElsewhere, samePageAt } from "../admin/Origin.ts"
 import { matcherOf } from "../admin/Routes.ts"
 import { readForm, readQuery } from "./Form.ts"
 import type { Presenting } from "./Presenting.ts"
@@ -101,12 +101,21 @@ export const make = <R>(
         })
     })
 
-  /** A page that was asked for by another name of loopback, once the policy of the listener has let the request in. */
-  const answered = (request: Request): Effect.Effect<Answer, never, R | Database> => {
+  /**
+   * What leads a page that was asked for by another name of loopback, or by a link of another site, to where it is answered;
+   * undefined for every other request.
+   */
+  const led = (request: Request): Effect.Effect<Answer> | undefined => {
     const location = samePageAt(request, settings.base_url, settings.tls.enabled)
-    return location === undefined ? replied(request) : Effect.matchEffect(doors.admit(request), {
+    if (location !== undefined) return Effect.succeed<Answer>({ status: 307, headers: { location } })
+    return isLinkFromElsewhere(request) ? presenting.arrival(request) : undefined
+  }
+
+  const answered = (request: Request): Effect.Effect<Answer, never, R | Database> => {
+    const leading = led(request)
+    return leading === undefined ? replied(request) : Effect.matchEffect(doors.admit(request), {
       onFailure: (error) => refused(request, error, undefined),
-      onSuccess: () => Effect.succeed<Answer>({ status: 307, headers: { location } })
+      onSuccess: () => leading
     })
   }
 

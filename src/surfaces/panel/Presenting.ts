@@ -105,6 +105,8 @@ export interface Presenting {
   /** A page that a form was sent from, as it is now, below what was refused. */
   readonly conflict: (request: Request, page: Page, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
   readonly refusal: (request: Request, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
+  /** A page that loads itself once more: that request comes from this site, with its cookie. */
+  readonly arrival: (request: Request) => Effect.Effect<Answer>
 }
 
 const shellOf = (request: Request, sender: Sender, statics: Statics, version: string) => ({
@@ -187,6 +189,10 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
 
   return {
     refusal,
+    arrival: (request) => {
+      const view: Page = { _tag: "Page", template: "arrival", title: "Opening", data: { target: request.target } }
+      return rendered(request, view, undefined)
+    },
     conflict: (request, page, error, sender) => {
       const problem = operatorProblemOf(error)
       const placed = { "hx-retarget": "#main", "hx-reselect": "#main", "hx-reswap": "outerHTML" }

@@ -9,7 +9,7 @@ import { isPlain, isStorable, octetsOf } from "../../../src/surfaces/admin/Body.
 import { sessionCookie, shownBy } from "../../../src/surfaces/admin/Credentials.ts"
 import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
 import { shownFailure } from "../../../src/surfaces/admin/Failures.ts"
-import { isForeign, originOf, samePageAt } from "../../../src/surfaces/admin/Origin.ts"
+import { isForeign, isLinkFromElsewhere, originOf, samePageAt } from "../../../src/surfaces/admin/Origin.ts"
 import type { Guarded } from "../../../src/surfaces/admin/Routes.ts"
 import { isReachedByAnybody, matcherOf, routeOf } from "../../../src/surfaces/admin/Routes.ts"
 import { configOf, fieldsOf } from "../../support/Graph.ts"
@@ -77,6 +77,32 @@ describe("a request comes from another site", () => {
     [true, { origin: "https://admin.example.org", "sec-fetch-site": "cross-site" }]
   ])("%s, by %o", (isOther, headers) => {
     assert.strictEqual(isForeign(sent(headers), origin), isOther)
+  })
+})
+
+describe("a link of another site", () => {
+  const link = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }
+  const followed = (headers: Request["headers"], path = "/ui/orders", method = "GET") =>
+    isLinkFromElsewhere({ ...sent(headers), method, path, target: path })
+
+  it("is one that a browser follows to a page", () => {
+    for (const path of ["/", "/ui", "/ui/", "/ui/orders/1"]) assert.isTrue(followed(link, path), path)
+  })
+
+  it.each<readonly [string, Request["headers"]]>([
+    ["not by a browser", {}],
+    ["of this site", { ...link, "sec-fetch-site": "same-origin" }],
+    ["typed", { ...link, "sec-fetch-site": "none" }],
+    ["asked for by a script", { ...link, "sec-fetch-mode": "cors" }],
+    ["an image", { ...link, "sec-fetch-mode": "no-cors" }],
+    ["with an origin", { ...link, origin: "https://evil.example" }],
+    ["by a header that was sent twice", { ...link, "sec-fetch-site": ["cross-site", "cross-site"] }]
+  ])("is none %s", (_, headers) => assert.isFalse(followed(headers)))
+
+  it("is none to an answer for programs, and none that changes something", () => {
+    for (const path of ["/api/orders", "/health", "/uix"]) assert.isFalse(followed(link, path), path)
+    assert.isFalse(followed(link, "/ui/login", "POST"))
+    assert.isFalse(followed(link, "/ui/orders", "HEAD"))
   })
 })
 

@@ -24,6 +24,27 @@ describe("a panel at another URL", () => {
       assert.include(told.text.replaceAll("&#x2f;", "/"), `<a href="${panelUrl}">Go to the panel</a>`)
     }))
 
+  test("has a page that a link of another site leads to load itself once more, and changes nothing by it", ({ ask }) =>
+    Effect.gen(function*() {
+      const link = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }
+      for (const target of ["/ui/", `/ui/orders?status=valid&q="><b`]) {
+        const told = yield* ask(target, { headers: link })
+        assert.strictEqual(told.status, 200)
+        const again = target.replaceAll("&", "&amp;").replaceAll("\"", "&quot;").replaceAll(">", "&gt;").replaceAll(
+          "<",
+          "&lt;"
+        )
+        assert.include(told.text, `<meta http-equiv="refresh" content="0; url=${again}">`)
+        assert.isUndefined(told.headers["set-cookie"])
+      }
+      const image = yield* ask("/ui/", { headers: { ...link, "sec-fetch-mode": "no-cors" } })
+      assert.strictEqual(image.status, 403)
+      const sent = yield* ask("/ui/login", { method: "POST", body: form({ username: "a", password }), headers: link })
+      assert.strictEqual(sent.status, 403)
+      const { ask: askGuarded } = yield* panelOf(config, () => Effect.fail(new AccessDenied({})))
+      assert.strictEqual((yield* askGuarded("/ui/", { headers: link })).status, 403)
+    }))
+
   test("leads from another name of loopback to the same page, and only those whom the policy lets in", ({ ask }) =>
     Effect.gen(function*() {
       assert.strictEqual(config.admin.base_url, "http://localhost:3001")
