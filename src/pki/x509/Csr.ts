@@ -198,13 +198,15 @@ const checkSignature = (request: Request, key: SubjectKey): CsrRefused | undefin
   if (brokenDigests.has(algorithm.oid)) return brokenDigest()
   const pss = algorithm.oid === RSA_PSS ? readPss(algorithm.parameters) : undefined
   if (pss === "broken_digest") return brokenDigest()
+  if (pss === "unknown") return unknownAlgorithm("RSASSA-PSS of other parameters")
   const scheme = pss ?? schemes[algorithm.oid]
-  if (scheme === undefined || scheme.type !== key.type) return badSignature()
+  if (scheme === undefined) return unknownAlgorithm(`the algorithm ${algorithm.oid}`)
+  if (scheme.type !== key.type) return otherKey(scheme.type, key.type)
   // RFC 4055 requires NULL but allows its absence. The other families have no parameters.
   if (
     pss === undefined && algorithm.parameters !== undefined && !(key.type === "rsa" && isNull(algorithm.parameters))
   ) {
-    return badSignature()
+    return surplusParameters()
   }
   const input = pss === undefined
     ? key.object
@@ -220,6 +222,18 @@ const brokenDigest = () =>
   })
 const badSignature = () =>
   new CsrRefused({ reason: "signature", detail: "The signature of the CSR does not verify under its key." })
+const algorithmRefused = (detail: string) => new CsrRefused({ reason: "signature_algorithm", detail })
+const unknownAlgorithm = (given: string) =>
+  algorithmRefused(
+    `The CSR is signed with ${given}. This server verifies RSA (PKCS #1 or PSS) and ECDSA, each with a digest of SHA-2, and Ed25519.`
+  )
+const otherKey = (signed: KeyType, held: KeyType) =>
+  algorithmRefused(
+    `The CSR is signed with an algorithm for ${familyNames[signed]} keys, but holds an ${familyNames[held]} key.`
+  )
+const surplusParameters = () =>
+  algorithmRefused("The signature algorithm of the CSR has parameters, which it may not have.")
+const familyNames: { readonly [T in KeyType]: string } = { ecdsa: "ECDSA", ed25519: "Ed25519", rsa: "RSA" }
 
 /**
  * RSASSA-PSS-params (RFC 4055 section 3.1) with one SHA-2 digest for message and mask. The default digest of both is
@@ -227,7 +241,7 @@ const badSignature = () =>
  */
 const readPss = (
   parameters: Uint8Array | undefined
-): Scheme & { readonly saltLength: number } | "broken_digest" | undefined => {
+): Scheme & { readonly saltLength: number } | "broken_digest" | "unknown" => {
   const read = decode(parameters ?? new Uint8Array(), (reader) => {
     const fields = reader.enter(Tag.sequence)
     const hash = fields.next === 0xa0 ? readAlgorithm(fields.enter(0xa0)).oid : undefined
@@ -242,13 +256,13 @@ const readPss = (
     fields.end()
     return { hash, mask, saltLength }
   })
-  if (Result.isFailure(read)) return undefined
+  if (Result.isFailure(read)) return "unknown"
   const { hash, mask, saltLength } = read.success
   if (hash === undefined || mask === undefined || hash === SHA1 || mask === SHA1 || hash === MD5 || mask === MD5) {
     return "broken_digest"
   }
   const name = sha2[hash]
-  return name === undefined || mask !== hash ? undefined : { type: "rsa", hash: name, saltLength }
+  return name === undefined || mask !== hash ? "unknown" : { type: "rsa", hash: name, saltLength }
 }
 
 const SHA1 = "1.3.14.3.2.26"

@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 export type CsrReason =
   | "undecodable"
   | "signature"
+  | "signature_algorithm"
   | "digest"
   | "key_type"
   | "key_size"
