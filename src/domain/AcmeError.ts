@@ -87,8 +87,9 @@ export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")
 export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
 export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
   readonly name: string
-  /** Number of TXT records that were found. */
+  /** Number of TXT records that were found, and how many of them were compared. */
   readonly answers: number
+  readonly compared: number
 }> {}
 export class HandshakeFailed
   extends Data.TaggedError("HandshakeFailed")<{ readonly name: string; readonly port: number }> {}

@@ -2,6 +2,7 @@ import type { ChallengeFailed, IssuanceFailed } from "./AcmeError.ts"
 import type { IssueFailureCause } from "./Audit.ts"
 import type { ProblemTypeOf } from "./Problem.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
+import type { ValidationCause, ValidationReason } from "./ValidationCause.ts"
 
 /** Why an order failed, in plain words. */
 export interface Explanation {
@@ -15,7 +16,11 @@ export interface Explanation {
 /** What is still known about the failure. */
 export interface Evidence {
   readonly orderError: ProblemDocument | undefined
-  readonly challengeErrors: ReadonlyArray<ProblemDocument>
+  readonly challengeFailures: ReadonlyArray<{
+    readonly error: ProblemDocument
+    /** Absent where a version stored the failure that kept no causes. */
+    readonly cause: ValidationCause | undefined
+  }>
   /** The `cause` of the last audit row about the failure. */
   readonly cause: string | undefined
   readonly requestId: string | undefined
@@ -42,6 +47,55 @@ const challengeWords: { readonly [T in ProblemTypeOf<ChallengeFailed>]: Words } 
     "Check that the client answers on the tls-alpn-01 port."
   ],
   serverInternal: ["Validation could not be carried out here.", "See the job's last error; order again."]
+}
+
+const answersOtherwise = "Check that the request reaches the client, not a default site or a redirect."
+const showsAnother = "Check that the client answers on the tls-alpn-01 port, and nothing in front of it."
+
+const reasonWords: { readonly [R in ValidationReason]: Words } = {
+  resolve_failed: [
+    "The name could not be looked up.",
+    "The cause has the answer: after ENOTFOUND check the zone, after ESERVFAIL, EREFUSED or ETIMEOUT dns.resolver and its zone."
+  ],
+  no_address: ["The name has no address.", "Add an A or AAAA record, or validate by dns-01."],
+  address_denied: [
+    "The service may not connect to any address of the name.",
+    "The cause has each address and its rule; change the record, or the policy of addresses under challenge."
+  ],
+  connect_failed: [
+    "No address of the name took a connection on the validation port.",
+    "The cause has each address; open the port there to this service."
+  ],
+  tls_failed: [
+    "A redirect led to a host that does not speak TLS.",
+    "The cause has the address; mend that host, or do not redirect there."
+  ],
+  exchange_failed: [
+    "The host took the connection and did not answer with HTTP.",
+    "The cause has the address; check what listens there."
+  ],
+  redirect_refused: ["The name redirected to where the service does not go.", "The cause has the place and the rule."],
+  redirect_loop: ["The name redirects in a circle.", "Have the token's path answered without a redirect."],
+  redirect_limit: ["The name redirected too often.", "Have the token's path answered without a redirect."],
+  timeout: [
+    "The validation was not done in its time.",
+    "The cause has what was waited for; look whether something drops packets, and at challenge.timeout_ms."
+  ],
+  status: ["The name answered with a status that is not 200.", answersOtherwise],
+  body_too_large: ["The name answered with much more than a token.", answersOtherwise],
+  body_mismatch: ["The name answered, but not with the expected token.", answersOtherwise],
+  txt_mismatch: [
+    "No TXT record of the name is the expected one.",
+    "Wait for propagation, remove stale values, order again."
+  ],
+  handshake_failed: ["The host does not speak TLS on the validation port.", showsAnother],
+  alpn_refused: ["The host does not speak the validation protocol.", showsAnother],
+  certificate_absent: ["The host showed no validation certificate.", showsAnother],
+  certificate_undecodable: ["The host showed a certificate that cannot be read.", showsAnother],
+  not_self_signed: ["The host showed a certificate that is not for a validation.", showsAnother],
+  san_mismatch: ["The host showed a certificate of other names.", showsAnother],
+  extension_mismatch: ["The host showed a validation certificate of another order.", showsAnother],
+  given_up: ["Validation could not be carried out here.", "The cause has what failed last; order again."]
 }
 
 const upstreamHas = "`acme-svc upstream order show` shows what is known about it"
@@ -107,13 +161,13 @@ const wordsOf = (words: { readonly [word: string]: Words }, word: string | undef
 const suffixOf = ({ type = "" }: ProblemDocument): string => type.slice(type.lastIndexOf(":") + 1)
 
 /** The explanation of an `invalid` order; undefined when no failure is recorded. */
-export const explainEnd = ({ cause, challengeErrors, orderError, requestId }: Evidence): Explanation | undefined => {
-  const [challengeError] = challengeErrors
-  const found = challengeError ?? orderError
+export const explainEnd = ({ cause, challengeFailures, orderError, requestId }: Evidence): Explanation | undefined => {
+  const [failure] = challengeFailures
+  const found = failure?.error ?? orderError
   if (found === undefined) return undefined
   const problemType = suffixOf(found)
-  const words = challengeError !== undefined
-    ? wordsOf(challengeWords, problemType)
+  const words = failure !== undefined
+    ? wordsOf(reasonWords, failure.cause?.reason) ?? wordsOf(challengeWords, problemType)
     // A refused name and a refused order have the same cause; the explanation for a name says more.
     : problemType === "rejectedIdentifier"
     ? orderWords.rejectedIdentifier

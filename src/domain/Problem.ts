@@ -169,9 +169,11 @@ const table = {
   TxtMismatched: {
     type: "incorrectResponse",
     status: 403,
-    detail: ({ answers, name }) =>
+    detail: ({ answers, compared, name }) =>
       answers === 0
         ? `There is no TXT record at _acme-challenge.${name}.`
+        : compared < answers
+        ? `Of ${answers} TXT records at _acme-challenge.${name} the first ${compared} were compared, and none is the expected one.`
         : `Of ${answers} TXT records at _acme-challenge.${name} none is the expected one.`,
     more: aboutName
   },

@@ -183,12 +183,13 @@ const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validi
       status: authorizationShown({ status: first.authzStatus, createdAt: first.createdAt }, validity, now),
       expires: rfc3339(expiresAt(first.createdAt, validity)),
       ...(isWildcard(name) ? { wildcard: true } : {}),
-      challenges: offered.map(({ error, id, status, type, validatedAt }) => ({
+      challenges: offered.map(({ cause, error, id, status, type, validatedAt }) => ({
         id,
         type,
         status,
         ...timeMember("validated", validatedAt),
-        ...member("error", error)
+        ...member("error", error),
+        ...member("cause", cause)
       }))
     }]
   })

@@ -6,11 +6,12 @@ import { challengeMoves } from "../domain/Challenge.ts"
 import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
+import type { ValidationCause } from "../domain/ValidationCause.ts"
 import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
 import { leaving, reached } from "../kernel/sql/Guard.ts"
 import { all, first, lenient, run } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
-import { identifierColumn, problemColumn } from "./Columns.ts"
+import { causeColumn, identifierColumn, problemColumn } from "./Columns.ts"
 
 /** A challenge with its authorization and order, in one row. */
 const joined = {
@@ -120,10 +121,10 @@ const acceptChallenge = statement({
 
 const refuseChallenge = statement({
   name: "challenge_refuse",
-  params: { id: joined.id, error: problemColumn },
+  params: { id: joined.id, error: problemColumn, cause: causeColumn },
   row: { id: joined.id },
   sql: () =>
-    `UPDATE challenges SET status = ${reached(challengeMoves.refuse)}, error = :error
+    `UPDATE challenges SET status = ${reached(challengeMoves.refuse)}, error = :error, cause = :cause
      WHERE id = :id AND ${leaving(challengeMoves.refuse)} RETURNING id`
 })
 
@@ -219,8 +220,9 @@ export const countInFlight = (accountId: AccountId) =>
 /** `processing` to `valid`; `undefined` when the verdict arrived too late. */
 export const accept = (id: ChallengeId, now: number) => first(acceptChallenge, { id, now })
 
-/** `processing` to `invalid` with the error the client reads. */
-export const refuse = (id: ChallengeId, error: ProblemDocument) => first(refuseChallenge, { id, error })
+/** `processing` to `invalid` with the error the client reads, and the cause that operators read. */
+export const refuse = (id: ChallengeId, error: ProblemDocument, cause: ValidationCause) =>
+  first(refuseChallenge, { id, error, cause })
 
 /** Makes a move of {@link authorizationMoves}; `undefined` when the authorization had left the state. */
 export const transition = (name: keyof typeof authorizationMoves, id: AuthorizationId) => first(moves[name], { id })

@@ -1,5 +1,6 @@
 import type { OrderIdentifier } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
+import type { ValidationCause } from "../domain/ValidationCause.ts"
 import { json } from "../kernel/sql/Column.ts"
 
 /* Columns of JSON that several tables have. */
@@ -23,4 +24,10 @@ export const identifiersColumn = json<ReadonlyArray<OrderIdentifier>>({
 export const problemColumn = json<ProblemDocument>({
   fits: (value) => has(value, "status", "number") && has(value, "detail", "string"),
   standIn: { status: 500, detail: "The stored problem cannot be read." }
+})
+
+/** Why a validation failed, for operators. */
+export const causeColumn = json<ValidationCause>({
+  fits: (value) => has(value, "reason", "string") && has(value, "detail", "string"),
+  standIn: { reason: "unreadable", detail: "The stored cause cannot be read." }
 })

@@ -39,8 +39,9 @@ interface Failed {
   readonly name: string
   readonly profile: string
   readonly error?: string
-  /** The error of its challenge. */
+  /** The error of its challenge, and its cause. */
   readonly challenge?: string
+  readonly met?: readonly [reason: string, detail: string]
   /** The cause in its audit row. */
   readonly cause?: string
 }
@@ -49,27 +50,32 @@ const failures: ReadonlyArray<Failed> = [
   {
     name: "printer-4.corp.example",
     profile: "corp",
-    challenge: problem("connection", "printer-4.corp.example: connection; the server's log has the reason")
+    challenge: problem("connection", "printer-4.corp.example: connection; the server's log has the reason"),
+    met: ["connect_failed", "192.0.2.44 port 80: connect ECONNREFUSED"]
   },
   {
     name: "wiki.corp.example",
     profile: "corp",
-    challenge: problem("unauthorized", "wiki.corp.example: unauthorized; the server's log has the reason")
+    challenge: problem("unauthorized", "wiki.corp.example: unauthorized; the server's log has the reason"),
+    met: ["status", "status 404"]
   },
   {
     name: "vpn.corp.example",
     profile: "corp",
-    challenge: problem("dns", "vpn.corp.example: dns; the server's log has the reason")
+    challenge: problem("dns", "vpn.corp.example: dns; the server's log has the reason"),
+    met: ["resolve_failed", "_acme-challenge.vpn.corp.example: ENOTFOUND"]
   },
   {
     name: "mail.corp.example",
     profile: "corp",
-    challenge: problem("incorrectResponse", "mail.corp.example: incorrectResponse; the server's log has the reason")
+    challenge: problem("incorrectResponse", "mail.corp.example: incorrectResponse; the server's log has the reason"),
+    met: ["txt_mismatch", "none of 2 TXT records at _acme-challenge.mail.corp.example"]
   },
   {
     name: "ldap.corp.example",
     profile: "corp",
-    challenge: problem("tls", "ldap.corp.example: tls; the server's log has the reason")
+    challenge: problem("tls", "ldap.corp.example: tls; the server's log has the reason"),
+    met: ["handshake_failed", "192.0.2.60 port 443: connection reset"]
   },
   { name: "db.corp.example", profile: "corp", challenge: problem("serverInternal", "The validation was given up.") },
   {
@@ -240,7 +246,8 @@ export const writeHistory = (path: string, now: number): void => {
       "INSERT INTO authorizations (id, order_id, identifier, status, created_at) VALUES (?, ?, ?, ?, ?)"
     )
     const challenge = database.prepare(
-      `INSERT INTO challenges (id, authz_id, type, position, token, status, error, created_at) VALUES (?, ?, 'http-01', 0, ?, ?, ?, ?)`
+      `INSERT INTO challenges (id, authz_id, type, position, token, status, error, cause, created_at)
+       VALUES (?, ?, 'http-01', 0, ?, ?, ?, ?, ?)`
     )
     failures.forEach((failed, number) => {
       const at = now - (number + 1) * 5400
@@ -262,6 +269,7 @@ export const writeHistory = (path: string, now: number): void => {
         `token-${number}`,
         failed.challenge === undefined ? "valid" : "invalid",
         failed.challenge ?? null,
+        failed.met === undefined ? null : JSON.stringify({ reason: failed.met[0], detail: failed.met[1] }),
         at
       )
       if (failed.cause !== undefined) {

@@ -30,7 +30,8 @@ describe("docs/challenges.md", () => {
       const [, id = ""] = /^([0-9a-f-]{36})  default  invalid/m.exec(await place.succeed("ordersFailed")) ?? []
       place.stand("ORDER_ID", id)
       const shown = await place.succeed("orderShow")
-      assert.match(shown, /^The service could not reach the name on its validation port\.\n.*log/m)
+      assert.match(shown, /^ +cause: connect_failed, (?:127\.0\.0\.1|::1) port \d+: /m)
+      assert.match(shown, /^No address of the name took a connection on the validation port\.\n.*cause/m)
     } finally {
       session.close()
       await serving.stop()

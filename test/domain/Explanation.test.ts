@@ -6,7 +6,7 @@ import { problemOf } from "../../src/domain/Problem.ts"
 
 const plain = "The service has no simpler explanation for this."
 
-const evidence: Evidence = { orderError: undefined, challengeErrors: [], cause: undefined, requestId: undefined }
+const evidence: Evidence = { orderError: undefined, challengeFailures: [], cause: undefined, requestId: undefined }
 
 const [name, detail] = ["www.example", "its own words"]
 
@@ -23,7 +23,7 @@ const ofChallenge = [
   new errors.ChallengeUnreachable({ name, port: 80 }),
   new errors.ChallengeMismatched({ name }),
   new errors.TxtLookupFailed({ name }),
-  new errors.TxtMismatched({ name, answers: 1 }),
+  new errors.TxtMismatched({ name, answers: 1, compared: 1 }),
   new errors.HandshakeFailed({ name, port: 443 }),
   new errors.AlpnCertificateMismatched({ name }),
   new errors.ValidationAbandoned()
@@ -37,7 +37,11 @@ describe("why an order failed", () => {
     }
     for (const error of ofChallenge) {
       const problem = problemOf(error)
-      const found = explainEnd({ ...evidence, orderError: problem, challengeErrors: [problem] })
+      const found = explainEnd({
+        ...evidence,
+        orderError: problem,
+        challengeFailures: [{ error: problem, cause: undefined }]
+      })
       assert.notStrictEqual(found?.summary ?? plain, plain, error._tag)
     }
   })
@@ -54,6 +58,34 @@ describe("why an order failed", () => {
     const found = explainEnd({ ...evidence, orderError: problemOf(error), cause })
     assert.match(found?.summary ?? "", words)
     assert.match(found?.nextStep ?? "", /\.$/)
+  })
+
+  const dialled = problemOf(new errors.ChallengeUnreachable({ name, port: 80 }))
+
+  it.each([
+    ["resolve_failed", /could not be looked up/, /ENOTFOUND.*zone/],
+    ["no_address", /has no address/, /record/],
+    ["address_denied", /may not connect/, /policy of addresses/],
+    ["connect_failed", /took a connection/, /open the port/],
+    ["timeout", /in its time/, /waited for/]
+  ])("goes by the cause of the validation, %s", (reason, summary, nextStep) => {
+    const failure = { error: dialled, cause: { reason, detail } }
+    const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
+    assert.match(found?.summary ?? "", summary)
+    assert.match(found?.nextStep ?? "", nextStep)
+    assert.strictEqual(
+      found?.nextStep.includes("open the port"),
+      reason === "connect_failed",
+      "a reason that is not true"
+    )
+  })
+
+  it("goes by the problem where the cause is a word of another version", () => {
+    for (const reason of ["of_tomorrow", "toString", ""]) {
+      const failure = { error: dialled, cause: { reason, detail } }
+      const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
+      assert.match(found?.summary ?? "", /could not reach/)
+    }
   })
 
   it("names the request, and shows what another version stored as it is", () => {

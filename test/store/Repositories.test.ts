@@ -108,6 +108,7 @@ describe.each(databases)("repositories on $name", (backend) => {
       yield* set("authorizations", order.authzId, authzStatus)
       return { accountId, ...order }
     })
+  const cause = { reason: "status", detail: "status 404" }
   const problem = { type: "urn:ietf:params:acme:error:serverInternal", status: 500, detail: "x" }
 
   describe("accounts", () => {
@@ -495,7 +496,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           yield* set("challenges", two.challengeId, status)
           const moves = status === "processing"
           assert.strictEqual((yield* authorizations.accept(one.challengeId, 555)) !== undefined, moves)
-          assert.strictEqual((yield* authorizations.refuse(two.challengeId, problem)) !== undefined, moves)
+          assert.strictEqual((yield* authorizations.refuse(two.challengeId, problem, cause)) !== undefined, moves)
           const [accepted, refused] = [
             yield* authorizations.findForValidation(one.challengeId, "p"),
             yield* authorizations.findForValidation(two.challengeId, "p")

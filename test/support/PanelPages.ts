@@ -109,7 +109,7 @@ export const rows: ReadonlyArray<Row> = [
   }),
   page("/ui/orders", "bad_request", "bad_request", { what: "refused", status: 400, at: "/ui/orders?since=yesterday" }),
   record("/ui/orders/{id}", "/ui/orders?status=valid", "BEGIN CERTIFICATE", "valid"),
-  record("/ui/orders/{id}", "/ui/orders?status=invalid", "could not reach the name", "invalid"),
+  record("/ui/orders/{id}", "/ui/orders?status=invalid", "took a connection on the validation port", "invalid"),
   record("/ui/orders/{id}", "/ui/orders?status=pending", "pending", "pending"),
   record("/ui/orders/{id}", "/ui/orders?status=processing", "processing", "processing"),
   page("/ui/expiring", "edge-1.corp.example", "Nothing expires within 30 days."),

@@ -97,7 +97,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     status: position === 0 ? "valid" : "pending",
     validated_at: position === 0 ? "1700000000" : undefined,
     error: position === 0 ? undefined : `{"detail":"x"}`,
-    created_at: "6"
+    created_at: "6",
+    cause: position === 0 ? undefined : `{"reason":"status","detail":"status 404"}`
   })),
   nonces: ["_", "A", "a", "-", "é", "\u{1F510}", "\uFFFD"].map((value) => ({ value, created_at: "7" })),
   upstream_orders: [

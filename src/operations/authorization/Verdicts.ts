@@ -18,6 +18,7 @@ import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, ValidationPostponed } from "../../domain/JobFailure.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
+import type { ValidationCause, ValidationReason } from "../../domain/ValidationCause.ts"
 import { Done, Reschedule, Retry } from "../../kernel/queue/Handler.ts"
 import type { PayloadOf } from "../../kernel/queue/Job.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
@@ -78,21 +79,22 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
 const commitRefused = (
   subject: Subject,
   error: ChallengeFailed,
+  cause: ValidationCause,
   told: Effect.Effect<void, StorageFailed, Notifier>
 ): Effect.Effect<void, StorageFailed, Database | Notifier> =>
-  inOneTransaction(subject, Effect.andThen(refuseAll(subject, problemOf(error)), told))
+  inOneTransaction(subject, Effect.andThen(refuseAll(subject, problemOf(error), cause), told))
 
-const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: ProblemDocument) {
-  if ((yield* authorizations.refuse(subject.id, problem)) === undefined) return yield* new Superseded()
+const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: ProblemDocument, cause: ValidationCause) {
+  if ((yield* authorizations.refuse(subject.id, problem, cause)) === undefined) return yield* new Superseded()
   if ((yield* authorizations.transition("refuse", subject.authzId)) !== undefined) {
     yield* orders.fail(subject.orderId, problem)
   }
 })
 
-/** The part of a refusal that a client may see; the log has the rest. */
+/** The part of a refusal that a client may see; its cause has the rest. */
 const shownToClient = (
   { name, port }: { readonly name: string; readonly port: number },
-  { answers, error }: ChallengeRefused
+  { answers, compared = answers, error }: ChallengeRefused
 ): ChallengeFailed => {
   switch (error) {
     case "connection":
@@ -104,7 +106,9 @@ const shownToClient = (
     case "tls":
       return new HandshakeFailed({ name, port })
     case "incorrectResponse":
-      return answers === undefined ? new AlpnCertificateMismatched({ name }) : new TxtMismatched({ name, answers })
+      return answers === undefined || compared === undefined
+        ? new AlpnCertificateMismatched({ name })
+        : new TxtMismatched({ name, answers, compared })
   }
 }
 
@@ -168,8 +172,11 @@ export const validate = Effect.fnUntraced(function*(
   const { http_01, tls_alpn_01 } = profile.challenge
   const { port } = challenge.type === "http-01" ? http_01 : tls_alpn_01
   const shown = shownToClient({ name, port }, verdict.failure)
-  return Done({ commit: commitRefused(challenge, shown, told) })
+  const { detail, reason } = verdict.failure
+  return Done({ commit: commitRefused(challenge, shown, { reason, detail }, told) })
 })
+
+const givenUp: ValidationReason = "given_up"
 
 /** The queue gave the validation up: challenge, authorization and order become `invalid`. */
 export const abandon = (payload: PayloadOf<"challenge_validate">, failure: JobFailure) =>
@@ -178,5 +185,5 @@ export const abandon = (payload: PayloadOf<"challenge_validate">, failure: JobFa
     const challenge = yield* authorizations.findForValidation(id, payload.profile)
     if (challenge === undefined || challenge.status !== "processing") return
     const told = afterCommit(emit("challenge_validation_abandoned", { challenge_id: id, error: failure.text }))
-    yield* commitRefused(challenge, new ValidationAbandoned(), told)
+    yield* commitRefused(challenge, new ValidationAbandoned(), { reason: givenUp, detail: failure.text }, told)
   })

@@ -49,7 +49,7 @@ export const detail = Effect.fn("OrderRecords.detail")(
     const explanation = shown === "invalid"
       ? explainEnd({
         orderError: order.error,
-        challengeErrors: challenges.flatMap(({ error }) => error === undefined ? [] : [error]),
+        challengeFailures: challenges.flatMap(({ cause, error }) => error === undefined ? [] : [{ cause, error }]),
         cause: failure?.detail.cause,
         requestId: failure?.requestId
       })

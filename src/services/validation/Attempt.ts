@@ -2,6 +2,7 @@ import * as Data from "effect/Data"
 import type * as Ref from "effect/Ref"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
+import type { ValidationReason } from "../../domain/ValidationCause.ts"
 import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
 
 /** The part of the `challenge` section that a validation obeys; keys and units are those of the configuration. */
@@ -37,41 +38,17 @@ export interface ChallengeAttempt {
 /** What an attempt is waiting for; the log has it when the attempt times out. */
 export type Waiting = Ref.Ref<string>
 
-/** The closed set of words that tell in the log why a challenge was refused. */
-export type RefusalReason =
-  | "resolve_failed"
-  | "no_address"
-  | "address_denied"
-  | "connect_failed"
-  | "tls_failed"
-  | "exchange_failed"
-  | "redirect_refused"
-  | "redirect_loop"
-  | "redirect_limit"
-  | "timeout"
-  | "status"
-  | "body_too_large"
-  | "body_mismatch"
-  | "txt_mismatch"
-  | "handshake_failed"
-  | "alpn_refused"
-  | "certificate_absent"
-  | "certificate_undecodable"
-  | "not_self_signed"
-  | "san_mismatch"
-  | "extension_mismatch"
-
 /**
- * A check that ran and did not pass. `error` is the problem type that a client may see. `reason` and `detail` are for the log
- * only and never reach a client (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` contains
- * neither token nor key authorization.
+ * A check that ran and did not pass. `error` is the problem type that a client may see. `reason` and `detail` are for operators,
+ * as `ValidationCause` says.
  */
 export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
   readonly error: "connection" | "unauthorized" | "dns" | "incorrectResponse" | "tls"
-  readonly reason: RefusalReason
+  readonly reason: ValidationReason
   readonly detail: string
-  /** Number of records that were found, if a client may know it. */
+  /** Number of records that were found, if a client may know it, and how many of them were compared. */
   readonly answers?: number
+  readonly compared?: number
 }> {}
 
 /**
@@ -99,5 +76,5 @@ export const unlessOwn = <E>(code: string | undefined, refusal: E): E | Challeng
   isExhaustion(code) ? new ChallengePostponed({ detail: exhausted(code) }) : refusal
 
 /** A refusal with the problem type `connection`. */
-export const unreachable = (reason: RefusalReason, detail: string): ChallengeRefused =>
+export const unreachable = (reason: ValidationReason, detail: string): ChallengeRefused =>
   new ChallengeRefused({ error: "connection", reason, detail })

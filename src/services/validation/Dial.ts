@@ -71,7 +71,10 @@ export const makeDial = (options: {
       ({ address, rule }) => emit("challenge_address_denied", { identifier, address, rule }),
       { discard: true }
     )
-    if (passed.length === 0) return yield* unreachable("address_denied", safe(`every address of ${host} is denied`))
+    if (passed.length === 0) {
+      const by = denied.slice(0, maxCandidates).map(({ address, rule }) => `${address} (${rule})`)
+      return yield* unreachable("address_denied", safe(`every address of ${host} is denied: ${by.join(", ")}`))
+    }
     return candidates(passed)
   })
 

@@ -22,13 +22,19 @@ export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
         unlessOwn(code, new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${name}: ${code}` }))
     )
     const answers = records.length
-    const matches = records.slice(0, maxRecords).filter((record) => isSame(Buffer.from(record), wanted))
+    const compared = records.slice(0, maxRecords)
+    const matches = compared.filter((record) => isSame(Buffer.from(record), wanted))
     if (matches.length > 0) return yield* emit("challenge_dns_01_matched", { identifier, answers })
     yield* emit("challenge_dns_01_mismatch", { identifier, answers })
     return yield* new ChallengeRefused({
       error: "incorrectResponse",
       reason: "txt_mismatch",
-      detail: answers === 0 ? "no TXT record" : `none of ${answers} TXT records`,
-      answers
+      detail: answers === 0
+        ? `no TXT record at _acme-challenge.${identifier}`
+        : `none of ${
+          answers > maxRecords ? `the first ${maxRecords} of ` : ""
+        }${answers} TXT records at _acme-challenge.${identifier}`,
+      answers,
+      compared: compared.length
     })
   })

@@ -1,16 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type { ValidationReason } from "../../domain/ValidationCause.ts"
 import type { IpAddress } from "../../kernel/net/Address.ts"
 import type { TlsFailed } from "../../kernel/net/Connect.ts"
 import type { ExchangeFailed, HttpAnswer, HttpGet } from "../../kernel/net/HttpGet.ts"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { lifeMillis } from "../../kernel/Time.ts"
-import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
+import type { ChallengeAttempt, Waiting } from "./Attempt.ts"
 import { ChallengeRefused, unlessOwn, unreachable } from "./Attempt.ts"
 import { dialled, makeDial } from "./Dial.ts"
 
-const unauthorized = (reason: RefusalReason, detail: string) =>
+const unauthorized = (reason: ValidationReason, detail: string) =>
   new ChallengeRefused({ error: "unauthorized", reason, detail })
 
 const followed: ReadonlySet<number> = new Set([301, 302, 307, 308])
@@ -71,7 +72,7 @@ export const makeHttp01 = (resolver: Pick<Resolver["Service"], "addresses">, htt
 
     const load = ({ host, path, port, secure }: Hop, addresses: ReadonlyArray<IpAddress>) =>
       inTurn(addresses, port, (address, connectMillis) => {
-        const failed = (reason: RefusalReason) => ({ code, detail }: TlsFailed | ExchangeFailed) =>
+        const failed = (reason: ValidationReason) => ({ code, detail }: TlsFailed | ExchangeFailed) =>
           Effect.fail(unlessOwn(code, unreachable(reason, safe(`${dialled(address, port)}: ${detail}`))))
         return httpGet.get({
           address,

@@ -1,11 +1,12 @@
 import * as Effect from "effect/Effect"
+import type { ValidationReason } from "../../domain/ValidationCause.ts"
 import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
 import type { AlpnPeer } from "../../kernel/net/AlpnPeer.ts"
 import type { Resolver } from "../../kernel/net/Resolver.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { lifeMillis } from "../../kernel/Time.ts"
 import { alpnCertificateFault } from "../../pki/x509/AlpnCertificate.ts"
-import type { ChallengeAttempt, RefusalReason, Waiting } from "./Attempt.ts"
+import type { ChallengeAttempt, Waiting } from "./Attempt.ts"
 import { ChallengePostponed, ChallengeRefused } from "./Attempt.ts"
 import { dialled, makeDial } from "./Dial.ts"
 
@@ -24,7 +25,7 @@ export const makeTlsAlpn01 = (resolver: Pick<Resolver["Service"], "addresses">, 
     const safe = (text: string) => text.slice(0, longestText)
     const { inTurn, resolve } = makeDial({ resolver, identifier, challenge, started, safe, waiting })
     const { port } = challenge.tls_alpn_01
-    const refused = (error: "tls" | "incorrectResponse", reason: RefusalReason, detail: string) =>
+    const refused = (error: "tls" | "incorrectResponse", reason: ValidationReason, detail: string) =>
       Effect.andThen(
         emit("challenge_tls_alpn_01_mismatch", { identifier, reason }),
         new ChallengeRefused({ error, reason, detail })

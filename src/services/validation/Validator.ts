@@ -42,13 +42,13 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
     const started = yield* lifeMillis
     const waiting = yield* Ref.make(`the look-up for ${identifier} was not answered`)
     const late = Effect.flatMap(
-      lifeMillis,
-      (life): Effect.Effect<never, ChallengeRefused | ChallengePostponed> =>
+      Effect.all([lifeMillis, Ref.get(waiting)]),
+      ([life, waited]): Effect.Effect<never, ChallengeRefused | ChallengePostponed> =>
         stalled(life - started - challenge.timeout_ms) ??
           new ChallengeRefused({
             error: type === "dns-01" ? "dns" : "connection",
             reason: "timeout",
-            detail: `no verdict within ${challenge.timeout_ms} ms`
+            detail: `no verdict within ${challenge.timeout_ms} ms: ${waited}`
           })
     )
     yield* checks[type]({ ...attempt, challenge: shielded(challenge, own) }, waiting).pipe(

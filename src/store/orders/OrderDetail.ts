@@ -5,7 +5,7 @@ import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
 import { int, members, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { lenient, lenientFirst } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
-import { identifierColumn, problemColumn } from "../Columns.ts"
+import { causeColumn, identifierColumn, problemColumn } from "../Columns.ts"
 
 /* The details of one order, for operators who want to know why it has its status. */
 
@@ -18,7 +18,8 @@ const challenge = {
   type: text<ChallengeType>(),
   status: text<ChallengeStatus>(),
   validatedAt: nullable(int),
-  error: nullable(problemColumn)
+  error: nullable(problemColumn),
+  cause: nullable(causeColumn)
 }
 
 const challengesStatement = statement({
@@ -27,7 +28,7 @@ const challengesStatement = statement({
   row: challenge,
   sql: () =>
     `SELECT a.id AS "authzId", a.identifier AS "identifier", a.status AS "authzStatus", a.created_at AS "createdAt",
-       c.id AS "id", c.type AS "type", c.status AS "status", c.validated_at AS "validatedAt", c.error AS "error"
+       c.id AS "id", c.type AS "type", c.status AS "status", c.validated_at AS "validatedAt", c.error AS "error", c.cause AS "cause"
      FROM authorizations a JOIN challenges c ON c.authz_id = a.id WHERE a.order_id = :orderId
      ORDER BY a.id, c.position`
 })

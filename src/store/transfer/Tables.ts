@@ -105,7 +105,8 @@ export const tables: ReadonlyArray<Table> = [
     status: "text",
     validated_at: "int",
     error: "text",
-    created_at: "int"
+    created_at: "int",
+    cause: "text"
   }),
   table("nonces", "value", { value: "text", created_at: "int" }),
   table("upstream_orders", "order_id", {

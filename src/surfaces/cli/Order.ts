@@ -29,9 +29,10 @@ export const renderOrder = (order: OrderObject): Rendered => {
   })
   const authorizations = order.authorizations.flatMap(({ challenges, identifier, status, wildcard }) => [
     `  ${wildcard === true ? "*." : ""}${identifier.value}: ${status}`,
-    ...challenges.map(({ error, status, type }) =>
-      `    ${type}: ${status}${error === undefined ? "" : ` (${escaped(error.detail)})`}`
-    )
+    ...challenges.flatMap(({ cause, error, status, type }) => [
+      `    ${type}: ${status}${error === undefined ? "" : ` (${escaped(error.detail)})`}`,
+      ...(cause === undefined ? [] : [`      cause: ${escaped(cause.reason)}, ${escaped(cause.detail)}`])
+    ])
   ])
   const jobs = order.jobs.map(({ attempts, id, kind, lastError, maxAttempts, status }) =>
     `  ${kind} ${id}: ${status}, attempt ${attempts} of ${maxAttempts}${

@@ -14,6 +14,7 @@ import * as challenges from "../../../src/operations/authorization/Challenges.ts
 import * as verdicts from "../../../src/operations/authorization/Verdicts.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import { finalize } from "../../../src/operations/order/Finalize.ts"
+import * as orderRecords from "../../../src/operations/order/OrderRecords.ts"
 import * as orders from "../../../src/operations/order/Orders.ts"
 import type { OrderView } from "../../../src/operations/order/Orders.ts"
 import type { DirectSigner, Issued, IssueRequest } from "../../../src/services/signing/Signer.ts"
@@ -353,16 +354,22 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       )
     }
 
-    test("refused, filtered and denied: the client is told one text, of the kind and the identifier alone", () =>
+    test("refused, filtered and denied: the client is told one text, of the kind and the identifier alone; operators the cause", () =>
       Effect.gen(function*() {
         const told: Array<unknown> = []
         for (const reason of ["connect_failed", "timeout", "address_denied", "no_address"] as const) {
           const caller = yield* callerAt(profile)
-          const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+          const order = yield* orderOf(caller, "a.example")
+          const [id = ChallengeId("")] = yield* challengesOf(caller, order)
           yield* challenges.trigger(caller, id)
           const outside = () => new ChallengeRefused({ error: "connection", reason, detail: `planted ${reason}` })
           yield* Effect.provide(work, Validator.layerScripted(outside))
+          const detail = yield* orderRecords.detail(config, order.id)
+          const found = detail.challenges.find((one) => one.id === id)
+          assert.deepStrictEqual(found?.cause, { reason, detail: `planted ${reason}` })
           told.push((yield* challenges.find(caller, id)).error)
+          const seen = [yield* challenges.find(caller, id), yield* orders.find(caller, order.id)]
+          assert.notInclude(JSON.stringify(seen), "planted")
         }
         assert.deepStrictEqual(told, Array(4).fill(told[0]))
         assert.hasAllKeys(told[0], ["type", "status", "detail", "identifier"])

@@ -65,9 +65,9 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
         Effect.match({
           onFailure: (failure) =>
             failure._tag === "ChallengeRefused"
-              ? { verdict: `${failure.error} ${failure.reason}`, answers: failure.answers }
-              : { verdict: failure._tag, answers: undefined },
-          onSuccess: () => ({ verdict: "valid", answers: undefined })
+              ? { verdict: `${failure.error} ${failure.reason}`, answers: failure.answers, detail: failure.detail }
+              : { verdict: failure._tag, answers: undefined, detail: undefined },
+          onSuccess: () => ({ verdict: "valid", answers: undefined, detail: undefined })
         }),
         Effect.provide(Validator.layer().pipe(Layer.provide(outside))),
         Effect.provide(layerMemory(records))
@@ -128,8 +128,12 @@ describe("records", () => {
   for (const [row, texts] of Object.entries(refused)) {
     it.effect(`${row}: incorrectResponse, with the number of records and none of their text`, () =>
       Effect.gen(function*() {
-        const { answers, records, verdict } = yield* attempt(answering(texts))
+        const { answers, detail, records, verdict } = yield* attempt(answering(texts))
         assert.deepStrictEqual([verdict, answers], ["incorrectResponse txt_mismatch", texts.length])
+        const some = texts.length === 0
+          ? "no TXT record"
+          : `none of ${texts.length > 64 ? "the first 64 of " : ""}${texts.length} TXT records`
+        assert.strictEqual(detail, `${some} at ${txtName}`)
         assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields["answers"] ?? fields["reason"]]), [
           ["challenge_dns_01_mismatch", texts.length],
           ["challenge_validation_failed", "txt_mismatch"]

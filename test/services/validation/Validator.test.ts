@@ -51,7 +51,9 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
       })).pipe(
         Effect.match({
           onFailure: (failure) =>
-            failure._tag === "ChallengeRefused" ? `${failure.error} ${failure.reason}` : failure._tag,
+            failure._tag === "ChallengeRefused"
+              ? `${failure.error} ${failure.reason}: ${failure.detail}`
+              : failure._tag,
           onSuccess: () => "valid"
         }),
         Effect.provide(layer)
@@ -84,13 +86,16 @@ describe("over the network", () => {
       const server = yield* rawServer((socket) =>
         socket.end(ok(gzipSync(keyAuthorization), "Content-Encoding: gzip\r\n"))
       )
-      assert.strictEqual(yield* validate(server.port), "unauthorized body_mismatch")
+      assert.strictEqual(
+        yield* validate(server.port),
+        "unauthorized body_mismatch: 36 bytes, not the key authorization"
+      )
     }))
 
   it.live("followed by spaces and junk past the limit: unauthorized", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization.padEnd(64)}junk`)))
-      assert.strictEqual(yield* validate(server.port), "unauthorized body_too_large")
+      assert.strictEqual(yield* validate(server.port), "unauthorized body_too_large: more than 64 bytes")
     }))
 
   it.live("denied: not connected to", () =>
@@ -98,7 +103,7 @@ describe("over the network", () => {
       const server = yield* rawServer((socket) => socket.end(ok(keyAuthorization)))
       assert.strictEqual(
         yield* validate(server.port, { denied_addresses: ["127.0.0.0/8"] }),
-        "connection address_denied"
+        "connection address_denied: every address of a.example is denied: 127.0.0.1 (127.0.0.0/8)"
       )
       assert.deepStrictEqual(server.received, [])
     }))
@@ -106,7 +111,10 @@ describe("over the network", () => {
   it.live("a server that stalls: failure within challenge.timeout_ms, and its connection is closed", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\ntoken"))
-      assert.strictEqual(yield* validate(server.port, { timeout_ms: 500 }), "connection timeout")
+      assert.strictEqual(
+        yield* validate(server.port, { timeout_ms: 500 }),
+        `connection timeout: no verdict within 500 ms: 127.0.0.1 port ${server.port} did not answer`
+      )
       yield* Effect.promise(() => server.closed)
     }))
 
@@ -145,8 +153,9 @@ describe("a check without a verdict in time", () => {
       ) {
         const { clock, moved } = yield* movable
         const server = yield* rawServer(() => void Object.assign(moved, by))
+        const waited = `: no verdict within 300 ms: 127.0.0.1 port ${server.port} did not answer`
         const validating = Effect.provideService(validate(server.port, { timeout_ms: 300 }), Clock.Clock, clock)
-        assert.strictEqual(yield* validating, verdict)
+        assert.strictEqual(yield* validating, verdict === "connection timeout" ? verdict + waited : verdict)
       }
     }))
 })

@@ -91,12 +91,18 @@ export const JobDetail = Schema.Struct({
   upstreamOrder: Schema.optionalKey(UpstreamOrder)
 }).annotate({ identifier: "JobDetail" })
 
+const Cause = Schema.Struct({ reason: Schema.String, detail: Schema.String }).annotate({
+  identifier: "ValidationCause",
+  description: "What the validation met: a word, and what was asked or dialled. Clients are never told."
+})
+
 const Challenge = Schema.Struct({
   id: Id,
   type: Schema.Literals(["http-01", "dns-01", "tls-alpn-01"]),
   status: Schema.Literals(["pending", "processing", "valid", "invalid"]),
   validated: Schema.optionalKey(Time),
-  error: Schema.optionalKey(Problem)
+  error: Schema.optionalKey(Problem),
+  cause: Schema.optionalKey(Cause)
 }).annotate({ identifier: "Challenge" })
 
 const Authorization = Schema.Struct({

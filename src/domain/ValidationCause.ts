@@ -1,0 +1,34 @@
+/** Words for why a validation failed, in the log and in `challenges.cause`. */
+export type ValidationReason =
+  | "resolve_failed"
+  | "no_address"
+  | "address_denied"
+  | "connect_failed"
+  | "tls_failed"
+  | "exchange_failed"
+  | "redirect_refused"
+  | "redirect_loop"
+  | "redirect_limit"
+  | "timeout"
+  | "status"
+  | "body_too_large"
+  | "body_mismatch"
+  | "txt_mismatch"
+  | "handshake_failed"
+  | "alpn_refused"
+  | "certificate_absent"
+  | "certificate_undecodable"
+  | "not_self_signed"
+  | "san_mismatch"
+  | "extension_mismatch"
+  | "given_up"
+
+/**
+ * What a validation met, for operators and never for a client: told to one, the addresses would let it look up names through the
+ * service (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` names what was asked or dialled. It has
+ * neither token nor key authorization, and nothing of a body. `reason` is a {@link ValidationReason}, or a word of a newer version.
+ */
+export interface ValidationCause {
+  readonly reason: string
+  readonly detail: string
+}
