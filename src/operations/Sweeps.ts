@@ -18,7 +18,7 @@ import type { Config, ProfileConfig } from "../settings/AppConfig.ts"
 import * as audit from "../store/Audit.ts"
 import * as authorizations from "../store/Authorizations.ts"
 import * as nonces from "../store/Nonces.ts"
-import * as leftovers from "../store/orders/Leftovers.ts"
+import * as expiredOrders from "../store/orders/ExpiredOrders.ts"
 import * as orders from "../store/orders/Orders.ts"
 import * as http01Tokens from "../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../store/upstream/UpstreamOrders.ts"
@@ -43,51 +43,29 @@ export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = E
 })
 
 const pageOfOrders = 500
-/** Orders whose authorizations are changed in one transaction. Each may have a hundred, with three challenges each. */
+/** Orders that are changed or deleted in one transaction. Each may have a hundred authorizations, with three challenges each. */
 const ordersAtOnce = 20
 
-/** Does something to each order that has authorizations, oldest first, a few of them in one transaction. */
-const forEachWithAuthorizations = (
-  { createdFrom, ...of }: {
-    readonly profile: string
-    readonly status: "pending" | "invalid"
-    readonly createdFrom: number
-    readonly createdBefore: number
-  },
-  change: (id: OrderId) => Effect.Effect<void, StorageFailed, Database>
-) =>
-  pages({
-    from: { afterTime: createdFrom, afterId: OrderId("00000000-0000-0000-0000-000000000000") },
-    size: pageOfOrders,
-    read: (after, limit) => leftovers.page({ ...of, limit, ...after }),
-    keyOf: ({ createdAt, id }) => ({ afterTime: createdAt, afterId: id })
-  }).pipe(
-    Stream.map((page) => page.filter(({ hasAuthorizations }) => hasAuthorizations === 1).map(({ id }) => id)),
-    Stream.flattenIterable,
-    Stream.grouped(ordersAtOnce),
-    Stream.runForEach((some) =>
-      Effect.tap(transaction(Effect.forEach(some, change, { discard: true })), Effect.yieldNow)
-    )
-  )
-
 /**
- * Orders that ended without a certificate keep their row for the retention time. Everything else of them is deleted a
- * day after their expiry: by then nobody asks any more about the state of a name.
+ * Stores `expired` on the authorizations of orders that expired within the last day, a few orders in one transaction. Each order is
+ * visited once: an attacker can leave many.
  */
-const stripOrders = Effect.fnUntraced(function*(profile: string, createdBefore: number) {
-  yield* inBatches(
-    pageOfOrders,
-    (limit) => Effect.map(leftovers.lapse(profile, createdBefore, limit), ({ length }) => length)
-  )
-  yield* forEachWithAuthorizations({ profile, status: "invalid", createdFrom: 0, createdBefore }, leftovers.strip)
-})
-
-/** What expired within the last day and is not stripped yet. Each order is visited once: an attacker can leave many. */
-const expireAuthorizations = (profile: string, expiredBefore: number) =>
+const expireAuthorizations = (profile: string, createdBefore: number) =>
   Effect.forEach(["pending", "invalid"] as const, (status) =>
-    forEachWithAuthorizations(
-      { profile, status, createdFrom: expiredBefore - daySeconds, createdBefore: expiredBefore },
-      authorizations.expire
+    pages({
+      from: { afterTime: createdBefore - daySeconds, afterId: OrderId("00000000-0000-0000-0000-000000000000") },
+      size: pageOfOrders,
+      read: (after, limit) => expiredOrders.page({ profile, status, createdBefore, limit, ...after }),
+      keyOf: ({ createdAt, id }) => ({ afterTime: createdAt, afterId: id })
+    }).pipe(
+      Stream.flattenIterable,
+      Stream.grouped(ordersAtOnce),
+      Stream.runForEach((some) =>
+        Effect.tap(
+          transaction(Effect.forEach(some, ({ id }) => authorizations.expire(id), { discard: true })),
+          Effect.yieldNow
+        )
+      )
     ), { discard: true })
 
 const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
@@ -95,19 +73,17 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     const { earlier: now } = yield* clocks
     const expiredBefore = now - order.validity_seconds
     yield* expireAuthorizations(name, expiredBefore)
-    yield* stripOrders(name, expiredBefore - daySeconds)
     const createdBefore = expiredBefore - order.retention_days * daySeconds
     yield* inBatches(500, () => unknownEnds.fill(name))
     const rows_removed = order.retention_days === 0
       ? 0
-      : yield* inBatches(500, (limit) => orders.sweep(name, createdBefore, limit))
+      : yield* inBatches(ordersAtOnce, (limit) => orders.sweep(name, createdBefore, limit))
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 
 /**
- * The daily order sweep. It stores `expired`, deletes everything but the row of orders that expired a day ago, and
- * deletes unfinished and failed orders after their retention time. A profile that is no longer mounted uses the
- * process-wide settings.
+ * The daily order sweep. It stores `expired`, and deletes unfinished and failed orders after their retention time, with all that
+ * belongs to them. A profile that is no longer mounted uses the process-wide settings.
  */
 export const sweepOrders = (
   config: Pick<Config, "order" | "profiles">

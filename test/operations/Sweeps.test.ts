@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import { AuthorizationId, OrderId } from "../../src/domain/Id.ts"
+import { AuthorizationId } from "../../src/domain/Id.ts"
 import { periodicKey } from "../../src/kernel/queue/Job.ts"
 import * as jobs from "../../src/kernel/queue/Jobs.ts"
 import { Queue } from "../../src/kernel/queue/Queue.ts"
@@ -9,7 +9,6 @@ import * as Runner from "../../src/kernel/queue/Runner.ts"
 import { rfc3339 } from "../../src/kernel/Time.ts"
 import * as authorizations from "../../src/operations/authorization/Authorizations.ts"
 import { sweepSessions } from "../../src/operations/operators/Sweeps.ts"
-import * as orders from "../../src/operations/order/Orders.ts"
 import * as sweeps from "../../src/operations/Sweeps.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import * as audit from "../../src/store/Audit.ts"
@@ -92,15 +91,13 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT value FROM nonces"), [], "both are")
     }))
 
-  test("an order that came to nothing keeps its row alone, a day after its expiry; one that was issued keeps all", () =>
+  test("an order that came to nothing keeps its authorizations for as long as it is kept, also if that is for ever", () =>
     Effect.gen(function*() {
-      const config = configOf()
-      const profile = profileOf(config)
-      const caller = yield* callerAt(profile)
-      const [waiting, failed, ready, issued] = yield* Effect.all(
+      const caller = yield* callerAt(profileOf(configOf()))
+      const [, failed, ready, issued] = yield* Effect.all(
         ["a", "b", "c", "d"].map((name) => orderOf(caller, `${name}1.example`, `${name}2.example`))
       )
-      const set = (status: string, order: typeof waiting) => {
+      const set = (status: string, order: typeof failed) => {
         const id = order?.id ?? ""
         const literal = idLiteral(backend.dialect, id)
         return sql(`UPDATE orders SET status = '${status}' WHERE id = ${literal}`)
@@ -114,34 +111,40 @@ describe.each(databases)("periodic work on $name", (backend) => {
         count("SELECT count(*) FROM challenges"),
         count("SELECT count(*) FROM order_identifiers")
       ])
-      yield* TestClock.adjust(`${profile.order.validity_seconds + daySeconds - 1} seconds`)
-      yield* sweeps.sweepOrders(config)
-      assert.deepStrictEqual(yield* left, [["pending", "invalid", "ready", "valid"], 8, 8, 8])
+      const every = [["pending", "invalid", "ready", "valid"], 8, 8, 8]
+      const { validity_seconds } = profileOf(configOf()).order
+      yield* TestClock.adjust(`${validity_seconds + 1} seconds`)
+      yield* sweeps.sweepOrders(configOf())
       const states = column(
         "SELECT DISTINCT o.status || ' ' || a.status FROM orders o JOIN authorizations a ON a.order_id = o.id ORDER BY 1"
       )
       assert.deepStrictEqual(yield* states, ["invalid expired", "pending expired", "ready pending", "valid pending"])
-      yield* TestClock.adjust("1 second")
-      const stripped = [["invalid", "invalid", "invalid", "valid"], 2, 2, 8]
-      for (const _ of [1, 2]) {
-        yield* sweeps.sweepOrders(config)
-        assert.deepStrictEqual<unknown>(yield* left, stripped)
-      }
-      assert.deepStrictEqual((yield* orders.find(caller, waiting?.id ?? OrderId(""))).authorizationIds, [])
-      const [gone = AuthorizationId("")] = failed?.authorizationIds ?? []
-      assert.strictEqual((yield* Effect.flip(authorizations.find(caller, gone)))._tag, "NotFound")
+      yield* TestClock.adjust("30 days")
+      yield* sweeps.sweepOrders(configOf("[order]\nretention_days = 0"))
+      assert.deepStrictEqual<unknown>(yield* left, every)
+      yield* TestClock.adjust("-2 seconds")
+      yield* sweeps.sweepOrders(configOf())
+      assert.deepStrictEqual<unknown>(yield* left, every)
+      const [kept = AuthorizationId("")] = failed?.authorizationIds ?? []
+      assert.strictEqual((yield* authorizations.find(caller, kept)).id, kept)
+      yield* TestClock.adjust("2 seconds")
+      yield* sweeps.sweepOrders(configOf())
+      assert.deepStrictEqual<unknown>(yield* left, [["valid"], 2, 2, 2])
     }))
 
-  test("more such orders than are looked at in one go, made in one second, all lose theirs", () =>
+  test("more such orders than are deleted in one go, made in one second, all go", () =>
     Effect.gen(function*() {
       const config = configOf()
       const caller = yield* callerAt(profileOf(config))
       const every = Array.from({ length: 510 }, (_, at) => orderOf(caller, `a${at}.example`))
       yield* Effect.all(every, { concurrency: "unbounded", discard: true })
       yield* sql("UPDATE orders SET status = 'invalid'")
-      yield* TestClock.adjust("9 days")
+      yield* TestClock.adjust("8 days")
       yield* sweeps.sweepOrders(config)
-      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 510)
+      assert.strictEqual(yield* count("SELECT count(*) FROM authorizations WHERE status = 'expired'"), 510)
+      yield* TestClock.adjust("30 days")
+      yield* sweeps.sweepOrders(config)
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
       assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 0)
     }))
 

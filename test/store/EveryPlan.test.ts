@@ -50,13 +50,13 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "one batch, from the end of an index",
     names:
-      /^(nonce|audit|job|http01_token|order|session|login_attempt|login_failure|expiry_reminder|reminded_address)_sweep$|^(order_lapse_batch|revocation_prune)$/,
+      /^(nonce|audit|job|http01_token|order|session|login_attempt|login_failure|expiry_reminder|reminded_address)_sweep$|^revocation_prune$/,
     steps: /created_at|updated_at|expires_at|not_after|window_started_at|last_failed_at|sent_at/
   },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
     bound: "one page, from the end of an index",
-    names: /^(revocation_page|order_leftover_page|order_purge_page|order_list_of_account|job_claim|job_claim_among)$/,
+    names: /^(revocation_page|order_expired_page|order_purge_page|order_list_of_account|job_claim|job_claim_among)$/,
     steps: /serial|created_at|account_id_id|jobs_due|not_after>/
   },
   {

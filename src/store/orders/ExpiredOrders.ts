@@ -1,0 +1,30 @@
+import type { OrderId } from "../../domain/Id.ts"
+import { int, text, uuid } from "../../kernel/sql/Column.ts"
+import { all, lenient } from "../../kernel/sql/Query.ts"
+import { statement } from "../../kernel/sql/Statement.ts"
+
+/* Orders that have expired without a certificate. */
+
+// In pages along the index, because the orders stay in the table.
+const pageStatement = statement({
+  name: "order_expired_page",
+  params: {
+    status: text<"pending" | "invalid">(),
+    profile: text(),
+    createdBefore: int,
+    afterTime: int,
+    afterId: uuid<OrderId>(),
+    limit: int
+  },
+  row: { id: uuid<OrderId>(), createdAt: int },
+  sql: ({ byStatus }) =>
+    `SELECT id AS "id", created_at AS "createdAt" FROM orders ${byStatus}
+     WHERE status = :status AND profile = :profile AND created_at <= :createdBefore
+       AND created_at >= :afterTime AND (created_at > :afterTime OR id > :afterId)
+     ORDER BY created_at, id LIMIT :limit`
+})
+
+/** Orders of a status created at or before an epoch second, oldest first, after a given one. */
+export const page = (
+  params: Parameters<typeof all<typeof pageStatement.params, typeof pageStatement.row>>[1]
+) => lenient(pageStatement, params)
