@@ -699,7 +699,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       const certId = `${text(Buffer.from(keyId, "hex"))}.${text(Buffer.from(issued.serial, "hex"))}`
       const app = yield* surface
       const ask = app.handle(requestOf("GET", at(`/renewalInfo/${certId}`)))
-      assert.strictEqual(headerOf(yield* ask, "retry-after"), "21600")
+      assert.isAbove(Number(headerOf(yield* ask, "retry-after")), 17_000)
       yield* revoke({ key, kid }, issued.der)
       assert.strictEqual(headerOf(yield* ask, "retry-after"), "60")
     }))

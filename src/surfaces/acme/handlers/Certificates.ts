@@ -7,6 +7,7 @@ import { rfc3339 } from "../../../kernel/Time.ts"
 import { publications } from "../../../operations/crl/Publications.ts"
 import { renewalInfo } from "../../../operations/order/Renewal.ts"
 import { revokeCert } from "../../../operations/revocation/RevokeCert.ts"
+import { Entropy } from "../../../pki/Entropy.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { BySomeone } from "../Signed.ts"
 
@@ -38,15 +39,21 @@ export const published =
     return Effect.map(of(endpoint.profile.name), (body) => tagged(mediaType, body))
   }
 
-const retryAfterSeconds = { usual: "21600", revoked: "60" }
+const revokedRetrySeconds = 60
+
+/** Six hours, less or more a fifth, so that clients that asked at the same time do not ask at the same time again. */
+const usualRetrySeconds = (fraction: number): number => Math.round(21_600 * (0.8 + 0.4 * fraction))
 
 /** RFC 9773 section 4: public, for anyone who knows the certificate. */
 export const renewalInformation = ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) =>
-  Effect.map(
+  Effect.zipWith(
     renewalInfo(endpoint.profile.name, id),
-    ({ end, explanationUrl, isRevoked, start }) =>
-      json(200, {
+    Entropy.use(({ fraction }) => fraction),
+    ({ end, explanationUrl, isRevoked, start }, fraction) => {
+      const seconds = isRevoked ? revokedRetrySeconds : usualRetrySeconds(fraction)
+      return json(200, {
         suggestedWindow: { start: rfc3339(start), end: rfc3339(end) },
         ...(explanationUrl === undefined ? {} : { explanationURL: explanationUrl })
-      }, { "retry-after": isRevoked ? retryAfterSeconds.revoked : retryAfterSeconds.usual })
+      }, { "retry-after": String(seconds) })
+    }
   )
