@@ -1,8 +1,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { trustOf } from "../domain/ClientAddress.ts"
 import type { Roles } from "../domain/Role.ts"
-import { makeAddressSet } from "../kernel/net/Address.ts"
 import { Resolver } from "../kernel/net/Resolver.ts"
 import { ReverseNames } from "../kernel/net/ReverseNames.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
@@ -78,7 +78,7 @@ export const adminSurface = Effect.fnUntraced(function*(
               }
             }, roles),
             isCounted: true,
-            isProxy: makeAddressSet(admin.filter.trusted_proxies),
+            ...trustOf([admin.filter]),
             tls: tls.settings,
             requestTimeoutMillis: config.server.request_timeout_ms,
             maxBodyBytes: admin.max_body_bytes,

@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
+import { trustOf } from "../domain/ClientAddress.ts"
 import type { JobFailure } from "../domain/JobFailure.ts"
 import { limitSentences } from "../domain/Limit.ts"
 import type { Roles } from "../domain/Role.ts"
 import * as Admission from "../kernel/http/Admission.ts"
-import { makeAddressSet } from "../kernel/net/Address.ts"
 import type { AnyHandler } from "../kernel/queue/Handler.ts"
 import { jobKinds } from "../kernel/queue/Job.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
@@ -148,7 +148,7 @@ const acmeSurface = Effect.fnUntraced(function*(
               }
             }, roles),
             isCounted: true,
-            isProxy: makeAddressSet([config, ...mounted].flatMap(({ filter }) => filter.trusted_proxies)),
+            ...trustOf([config, ...mounted].map(({ filter }) => filter)),
             tls: tls.settings,
             requestTimeoutMillis: request_timeout_ms,
             maxBodyBytes: max_body_bytes,
@@ -211,7 +211,7 @@ const metricsSurface = Effect.fnUntraced(function*(
       listener.serve({
         app: withReadiness(makeMetrics(scrape), roles),
         isCounted: false,
-        isProxy: () => false,
+        ...trustOf([]),
         tls: undefined,
         requestTimeoutMillis: metricsTimeoutMillis,
         maxBodyBytes: 0,

@@ -1,7 +1,7 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { trustOf } from "../domain/ClientAddress.ts"
 import * as Admission from "../kernel/http/Admission.ts"
-import { makeAddressSet } from "../kernel/net/Address.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { Issuers } from "../services/signing/Issuers.ts"
 import type { ReadHooks } from "../services/signing/ReadHooks.ts"
@@ -44,7 +44,7 @@ export const publishSurface = Effect.fnUntraced(function*(
             }
           },
           isCounted: true,
-          isProxy: makeAddressSet(proxies.flatMap(({ trusted_proxies }) => trusted_proxies)),
+          ...trustOf(proxies),
           tls: undefined,
           requestTimeoutMillis: server.request_timeout_ms,
           maxBodyBytes: 0,

@@ -21,6 +21,12 @@ const entryOf = (text: string): Comparable | undefined => {
   return comparable(wide ?? narrow ?? trimmed)
 }
 
+/** Whether an address is a trusted proxy by any of some filters, and the headers, in lower case, that name its clients. */
+export const trustOf = (filters: ReadonlyArray<ProxySettings>) => ({
+  isProxy: makeAddressSet(filters.flatMap(({ trusted_proxies }) => trusted_proxies)),
+  forwardedHeaders: [...new Set(filters.map(({ forwarded_header }) => forwarded_header.toLowerCase()))]
+})
+
 /** Whether a request came through a trusted proxy, whose statements about the request are believed. */
 export const fromTrusted = ({ trusted_proxies }: ProxySettings): (sent: Sent) => boolean => {
   if (trusted_proxies.length === 0) return () => false

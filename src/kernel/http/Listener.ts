@@ -25,12 +25,14 @@ import { Body, leaveUnread } from "./Body.ts"
 import type { BindFailed, BoundAddress, TlsSettings } from "./BoundSocket.ts"
 import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { HandshakeLate, linger } from "./Connections.ts"
+import { ForwardingPeers } from "./ForwardingPeers.ts"
 import type { BareStatus } from "./Head.ts"
 import { bareAnswer, hardeningOf, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
 import type { InFlight } from "./InFlight.ts"
 import { handedOver, RequestsInFlight } from "./InFlight.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
 import { isProbe, unmatched } from "./Message.ts"
+import { seldom } from "./Seldom.ts"
 import type { Target } from "./Target.ts"
 import { loggedTarget, readTarget } from "./Target.ts"
 
@@ -51,6 +53,8 @@ export interface Serving<R> extends BodyLimits {
   readonly isCounted: boolean
   /** Whether many clients stand behind an address, so that it has no share of its own. */
   readonly isProxy: (address: Comparable) => boolean
+  /** The headers, in lower case, by which such an address names the client. */
+  readonly forwardedHeaders: ReadonlyArray<string>
 }
 
 const sweepMillis = 250
@@ -119,17 +123,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     })
     const { connections } = socket
     const awake = makeAwake(sweepMillis, () => inFlight.size === 0 && connections.pending === 0)
-    /** Logs one such record a second: whoever causes them may cause very many. */
-    const seldom = () => {
-      let loggedAt = Number.NEGATIVE_INFINITY
-      return (record: Effect.Effect<void>) =>
-        log(Effect.flatMap(currentMillis, (now) => {
-          if (Math.abs(now - loggedAt) < 1000) return Effect.void
-          loggedAt = now
-          return record
-        }))
-    }
-    const [logRefusal, logPipeline] = [seldom(), seldom()]
+    const [logRefusal, logPipeline] = [seldom((record) => log(record)), seldom((record) => log(record))]
     connections.onRefused = (address, open, pending) =>
       logRefusal(
         emit("server_connection_refused", { listener: options.name, address: unmapped(address), open, pending })
@@ -150,7 +144,10 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     }))
     yield* supervised("listener_sweep", sweep)
 
-    const serve = <R>({ app, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>) =>
+    const forwarding = new ForwardingPeers()
+    const serve = <R>(
+      { app, forwardedHeaders, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>
+    ) =>
       Effect.gen(function*() {
         const entropy = yield* Entropy
         const fork = Effect.runForkWith(yield* Effect.context<R | Entropy>())
@@ -252,6 +249,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           const target = hasOneHost(message) ? readTarget(message.url ?? "") : undefined
           if (target === undefined) return refuse(message.socket, 400)
           awake.wake()
+          const told = forwarding.told(message, forwardedHeaders, isProxy)
+          if (told !== undefined) log(emit("server_proxy_untrusted", { listener: options.name, ...told }))
           const isKept = inFlight.come(
             message,
             response,

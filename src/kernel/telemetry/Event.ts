@@ -23,6 +23,7 @@ export const events = {
   server_config_reload_failed: error("error"),
   server_logging_filter_overridden: advisory("source"),
   server_reload_supervisor_gone: error(),
+  server_proxy_untrusted: advisory("listener", "address", "header"),
   server_connection_refused: warn("listener", "address", "open", "pending"),
   server_socket_bind_failed: error("address", "error"),
   server_schema_behind: error("name"),

@@ -44,6 +44,7 @@ export const fields = {
   failed: "int",
   file_present: "bool",
   generation: "int",
+  header: "text",
   hook: "word",
   hop: "int",
   http: "text",

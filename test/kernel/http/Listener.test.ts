@@ -30,6 +30,7 @@ const settings: Settings = {
   tls: undefined,
   isCounted: true,
   isProxy: () => false,
+  forwardedHeaders: ["x-forwarded-for"],
   requestTimeoutMillis: 60_000,
   maxBodyBytes: 1000,
   maxBodies: 10
@@ -641,6 +642,28 @@ describe("the body", () => {
       yield* leaving.leave
       yield* log.of("request_completed", 4)
       assert.match(yield* quick, /^HTTP\/1\.1 200 /)
+    }))
+})
+
+describe("a peer that names many clients", () => {
+  test("is told of once if it is not trusted, with the header by which it does so", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(appOf(() => Effect.succeed({ status: 204, headers: {} })), {
+        isProxy: ({ text }) => text === "127.0.0.9"
+      })
+      const ask = (from: string, client: number) =>
+        Effect.gen(function*() {
+          const one = yield* talk(port, () => connect({ port, host: "127.0.0.1", localAddress: from }))
+          yield* one.send(get("/", `X-Forwarded-For: 192.0.2.${client}\r\n${once}`))
+          yield* one.ended
+        })
+      for (let client = 0; client < 20; client++) {
+        yield* ask("127.0.0.9", client)
+        yield* ask("127.0.0.8", client)
+      }
+      yield* log.of("request_completed", 40)
+      const told = log.records.filter(({ event }) => event === "server_proxy_untrusted").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ listener: "acme", address: "127.0.0.8", header: "x-forwarded-for" }])
     }))
 })
 

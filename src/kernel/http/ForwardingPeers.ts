@@ -1,0 +1,55 @@
+import type { IncomingMessage } from "node:http"
+import type { Comparable } from "../net/Address.ts"
+import { comparable } from "../net/Address.ts"
+
+/** So many clients are named by a proxy, and hardly by one client alone. */
+const manyClients = 16
+
+/** Peers that are watched or were told of. Whoever has many addresses could name clients from each of them. */
+const mostPeers = 64
+
+/** How much of what a peer says is told apart. */
+const longestName = 64
+
+/**
+ * Notices peers that name many clients in a header, as proxies do, and whose word is not believed. All clients behind such a peer
+ * share what one client may have.
+ */
+export class ForwardingPeers {
+  /** The clients each peer has named, until it was told of. */
+  readonly #named = new Map<string, Set<string> | undefined>()
+
+  /** Notes the client that a request names. Answers the peer and the header if the peer is to be told of, which it is once. */
+  told(
+    { headers, socket }: IncomingMessage,
+    forwardedHeaders: ReadonlyArray<string>,
+    isProxy: (address: Comparable) => boolean
+  ): { readonly address: string; readonly header: string } | undefined {
+    const header = forwardedHeaders.find((name) => headers[name] !== undefined)
+    if (header === undefined) return undefined
+    const peer = comparable(socket.remoteAddress ?? "")
+    if (peer === undefined || isProxy(peer)) return undefined
+    return this.note(peer.text, String(headers[header])) ? { address: peer.text, header } : undefined
+  }
+
+  /** Notes a client that a peer names. Answers whether the peer is to be told of. */
+  note(peer: string, client: string): boolean {
+    const names = this.#named.has(peer) ? this.#named.get(peer) : this.#watch(peer)
+    if (names === undefined) return false
+    names.add(client.slice(0, longestName))
+    if (names.size < manyClients) return false
+    this.#named.set(peer, undefined)
+    return true
+  }
+
+  #watch(peer: string): Set<string> | undefined {
+    if (this.#named.size >= mostPeers) {
+      const unsuspected = [...this.#named].find(([, names]) => names !== undefined)
+      if (unsuspected === undefined) return undefined
+      this.#named.delete(unsuspected[0])
+    }
+    const names = new Set<string>()
+    this.#named.set(peer, names)
+    return names
+  }
+}

@@ -1,0 +1,13 @@
+import * as Effect from "effect/Effect"
+import { currentMillis } from "../Time.ts"
+
+/** Logs one record a second, since whoever causes them may cause very many; the others are dropped. */
+export const seldom = (log: (record: Effect.Effect<void>) => void): (record: Effect.Effect<void>) => void => {
+  let loggedAt = Number.NEGATIVE_INFINITY
+  return (record) =>
+    log(Effect.flatMap(currentMillis, (now) => {
+      if (Math.abs(now - loggedAt) < 1000) return Effect.void
+      loggedAt = now
+      return record
+    }))
+}
