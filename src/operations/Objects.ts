@@ -204,6 +204,7 @@ export const orderDetailObject = (config: Config, found: OrderDetail, now: numbe
   authorizations: authorizationObjects(found.challenges, validityOf(config, found.order.profile), now),
   jobs: found.jobs.map(jobObject),
   ...member("replacedBy", found.replacedBy),
+  ...member("notGranted", found.notGranted),
   ...member("explanation", found.explanation)
 })
 

@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import { Database } from "../../src/kernel/sql/Database.ts"
-import type { Canonical } from "../../src/store/transfer/Tables.ts"
-import { encodeRow, insertText, tables } from "../../src/store/transfer/Tables.ts"
+import type { Canonical } from "../../src/store/transfer/Table.ts"
+import { encodeRow, insertText } from "../../src/store/transfer/Table.ts"
+import { tables } from "../../src/store/transfer/Tables.ts"
 import { sql } from "./Graph.ts"
 
 /* A database with rows in every table: values of every column, absent ones, and odd ones. */

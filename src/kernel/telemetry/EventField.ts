@@ -41,6 +41,7 @@ export const fields = {
   entry: "text",
   error: "text",
   exit_code: "int",
+  extensions: "names",
   failed: "int",
   file_present: "bool",
   generation: "int",

@@ -13,6 +13,7 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
+import { notGranted } from "../../pki/x509/RequestedExtensions.ts"
 import { notify } from "../../services/notify/Notifier.ts"
 import type { Issued } from "../../services/signing/Signer.ts"
 import * as audit from "../../store/Audit.ts"
@@ -95,6 +96,8 @@ export const stored = Effect.fnUntraced(
       certNotAfter: notAfter
     })
     if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
+    const lacking = notGranted(csr, chain)
+    if (lacking.length > 0) yield* orders.noteNotGranted(id, lacking)
     const finished = yield* currentMillis
     yield* audit.insert({
       event: "certificate_issued",
@@ -122,6 +125,9 @@ export const stored = Effect.fnUntraced(
     })
     yield* afterCommit(Effect.all([
       count((metrics) => metrics.issued(of.profile, Math.floor(finished / 1000) - job.createdAt)),
+      lacking.length === 0
+        ? Effect.void
+        : emit("order_extensions_not_granted", { order_id: id, cert_serial: serial, extensions: lacking }),
       emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 })
     ], { discard: true }))
     yield* arrived // so that a failure of any of these is known here

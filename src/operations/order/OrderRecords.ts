@@ -43,6 +43,7 @@ export const detail = Effect.fn("OrderRecords.detail")(
     const challenges = yield* orderDetail.challengesOf(order.id)
     const ofOrder = yield* jobSearch.search({ orderId: order.id }, everyJob)
     const leaf = order.certificate === undefined ? undefined : namedLeafOf(order.certificate)
+    const extensions = order.certificate === undefined ? undefined : yield* orderDetail.notGrantedOf(order.id)
     const successor = leaf === undefined ? undefined : yield* orderSearch.findSuccessor(order.profile, leaf.certId)
     const shown = statusShown(order, validityOf(config, order.profile), now)
     const failure = shown === "invalid" ? yield* orderDetail.failureOf(order.id) : undefined
@@ -54,7 +55,15 @@ export const detail = Effect.fn("OrderRecords.detail")(
         requestId: failure?.requestId
       })
       : undefined
-    return { order, status: shown, challenges, jobs: ofOrder, replacedBy: successor?.id, explanation }
+    return {
+      order,
+      status: shown,
+      challenges,
+      jobs: ofOrder,
+      replacedBy: successor?.id,
+      notGranted: extensions,
+      explanation
+    }
   }
 )
 

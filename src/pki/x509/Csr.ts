@@ -6,7 +6,7 @@ import { isPem } from "../Base64url.ts"
 import type { AlgorithmIdentifier, KeyType, SubjectKey } from "../keys/WeakKey.ts"
 import { isNull, keyTypeOf, readAlgorithm, readSubjectKey } from "../keys/WeakKey.ts"
 import type { RawText } from "./CsrNames.ts"
-import { nameIn, readCommonNames, readNames } from "./CsrNames.ts"
+import { nameIn, readCommonNames, readRequested } from "./CsrNames.ts"
 import { CsrRefused, refuse } from "./CsrRefused.ts"
 
 /**
@@ -28,6 +28,8 @@ export interface Csr {
    * SAN dNSNames: lower case, without one trailing dot, without duplicates, in first-seen order; none without a SAN.
    */
   readonly names: ReadonlyArray<string>
+  /** OIDs of the requested extensions other than the SAN, and than a basicConstraints that asks for no CA. */
+  readonly extensions: ReadonlyArray<string>
   /** CNs that read as a DNS name with a dot, normalised in the same way, in order of appearance. */
   readonly commonNames: ReadonlyArray<string>
   /** Every CN as it was written, free text included, because policies may judge it. */
@@ -72,14 +74,15 @@ const undecodable = (der: Uint8Array, { at, detail }: DerFault): Result.Result<n
   )
 
 const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.Result<Csr, CsrRefused> => {
-  const names = readNames(request.extensionRequests)
-  if (Result.isFailure(names)) return Result.fail(names.failure)
+  const requested = readRequested(request.extensionRequests)
+  if (Result.isFailure(requested)) return Result.fail(requested.failure)
+  const { extensions, names } = requested.success
   const commonNames = readCommonNames(request.commonNames)
   if (Result.isFailure(commonNames)) return Result.fail(commonNames.failure)
-  if (names.success.length === 0 && commonNames.success.subjectNames.length === 0) {
+  if (names.length === 0 && commonNames.success.subjectNames.length === 0) {
     return refuse("san_missing", "The CSR names nothing: it has neither a subjectAltName nor a common name.")
   }
-  return Result.succeed({ der, spki: request.spki, keyType, names: names.success, ...commonNames.success })
+  return Result.succeed({ der, spki: request.spki, keyType, names, extensions, ...commonNames.success })
 }
 
 /**

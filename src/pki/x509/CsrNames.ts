@@ -26,28 +26,45 @@ const normalise = (name: string): string => {
   return lower.endsWith(".") ? lower.slice(0, -1) : lower
 }
 
-/** SAN dNSNames of the extension requests: normalised, without duplicates, in first-seen order; none without a SAN. */
-export const readNames = (requests: ReadonlyArray<Uint8Array>): Result.Result<ReadonlyArray<string>, CsrRefused> => {
+const BASIC_CONSTRAINTS = "2.5.29.19"
+
+/** `cA FALSE`, with the default left out as DER has it, or written. A certificate without the extension says the same. */
+const isNoCa = (value: Uint8Array): boolean => ["3000", "3003010100"].includes(Buffer.from(value).toString("hex"))
+
+/** What the extension requests of a CSR ask for. */
+export interface Requested {
+  /** SAN dNSNames: normalised, without duplicates, in first-seen order; none without a SAN. */
+  readonly names: ReadonlyArray<string>
+  /** OIDs of the other extensions, without duplicates. */
+  readonly extensions: ReadonlyArray<string>
+}
+
+/** Reads the extension requests of a CSR. */
+export const readRequested = (requests: ReadonlyArray<Uint8Array>): Result.Result<Requested, CsrRefused> => {
   const [request] = requests
-  if (request === undefined) return Result.succeed([])
+  if (request === undefined) return Result.succeed({ names: [], extensions: [] })
   if (requests.length > 1) return refuse("san_extra", "The CSR holds more than one extension request.")
   const read = decode(request, (extensions) => {
     const found: Array<ReadonlyArray<RawText>> = []
+    const others = new Set<string>()
     while (extensions.more) {
       const extension = extensions.enter(Tag.sequence)
-      const isSan = extension.oid() === SUBJECT_ALT_NAME
+      const oid = extension.oid()
       if (extension.next === Tag.boolean) extension.boolean()
       const value = extension.content(Tag.octetString)
       extension.end()
-      if (isSan) found.push(Result.getOrElse(decode(value, readGeneralNames), (fault) => extension.fail(fault.detail)))
+      if (oid === SUBJECT_ALT_NAME) {
+        found.push(Result.getOrElse(decode(value, readGeneralNames), (fault) => extension.fail(fault.detail)))
+      } else if (oid !== BASIC_CONSTRAINTS || !isNoCa(value)) others.add(oid)
     }
-    return found
+    return { found, others }
   })
   if (Result.isFailure(read)) {
     return refuse("undecodable", `The requested extensions are not decodable: ${read.failure.detail}.`)
   }
-  const [san] = read.success
-  if (read.success.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
+  const { found, others } = read.success
+  const [san] = found
+  if (found.length > 1) return refuse("san_extra", "The CSR requests more than one subjectAltName.")
   const names = new Set<string>()
   for (const { octets, tag } of san ?? []) {
     if (tag !== DNS_NAME) {
@@ -58,7 +75,7 @@ export const readNames = (requests: ReadonlyArray<Uint8Array>): Result.Result<Re
     if (!DNS_OCTETS.test(name)) return refuse("san_type", `The subjectAltName holds ${faultOf(name)}.`)
     names.add(name)
   }
-  return Result.succeed([...names])
+  return Result.succeed({ names: [...names], extensions: [...others] })
 }
 
 /** The other choices of GeneralName (RFC 5280 section 4.2.1.6), by the number of their tag. */

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../../domain/Challenge.ts"
 import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
-import { int, members, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { int, members, nullable, text, texts, uuid } from "../../kernel/sql/Column.ts"
 import { lenient, lenientFirst } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { causeColumn, identifierColumn, problemColumn } from "../Columns.ts"
@@ -45,6 +45,13 @@ const failureStatement = statement({
      WHERE order_id = :orderId AND event = 'certificate_issue_failed' ORDER BY id DESC LIMIT 1`
 })
 
+const notGrantedStatement = statement({
+  name: "order_detail_not_granted",
+  params: { orderId: uuid<OrderId>() },
+  row: { extensions: nullable(texts) },
+  sql: () => `SELECT not_granted AS "extensions" FROM orders WHERE id = :orderId`
+})
+
 /** A challenge with its authorization. */
 export type ChallengeRecord = Effect.Success<ReturnType<typeof challengesOf>>[number]
 
@@ -53,3 +60,7 @@ export const challengesOf = (orderId: OrderId) => lenient(challengesStatement, {
 
 /** The last audited failure to issue. */
 export const failureOf = (orderId: OrderId) => lenientFirst(failureStatement, { orderId })
+
+/** The extensions that the CSR asked for and the certificate lacks, if there are any. */
+export const notGrantedOf = (orderId: OrderId) =>
+  Effect.map(lenientFirst(notGrantedStatement, { orderId }), (row) => row?.extensions)

@@ -5,7 +5,7 @@ import type { OrderStatus } from "../../domain/Order.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { Column } from "../../kernel/sql/Column.ts"
-import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { bytes, int, nullable, rows, text, texts, uuid } from "../../kernel/sql/Column.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
 import { leaving, reached } from "../../kernel/sql/Guard.ts"
 import { lockRow } from "../../kernel/sql/Lock.ts"
@@ -189,6 +189,13 @@ const issueStatement = statement({
      RETURNING id`
 })
 
+const notGrantedStatement = statement({
+  name: "order_not_granted",
+  params: { id: orderColumns.id, extensions: texts },
+  row: {},
+  sql: () => `UPDATE orders SET not_granted = :extensions WHERE id = :id`
+})
+
 const stuckProcessing = statement({
   name: "order_stuck_processing",
   params: { createdBefore: int, limit: int },
@@ -271,6 +278,10 @@ export const findForIssuance = (profile: string, id: OrderId) => first(forIssuan
 /** `processing` to `valid` with the certificate, if account and authorizations are still valid and the key is not burnt. */
 export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
   first(issueStatement, row)
+
+/** Keeps with an order the extensions that its CSR asked for and its certificate lacks. */
+export const noteNotGranted = (id: OrderId, extensions: ReadonlyArray<string>) =>
+  run(notGrantedStatement, { id, extensions })
 
 /** `processing` orders without a live signing job, created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => lenient(stuckProcessing, { createdBefore, limit })

@@ -1,36 +1,4 @@
-import type { Column, Dialect } from "../../kernel/sql/Column.ts"
-import { bool, bytes, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-
-/** A value as text that is the same for both engines; NULL is `undefined`. */
-export type Canonical = string | undefined
-
-const printed = <A>(column: Column<A>, print: (value: A) => string, parse: (text: string) => A): Column<string> => ({
-  encode: (value, dialect) => column.encode(parse(value), dialect),
-  decode: (raw, dialect) => print(column.decode(raw, dialect))
-})
-
-/** What a column holds (docs/decisions/data-model.md, "Kinds of columns"), and how that is written as text. */
-const codecs = {
-  uuid: nullable(uuid()),
-  text: nullable(text()),
-  bytes: nullable(printed(bytes, (value) => Buffer.from(value).toString("hex"), (hex) => Buffer.from(hex, "hex"))),
-  // Read and written as decimal text, which both engines accept: so a copy never rounds, whatever the size.
-  int: nullable(text()),
-  bool: nullable(printed(bool, String, (word) => word === "true"))
-} satisfies { readonly [kind: string]: Column<Canonical> }
-
-/** What a column of a table holds. */
-type Kind = keyof typeof codecs
-
-/** A table to copy: its key and every column. */
-export interface Table {
-  readonly name: string
-  /** Columns of the primary key, in its order. */
-  readonly key: ReadonlyArray<string>
-  readonly columns: ReadonlyArray<readonly [name: string, kind: Kind]>
-  /** The engine numbers the key, and must continue after the copied rows. */
-  readonly isNumbered: boolean
-}
+import type { Kind, Table } from "./Table.ts"
 
 const table = (
   name: string,
@@ -86,7 +54,8 @@ export const tables: ReadonlyArray<Table> = [
     revocation_reason: "int",
     created_at: "int",
     created_ip: "text",
-    created_ptr: "text"
+    created_ptr: "text",
+    not_granted: "text"
   }),
   table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),
   table("authorizations", "id", {
@@ -248,53 +217,3 @@ export const tables: ReadonlyArray<Table> = [
     detail: "text"
   }, { isNumbered: true })
 ]
-
-const named = <A>({ name }: Table, column: string, convert: () => A): A => {
-  try {
-    return convert()
-  } catch (cause) {
-    throw new Error(`${name}.${column}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
-  }
-}
-
-/** Decodes a driver's row, which has its columns as `c0`, `c1`, …, to values in the order of the columns. */
-export const decodeRow = (
-  self: Table,
-  raw: { readonly [column: string]: unknown },
-  dialect: Dialect
-): ReadonlyArray<Canonical> =>
-  self.columns.map(([column, kind], index) => named(self, column, () => codecs[kind].decode(raw[`c${index}`], dialect)))
-
-/** The parameters of a row for a driver. */
-export const encodeRow = (self: Table, row: ReadonlyArray<Canonical>, dialect: Dialect): ReadonlyArray<unknown> =>
-  self.columns.map(([column, kind], index) => named(self, column, () => codecs[kind].encode(row[index], dialect)))
-
-const placeholders = (count: number, dialect: Dialect, from = 0): string =>
-  Array.from({ length: count }, (_, index) => dialect === "postgres" ? `$${from + index + 1}` : "?").join(", ")
-
-/** The SQL that reads a page in the order of the key, from the beginning or after the key given as parameters. */
-export const pageText = (self: Table, dialect: Dialect, limit: number, isFirst: boolean): string => {
-  const columns = self.columns.map(([name, kind], index) =>
-    `${kind === "int" ? `CAST(${name} AS TEXT)` : name} AS c${index}`
-  )
-  const key = self.key.join(", ")
-  const after = isFirst ? "" : ` WHERE (${key}) > (${placeholders(self.key.length, dialect)})`
-  return `SELECT ${columns.join(", ")} FROM ${self.name}${after} ORDER BY ${key} LIMIT ${limit}`
-}
-
-/** The parameters of {@link pageText} for the rows after this one. */
-export const keyOf = (self: Table, row: ReadonlyArray<Canonical>, dialect: Dialect): ReadonlyArray<unknown> => {
-  const encoded = encodeRow(self, row, dialect)
-  return self.key.map((name) => encoded[self.columns.findIndex(([column]) => column === name)])
-}
-
-/** The SQL that inserts `rows` rows, with all their values as parameters. */
-export const insertText = (self: Table, dialect: Dialect, rows: number): string => {
-  const columns = self.columns.map(([name]) => name)
-  const overriding = self.isNumbered && dialect === "postgres" ? " OVERRIDING SYSTEM VALUE" : ""
-  const values = Array.from(
-    { length: rows },
-    (_, index) => `(${placeholders(columns.length, dialect, index * columns.length)})`
-  )
-  return `INSERT INTO ${self.name} (${columns.join(", ")})${overriding} VALUES ${values.join(", ")}`
-}

@@ -24,6 +24,7 @@ export const renderOrder = (order: OrderObject): Rendered => {
     certificateExpires: order.certNotAfter,
     revoked: order.revokedAt,
     reason: order.revocationReason === undefined ? undefined : reasonShown(order.revocationReason),
+    notGranted: order.notGranted,
     replaces: order.replaces,
     replacedBy: order.replacedBy
   })

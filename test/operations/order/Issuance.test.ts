@@ -24,7 +24,7 @@ import { Validator } from "../../../src/services/validation/Validator.ts"
 import * as stored from "../../../src/store/Accounts.ts"
 import * as burntKeys from "../../../src/store/revocation/BurntKeys.ts"
 import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
-import { der, makeCsr, oid } from "../../support/Csr.ts"
+import { der, makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
 import { breakWrites, killedAfter, mend as mendWrites } from "../../support/Faults.ts"
 import type { Script } from "../../support/Graph.ts"
@@ -783,18 +783,6 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             ["M", "The CSR is not base64url: it is cut short, or stray bits are set at its end."]
           ] as const
         ) assert.deepInclude(yield* Effect.flip(finalize(caller, id, csr)), { _tag: "BadCsr", detail })
-      }))
-
-    test("whatever else a CSR asks for is not looked at", () =>
-      Effect.gen(function*() {
-        const { caller, id } = yield* readyOrder("a.example")
-        const ca = Buffer.concat([
-          oid("2.5.29.19"),
-          der(0x01, Buffer.from([255])),
-          der(0x04, der(0x30, der(0x01, Buffer.from([255]))))
-        ])
-        const csr = makeCsr({ names: ["a.example"], commonNames: ["free text"], extensions: [der(0x30, ca)] }).csr
-        yield* finalize(caller, id, csr.toString("base64url"))
       }))
 
     test("a job that cannot be queued leaves the order ready", () =>

@@ -128,6 +128,11 @@ export const OrderDetail = Schema.Struct({
   authorizations: Schema.Array(Authorization),
   jobs: Schema.Array(Job),
   replacedBy: Schema.optionalKey(Id),
+  notGranted: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate({
+      description: "Extensions that the CSR asked for and the certificate lacks, by name or OID."
+    })
+  ),
   explanation: Schema.optionalKey(Explanation)
 }).annotate({ identifier: "OrderDetail" })
 
