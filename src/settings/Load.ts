@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as nodePath from "node:path"
-import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
+import type { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"
 import type { Environment } from "../kernel/config/Source.ts"
 import { readText } from "../kernel/host/Files.ts"
@@ -89,11 +89,8 @@ const resolve = Effect.fnUntraced(function*(
   const first = resolveConfig(sources)
   const resolved = yield* Effect.fromResult(Result.mapError(
     Result.isSuccess(first) ? first : resolveConfig({ ...sources, placeOf: yield* places }),
-    // Not a fault by itself, but the missing values may be in that file.
-    (refused) =>
-      fileNamedButAbsent
-        ? ConfigRefused.of([...refused.faults, { key: fileVariable, message: `names ${path}, which does not exist` }])
-        : refused
+    // The missing values may be in that file.
+    (refused) => fileNamedButAbsent ? refused.advised(`${fileVariable} names ${path}, which does not exist.`) : refused
   ))
   return {
     ...resolved,

@@ -23,20 +23,30 @@ const byKey: Order.Order<Fault> = Order.combine(
  * The configuration cannot be used. Holds every fault found, sorted by key; `message` prints them one a line as
  * `key: message (place)` (docs/decisions/configuration.md, "Every fault at once").
  */
-export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{ readonly faults: ReadonlyArray<Fault> }> {
+export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{
+  readonly faults: ReadonlyArray<Fault>
+  /** What is no fault by itself and may be why there are others; a sentence. */
+  readonly advice?: string
+}> {
   /** Sorts the faults and drops repetitions of the same sentence about the same key. */
   static readonly of = (faults: ReadonlyArray<Fault>): ConfigRefused =>
     new ConfigRefused({
       faults: [...new Map(faults.map((fault) => [`${fault.key}: ${fault.message}`, fault])).values()].sort(byKey)
     })
 
+  /** The same faults, with advice before them. */
+  advised(advice: string): ConfigRefused {
+    return new ConfigRefused({ faults: this.faults, advice })
+  }
+
   /**
-   * A header line, then one line per fault, indented by two blanks. Each line of a fault of several lines is indented.
+   * The advice if there is any, a header line, then one line per fault, indented by two blanks. Each line of a fault of several lines is indented.
    */
   override get message(): string {
     const count = this.faults.length === 1 ? "1 fault" : `${this.faults.length} faults`
     const lines = this.faults.flatMap(({ key, message, place }) => withPlace(`${key}: ${message}`, place).split("\n"))
     const indented = lines.map((line) => line === "" ? "" : `  ${line}`)
-    return [`The configuration is refused, ${count}:`, ...indented].join("\n")
+    const advice = this.advice === undefined ? [] : [this.advice]
+    return [...advice, `The configuration is refused, ${count}:`, ...indented].join("\n")
   }
 }
