@@ -46,10 +46,27 @@ export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<
   return [...new Map(found).values()]
 }
 
-/** RFC 8555 section 7.3 and docs/protocol.md, "Accounts": mailto URIs with one address and no header fields, at most 32. */
+const trimmed = (text: string): string => {
+  let [start, end] = [0, text.length]
+  while (text[start] === " ") start++
+  while (end > start && text[end - 1] === " ") end--
+  return text.slice(start, end)
+}
+
+/** Scripts put a blank behind the colon or at the end. Blanks alone are taken away: a line end is no slip of the hand. */
+const withoutBlanks = (contact: string): string => {
+  const uri = trimmed(contact)
+  return scheme.test(uri) ? `${uri.slice(0, "mailto:".length)}${trimmed(uri.slice("mailto:".length))}` : uri
+}
+
+/**
+ * The contacts without blanks around scheme and address, if each is acceptable (RFC 8555 section 7.3 and docs/protocol.md,
+ * "Accounts"): mailto URIs with one address and no header fields, at most 32.
+ */
 export const checkContacts = (
-  contacts: ReadonlyArray<string>
+  given: ReadonlyArray<string>
 ): Result.Result<ReadonlyArray<string>, UnsupportedContact | InvalidContact | Malformed> => {
+  const contacts = given.slice(0, maxContacts + 1).map(withoutBlanks)
   if (contacts.length > maxContacts) {
     return Result.fail(new InvalidContact({ detail: `At most ${maxContacts} contacts are kept.` }))
   }

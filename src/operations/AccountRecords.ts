@@ -71,10 +71,10 @@ const refuseUnlessValid = ({ status }: AccountRecord) =>
 
 /** Replaces the contacts, under the rules that clients have; an empty list clears them. The same contacts change nothing. */
 export const updateContact = Effect.fn("AccountRecords.updateContact")(
-  function*(operator: Operator, id: string, contact: ReadonlyArray<string>) {
+  function*(operator: Operator, id: string, given: ReadonlyArray<string>) {
     const before = yield* find(id)
-    yield* Effect.fromResult(
-      Result.mapError(checkContacts(contact), (error) => new BadRequest({ detail: problemOf(error).detail }))
+    const contact = yield* Effect.fromResult(
+      Result.mapError(checkContacts(given), (error) => new BadRequest({ detail: problemOf(error).detail }))
     )
     yield* refuseUnlessValid(before)
     if (isSame(before.contact, contact)) return yield* detail(id)

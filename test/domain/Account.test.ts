@@ -84,9 +84,41 @@ describe("contacts", () => {
 
   prop("under any other scheme are not supported", [
     mailbox,
-    fc.constantFrom("", "tel:", "http://", "https://", "mailto", "xmailto:", " mailto:", "MAIL:", "sms:", "//")
+    fc.constantFrom(
+      "",
+      "tel:",
+      "http://",
+      "https://",
+      "mailto",
+      "xmailto:",
+      "\nmailto:",
+      "mailto :",
+      "MAIL:",
+      "sms:",
+      "//"
+    )
   ], ([address, scheme]) => {
     assert.strictEqual(verdict(`${scheme}${address}`), "unsupportedContact")
+  })
+
+  it("lose blanks around scheme and address, and nothing else", () => {
+    const blank = (given: string) => Result.getOrElse(checkContacts([given]), () => [])
+    const plain = "mailto:ops@example.org"
+    for (
+      const given of ["mailto: ops@example.org", "mailto:ops@example.org  ", `  ${plain}`, ` mailto:  ops@example.org `]
+    ) {
+      assert.deepStrictEqual(blank(given), [plain], given)
+    }
+    for (
+      const given of [
+        `${plain}\r\n`,
+        "mailto:\tops@example.org",
+        "mailto:\u00a0ops@example.org",
+        "mailto:%20ops@example.org"
+      ]
+    ) {
+      assert.strictEqual(verdict(given), "invalidContact", given)
+    }
   })
 
   it("have both a local part and a domain, and a scheme in any case", () => {

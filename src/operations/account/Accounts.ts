@@ -76,7 +76,7 @@ const foundBound = (registration: Registration, account: Account, kid: string | 
  * first, the answer is its account. A known key also needs the binding, but the account keeps the binding it has.
  */
 export const register = Effect.fnUntraced(function*(registration: Registration) {
-  const { contact, key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
+  const { key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
   const existing = yield* accounts.findByKey(profile.name, key.spki)
   if (existing !== undefined) {
     yield* open // what was found is told without a write
@@ -88,7 +88,7 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   }
   const terms = profile.meta.terms_of_service
   if (terms !== "" && !termsOfServiceAgreed) return yield* new UserActionRequired({ terms })
-  yield* Effect.fromResult(checkContacts(contact))
+  const contact = yield* Effect.fromResult(checkContacts(registration.contact))
   const bind = verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
   const kid = profile.eab.enabled ? yield* bind : undefined
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
@@ -98,7 +98,7 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
     yield* emit("account_key_refused", { key_fp: fingerprint(key.spki), reason: fault.reason })
     return yield* new BadPublicKey({ detail: fault.detail })
   }
-  const account = yield* create(registration, kid)
+  const account = yield* create({ ...registration, contact }, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
   if (winner === undefined) {
@@ -164,9 +164,9 @@ const gone = new Unauthorized({ detail: "The account is no longer valid." })
 export const updateContact = Effect.fnUntraced(function*(
   caller: Caller,
   account: Account,
-  contact: ReadonlyArray<string>
+  given: ReadonlyArray<string>
 ) {
-  yield* Effect.fromResult(checkContacts(contact))
+  const contact = yield* Effect.fromResult(checkContacts(given))
   if (contact.length === account.contact.length && contact.every((one, index) => one === account.contact[index])) {
     return account
   }

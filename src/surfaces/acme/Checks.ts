@@ -1,8 +1,10 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { Malformed } from "../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
+import { withoutAbsent } from "../../pki/jose/Absent.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { importJwk } from "../../pki/jose/Jwk.ts"
 import type { Jws } from "../../pki/jose/Jws.ts"
@@ -94,12 +96,19 @@ export const postAsGet: Payload<undefined> = (bytes) =>
 
 const misshapen = (detail: string): Checked<never> => Result.fail({ error: new Malformed({ detail }) })
 
+/** The optional members of a payload. None of its objects within have any. */
+const optionalMembers = ({ ast }: Schema.Top): ReadonlyArray<string> =>
+  SchemaAST.isObjects(ast)
+    ? ast.propertySignatures.flatMap(({ name, type }) => SchemaAST.isOptional(type) ? [String(name)] : [])
+    : []
+
 const decodePayload = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
   const decode = Schema.decodeUnknownResult(schema)
+  const optional = optionalMembers(schema)
   return (bytes) => {
     const object = parseObject(bytes)
     if (object === undefined) return misshapen("The payload is not a JSON object in UTF-8.")
-    const decoded = decode(object)
+    const decoded = decode(withoutAbsent(object, optional))
     return Result.isSuccess(decoded) ? Result.succeed(decoded.success) : misshapen(misfit(decoded.failure.issue))
   }
 }

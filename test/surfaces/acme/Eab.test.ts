@@ -190,12 +190,6 @@ describe.each(databases)("external account binding on $name", (backend) => {
       () => undefined
     ],
     [
-      "an empty kid",
-      "unknown_kid",
-      ({ key, to }) => Effect.succeed(correct(to, key, { header: { kid: "" } })),
-      () => undefined
-    ],
-    [
       "the secret in place of the kid",
       "unknown_kid",
       ({ key, to }) => {
@@ -267,6 +261,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     ["a jwk in place of the kid", ({ key, to }) => correct(to, key, { header: { jwk: key.jwk, kid: undefined } })],
     ["no kid", ({ key, to }) => correct(to, key, { header: { kid: undefined } })],
     ["a kid that is a number", ({ key, to }) => correct(to, key, { header: { kid: 1 } })],
+    ["an empty kid", ({ key, to }) => correct(to, key, { header: { kid: "" } })],
     ["a kid that is null", ({ key, to }) => correct(to, key, { header: { kid: null } })],
     ["a header that is no JSON", ({ key, to }) => correct(to, key, { protectedText: "header" })],
     ["an unprotected header", ({ binding }) => ({ ...binding, header: {} })],
@@ -274,9 +269,8 @@ describe.each(databases)("external account binding on $name", (backend) => {
     ["padding", ({ binding }) => ({ ...binding, signature: `${binding.signature}=` })],
     ["no signature", ({ binding: { payload, protected: header } }) => ({ payload, protected: header })],
     ["text", ({ binding }) => `${binding.protected}.${binding.payload}.${binding.signature}`],
-    ["a number", () => 1],
     ["true", () => true],
-    ["null", () => null],
+    ["a number", () => 1],
     ["an array", ({ binding }) => [binding]],
     ["an empty object", () => ({})]
   ]
@@ -333,9 +327,11 @@ describe.each(databases)("external account binding on $name", (backend) => {
   test("none where one is needed: externalAccountRequired, also for a known key", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
-      const answer = yield* newAccount(key, {})
-      yield* refused(answer, [403, "externalAccountRequired"], { reason: "missing" })
-      yield* nothingWritten
+      for (const none of [{}, { externalAccountBinding: null }, { externalAccountBinding: "" }]) {
+        records.length = 0
+        yield* refused(yield* newAccount(key, none), [403, "externalAccountRequired"], { reason: "missing" })
+        yield* nothingWritten
+      }
       assert.strictEqual((yield* bound(to, key)).status, 201)
       records.length = 0
       yield* refused(yield* newAccount(key, {}), [403, "externalAccountRequired"], { reason: "missing" })
@@ -470,7 +466,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
   test("terms come first, then contacts, then the binding", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
-      const wrong = { contact: ["tel:1"], externalAccountBinding: null, termsOfServiceAgreed: false }
+      const wrong = { contact: ["tel:1"], externalAccountBinding: {}, termsOfServiceAgreed: false }
       const typeOf = (answer: Answer) => [answer.status, bodyOf(answer).type?.split(":").at(-1)]
       const unagreed = yield* newAccount(key, wrong, "strict")
       assert.deepStrictEqual(typeOf(unagreed), [403, "userActionRequired"])

@@ -1,0 +1,181 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { FlattenedJws } from "../../support/AcmeSession.ts"
+import { databases } from "../../support/Databases.ts"
+import { accountKeyOf, callerAt, configOf, count, profileOf } from "../../support/Graph.ts"
+import { acmeKey, at, bodyOf, freshNonce, newClient, posted, signed, surfaceOf, urlOf } from "../../support/Handle.ts"
+import { issueTo, useOwnCa } from "../../support/Issued.ts"
+import { useWorld } from "../../support/UseWorld.ts"
+
+/* Optional members as encoders write them that do not leave out what has no value, and members that are wrong. */
+
+const none: ReadonlyArray<unknown> = [
+  null,
+  "",
+  "0001-01-01T00:00:00Z",
+  "0001-01-01T00:00:00.000Z",
+  "0001-01-01T00:00:00",
+  "0001-01-01T01:00:00+01:00",
+  "0000-12-31T18:09:24-05:50"
+]
+
+/** Nothing that an encoder writes for no value. */
+const wrong: ReadonlyArray<unknown> = [" ", "0001-01-01", "null", 0, false, {}, [null]]
+
+const config = configOf()
+const surface = surfaceOf(config)
+const identifiers = [{ type: "dns", value: "a.example" }]
+const newOrder = urlOf(at("/newOrder"))
+
+const objectOf = ({ body }: Answer): object => JSON.parse(String(body)) as object
+const detailOf = (answer: Answer): string => bodyOf(answer).detail ?? ""
+const shown = (value: unknown): string => JSON.stringify(value)
+
+describe.each(databases)("members of requests, on $name", (backend) => {
+  const { test } = useWorld(backend, {
+    first: () => Effect.flatMap(surface, newClient)
+  })
+
+  const newAccount = Effect.fnUntraced(function*(payload: object, header: object = {}, key = acmeKey()) {
+    const target = at("/newAccount")
+    const members = { jwk: key.jwk, url: urlOf(target), nonce: yield* freshNonce, ...header }
+    return yield* (yield* surface).handle(posted(target, signed(key, members, payload)))
+  })
+
+  test("of newAccount are absent however they say it", () =>
+    Effect.gen(function*() {
+      for (const member of ["contact", "termsOfServiceAgreed", "onlyReturnExisting", "externalAccountBinding"]) {
+        for (const value of none) {
+          const answer = yield* newAccount({ [member]: value })
+          assert.strictEqual(answer.status, 201, `${member} ${shown(value)}: ${String(answer.body)}`)
+          assert.notProperty(bodyOf(answer), "contact")
+        }
+      }
+    }))
+
+  test("of an account leave it as it is, and an empty list clears the contacts", ({ kid, send }) =>
+    Effect.gen(function*() {
+      const contact = ["mailto:a@b.example"]
+      assert.deepInclude(objectOf(yield* send(kid, { contact })), { contact })
+      for (const value of none) {
+        for (const payload of [{ contact: value }, { status: value }, { contact: value, status: value }]) {
+          const answer = yield* send(kid, payload)
+          assert.deepInclude(objectOf(answer), { status: "valid", contact }, shown(payload))
+        }
+      }
+      assert.notProperty(bodyOf(yield* send(kid, { contact: [], status: null })), "contact")
+    }))
+
+  test("of newOrder are absent however they say it", ({ send }) =>
+    Effect.gen(function*() {
+      const members = ["notBefore", "notAfter", "replaces"]
+      for (const value of none) {
+        for (const set of [...members.map((one) => [one]), members]) {
+          const payload = { identifiers, ...Object.fromEntries(set.map((member) => [member, value])) }
+          const answer = yield* send(newOrder, payload)
+          assert.strictEqual(answer.status, 201, `${shown(payload)}: ${String(answer.body)}`)
+          assert.doesNotHaveAnyKeys(bodyOf(answer), members)
+        }
+      }
+    }))
+
+  test("that are wrong are named, and nothing is written", ({ kid, send }) =>
+    Effect.gen(function*() {
+      const orders = count("SELECT count(*) FROM orders")
+      const before = yield* orders
+      const places: ReadonlyArray<readonly [url: string, payload: object, members: ReadonlyArray<string>]> = [
+        [kid, {}, ["contact", "status"]],
+        [newOrder, { identifiers }, ["notBefore", "notAfter", "replaces"]],
+        [urlOf(at("/revokeCert")), { certificate: "" }, ["reason"]]
+      ]
+      for (const [url, payload, members] of places) {
+        for (const member of members) {
+          for (const value of wrong) {
+            // 0 is a reason, and what is an array is a list of contacts, whose entries are looked at.
+            if (member === "reason" && value === 0) continue
+            const answer = yield* send(url, { ...payload, [member]: value })
+            const what = `${member} ${shown(value)}: ${String(answer.body)}`
+            assert.strictEqual(answer.status, 400, what)
+            assert.include(detailOf(answer), member, what)
+          }
+        }
+      }
+      assert.strictEqual(yield* orders, before)
+    }))
+
+  test("that have to be there are missing where they are absent", ({ send }) =>
+    Effect.gen(function*() {
+      const placed = bodyOf(yield* send(newOrder, { identifiers })) as unknown as { authorizations: Array<string> }
+      const [authz = ""] = placed.authorizations
+      for (const value of [null, ""]) {
+        const cases: ReadonlyArray<readonly [url: string, payload: object, member: string]> = [
+          [newOrder, { identifiers: value }, "identifiers"],
+          [newOrder, { identifiers: [{ type: "dns", value: null }] }, "identifiers[0].value"],
+          [newOrder, { identifiers: [{ type: value, value: null }] }, "identifiers[0]"],
+          [authz, { status: value }, "status"],
+          [urlOf(at("/revokeCert")), { certificate: null, reason: value }, "certificate"]
+        ]
+        for (const [url, payload, member] of cases) {
+          const answer = yield* send(url, payload)
+          assert.deepStrictEqual([answer.status, bodyOf(answer).type?.split(":").at(-1)], [400, "malformed"])
+          assert.include(detailOf(answer), member, shown(payload))
+        }
+      }
+    }))
+
+  test("of a header are absent however they say it, and crit only when it is not there", () =>
+    Effect.gen(function*() {
+      for (const kid of [null, ""]) {
+        assert.strictEqual((yield* newAccount({}, { kid })).status, 201, shown(kid))
+        assert.strictEqual(bodyOf(yield* newAccount({}, { nonce: kid })).type?.split(":").at(-1), "badNonce")
+      }
+      for (const crit of [...none, []]) {
+        assert.include(detailOf(yield* newAccount({}, { crit })), "crit", shown(crit))
+      }
+      const key = acmeKey()
+      const target = at("/newAccount")
+      const header = { jwk: key.jwk, url: urlOf(target), nonce: yield* freshNonce }
+      const jws = JSON.parse(signed(key, header, {})) as FlattenedJws
+      const body = JSON.stringify({ ...jws, header: null, signatures: null })
+      assert.strictEqual((yield* (yield* surface).handle(posted(target, body))).status, 201)
+    }))
+
+  test("of a contact: blanks around scheme and address are no part of it", () =>
+    Effect.gen(function*() {
+      const contact = ["mailto:ops@example.org"]
+      for (const given of ["mailto: ops@example.org", "mailto:ops@example.org ", "  MAILTO:  ops@example.org  "]) {
+        const answer = yield* newAccount({ contact: [given] })
+        assert.deepInclude(
+          objectOf(answer),
+          { contact: contact.map((one) => given.includes("M") ? one.replace("mailto", "MAILTO") : one) },
+          given
+        )
+      }
+      for (const given of ["mailto:ops@example.org\n", "mailto:\tops@example.org", "mailto:", "mailto: ", " ", ""]) {
+        const answer = yield* newAccount({ contact: [given] })
+        assert.strictEqual(answer.status, 400, given)
+        assert.include(detailOf(answer), "contact[0]", given)
+      }
+    }))
+})
+
+describe.each(databases)("the reason of a revocation, on $name", (backend) => {
+  const { test } = useOwnCa(backend)
+
+  test("is none however an encoder says it", () =>
+    Effect.gen(function*() {
+      const app = yield* surface
+      const { key, kid, send } = yield* newClient(app)
+      assert.isNotEmpty(kid)
+      const caller = yield* callerAt(profileOf(config), accountKeyOf(key.privateKey))
+      for (const reason of [null, ""]) {
+        const { der } = yield* issueTo(caller, [reason === null ? "a.example" : "b.example"])
+        const certificate = Buffer.from(der).toString("base64url")
+        const answer = yield* send(urlOf(at("/revokeCert")), { certificate, reason })
+        assert.strictEqual(answer.status, 200, String(answer.body))
+      }
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL"), 2)
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revocation_reason IS NOT NULL"), 0)
+    }))
+})
