@@ -45,6 +45,8 @@ export class RejectedIdentifier
   extends Data.TaggedError("RejectedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
 export class MalformedIdentifier
   extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
+/** `profile` is the certificate profile that the client asks for (draft-ietf-acme-profiles). */
+export class InvalidProfile extends Data.TaggedError("InvalidProfile")<{ readonly profile: string }> {}
 /** The policy of the profile refuses the order as a whole, not because of a particular name. */
 export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** No worker can sign for the profile at present. */
@@ -150,6 +152,7 @@ export type AcmeError =
   | ExternalAccountRequired
   | KeyInUse
   | IdentifierRefused
+  | InvalidProfile
   | OrderRefused
   | Compound
   | AlreadyReplaced

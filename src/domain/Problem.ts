@@ -1,3 +1,4 @@
+import { shownName } from "../pki/Character.ts"
 import { signatureAlgorithms } from "../pki/jose/Jws.ts"
 import type { AcmeError, Detailed } from "./AcmeError.ts"
 import { limitSentences } from "./Limit.ts"
@@ -76,6 +77,12 @@ const table = {
     status: 400,
     detail: () => "Certificates are issued for identifiers of type dns only.",
     more: aboutIdentifier
+  },
+  InvalidProfile: {
+    type: "invalidProfile",
+    status: 400,
+    detail: ({ profile }) =>
+      `This server offers no certificate profile to choose, and so not ${shownName(profile)}; order without one.`
   },
   RejectedIdentifier: { type: "rejectedIdentifier", status: 403, detail: said, more: aboutIdentifier },
   OrderRefused: { type: "rejectedIdentifier", status: 403, detail: said },

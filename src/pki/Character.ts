@@ -8,3 +8,19 @@ export const shownCharacter = (character: string): string => {
   if (code === 0x20) return "a space"
   return `the character U+${code.toString(16).toUpperCase().padStart(4, "0")}`
 }
+
+/** A DNS name has no more octets, and no sentence needs more of a text that is none. */
+const longestShown = 253
+
+/**
+ * A client's text that ought to be a name, for a sentence: nothing in it acts on a terminal or passes for words of the service.
+ * What is no visible ASCII character is shown as `\u{…}`, and what is longer than any name is cut.
+ */
+export const shownName = (text: string): string => {
+  const kept = text.length > longestShown ? text.slice(0, longestShown) : text
+  const shown = kept.replaceAll(
+    /[^\x21-\x7e]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`
+  )
+  return shown === "" ? "\"\"" : kept === text ? shown : `${shown}…`
+}

@@ -27,6 +27,7 @@ const example = {
   answers: 2,
   accountId: "",
   code: 7,
+  profile: "tlsserver",
   index: 0,
   status: "pending"
 }

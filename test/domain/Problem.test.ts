@@ -29,6 +29,7 @@ const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   externalAccountRequired: [403],
   incorrectResponse: [403],
   invalidContact: [400],
+  invalidProfile: [400],
   malformed: [400, 404, 405, 408, 409, 413],
   orderNotReady: [403],
   rateLimited: [429],
@@ -73,7 +74,8 @@ const parts = fc.record({
   port: fc.integer({ min: 1, max: 65_535 }),
   answers: fc.nat(),
   accountId: fc.uuid(),
-  code: fc.integer()
+  code: fc.integer(),
+  profile: fc.string()
 })
 
 type FailureClass = new(given: object) => AcmeError

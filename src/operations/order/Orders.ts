@@ -4,6 +4,7 @@ import type { AcmeError, IdentifierRefused } from "../../domain/AcmeError.ts"
 import {
   AlreadyReplaced,
   Compound,
+  InvalidProfile,
   Malformed,
   MalformedIdentifier,
   NotFound,
@@ -43,6 +44,8 @@ export interface OrderRequest {
   readonly notAfter: number | undefined
   /** A certID (RFC 9773). */
   readonly replaces?: string | undefined
+  /** The kind of certificate asked for (draft-ietf-acme-profiles), by its name. */
+  readonly certificateProfile?: string | undefined
 }
 
 /** An order and the ids of its authorizations, in the order of the identifiers. */
@@ -99,7 +102,7 @@ const checkRequest = (
   request: OrderRequest,
   now: number
 ): Result.Result<ReadonlyArray<DnsName>, AcmeError> => {
-  const { identifiers, notAfter, notBefore } = request
+  const { certificateProfile, identifiers, notAfter, notBefore } = request
   const limit = limits.mostNames(profile)
   if (identifiers.length === 0) return Result.fail(new Malformed({ detail: "An order names at least one identifier." }))
   if (identifiers.length > limit) {
@@ -108,6 +111,8 @@ const checkRequest = (
   if (notAfter !== undefined && (notAfter <= now || (notBefore !== undefined && notAfter <= notBefore))) {
     return Result.fail(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
   }
+  // The directory offers none. A client that were passed over would take what it gets for what it asked for.
+  if (certificateProfile !== undefined) return Result.fail(new InvalidProfile({ profile: certificateProfile }))
   return acceptAll(profile, identifiers)
 }
 

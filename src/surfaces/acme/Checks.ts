@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import { Malformed } from "../../domain/AcmeError.ts"
+import { AccountDoesNotExist, Malformed } from "../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
 import { withoutAbsent } from "../../pki/jose/Absent.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
@@ -74,12 +74,16 @@ export const algorithmFits = ({ header }: Jws, { algorithm }: AccountKey): Check
     ? Result.void
     : refused("algorithm_mismatch", new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.` }))
 
-/** 6b: the id in a `kid`, which must be the URL of an account of this profile. */
+/**
+ * 6b: the id in a `kid`, which must be the URL of an account of this profile. No account has any other URL, be it one of another
+ * profile or of a former base_url: a client that is told so registers anew.
+ */
 export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> => {
   const id = kid.slice(prefix.length)
-  return kid.startsWith(prefix) && isId(id)
-    ? Result.succeed(AccountId(id))
-    : malformed("kid_foreign", `The kid is not an account URL of this profile: ${prefix} and an id.`)
+  if (kid.startsWith(prefix) && isId(id)) return Result.succeed(AccountId(id))
+  return URL.canParse(kid)
+    ? refused("kid_foreign", new AccountDoesNotExist())
+    : malformed("kid_foreign", `The kid is not the URL of an account: ${prefix} and an id.`)
 }
 
 /** A reader of a payload; an empty payload is a POST-as-GET (RFC 8555 section 6.3). */

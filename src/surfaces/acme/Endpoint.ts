@@ -41,13 +41,12 @@ export class Endpoint {
   challenge = (id: string): string => `${this.base}/chall/${id}`
 }
 
-// Only what is configured: an unset member is omitted, never sent empty.
-const meta = ({ eab, meta }: ProfileConfig): { readonly meta?: object } => {
-  const members = {
+// Only what is configured: an unset member is omitted, never sent empty. The object itself is there, since clients look into it unasked.
+const meta = ({ eab, meta }: ProfileConfig): { readonly meta: object } => ({
+  meta: {
     ...(eab.enabled ? { externalAccountRequired: true } : {}),
     ...(meta.terms_of_service === "" ? {} : { termsOfService: meta.terms_of_service }),
     ...(meta.website === "" ? {} : { website: meta.website }),
     ...(meta.caa_identities.length === 0 ? {} : { caaIdentities: meta.caa_identities })
   }
-  return Object.keys(members).length === 0 ? {} : { meta: members }
-}
+})

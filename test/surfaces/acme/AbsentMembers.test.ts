@@ -69,7 +69,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
 
   test("of newOrder are absent however they say it", ({ send }) =>
     Effect.gen(function*() {
-      const members = ["notBefore", "notAfter", "replaces"]
+      const members = ["notBefore", "notAfter", "replaces", "profile"]
       for (const value of none) {
         for (const set of [...members.map((one) => [one]), members]) {
           const payload = { identifiers, ...Object.fromEntries(set.map((member) => [member, value])) }
@@ -86,7 +86,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       const before = yield* orders
       const places: ReadonlyArray<readonly [url: string, payload: object, members: ReadonlyArray<string>]> = [
         [kid, {}, ["contact", "status"]],
-        [newOrder, { identifiers }, ["notBefore", "notAfter", "replaces"]],
+        [newOrder, { identifiers }, ["notBefore", "notAfter", "replaces", "profile"]],
         [urlOf(at("/revokeCert")), { certificate: "" }, ["reason"]]
       ]
       for (const [url, payload, members] of places) {

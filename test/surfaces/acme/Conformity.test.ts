@@ -5,7 +5,7 @@ import type { Answer } from "../../../src/kernel/http/Message.ts"
 import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
 import { databases } from "../../support/Databases.ts"
 import { configOf, count, sql } from "../../support/Graph.ts"
-import { at, bodyOf, newClient, surfaceOf, urlOf } from "../../support/Handle.ts"
+import { at, bodyOf, newClient, requestOf, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 /* What RFC 8555 lets clients send, or tells them to expect, and what those in use rely on. */
@@ -96,6 +96,29 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       for (const [url, payload, detail] of cases) {
         const answer = objectOf(yield* post(url, payload))
         assert.deepStrictEqual(answer, { type: "urn:ietf:params:acme:error:malformed", status: 400, detail })
+      }
+    }))
+
+  test("that asks for a certificate profile is refused, with the name it asked for", ({ post }) =>
+    Effect.gen(function*() {
+      const identifiers = [{ type: "dns", value: "a.example" }]
+      for (const [profile, shown] of [["tlsserver", "tlsserver"], ["default", "default"], [" ", "\\u{20}"]] as const) {
+        const answer = yield* post(urlOf(at("/newOrder")), { identifiers, profile })
+        assert.deepStrictEqual(bodyOf(answer), {
+          type: "urn:ietf:params:acme:error:invalidProfile",
+          status: 400,
+          detail: `This server offers no certificate profile to choose, and so not ${shown}; order without one.`
+        })
+      }
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
+    }))
+
+  test("finds meta in the directory, whether or not there is anything in it", () =>
+    Effect.gen(function*() {
+      for (const [more, meta] of [["", {}], ["[eab]\nenabled = true\n", { externalAccountRequired: true }]] as const) {
+        const app = yield* surfaceOf(configOf(more))
+        const answer = yield* app.handle(requestOf("GET", at("/directory")))
+        assert.deepStrictEqual(objectOf<{ meta?: object }>(answer).meta, meta)
       }
     }))
 

@@ -120,19 +120,28 @@ const common: ReadonlyArray<Row> = [
 const ofKid: ReadonlyArray<Row> = [
   rejected("jwk for kid", "key_not_allowed_here", withHeader({ kid: undefined, jwk: key.jwk })),
   ...["", "1", absent.toUpperCase(), `${absent}/`].map((id) =>
-    rejected(`kid with id ${id}`, "kid_foreign", withHeader({ kid: `${defaultBase}/acct/${id}` }))
+    rejected(
+      `kid with id ${id}`,
+      "kid_foreign",
+      withHeader({ kid: `${defaultBase}/acct/${id}` }),
+      "accountDoesNotExist"
+    )
   ),
   rejected(
     "kid of another profile",
     "kid_foreign",
-    withHeader({ kid: `${defaultBase.replace("default", "other")}/acct/${absent}` })
+    withHeader({ kid: `${defaultBase.replace("default", "other")}/acct/${absent}` }),
+    "accountDoesNotExist"
   ),
   rejected(
     "kid of another host",
     "kid_foreign",
-    withHeader({ kid: `${defaultBase.replace("host", "hose")}/acct/${absent}` })
+    withHeader({ kid: `${defaultBase.replace("host", "hose")}/acct/${absent}` }),
+    "accountDoesNotExist"
   ),
-  rejected("kid relative", "kid_foreign", withHeader({ kid: at(`/acct/${absent}`) })),
+  ...[at(`/acct/${absent}`), absent, " "].map((kid) =>
+    rejected(`kid that is no URL, ${kid}`, "kid_foreign", withHeader({ kid }))
+  ),
   {
     name: "kid without an account",
     fault: withHeader({ kid: `${defaultBase}/acct/${absent}` }),

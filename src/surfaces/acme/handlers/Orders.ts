@@ -33,7 +33,8 @@ export const NewOrder = Schema.Struct({
   identifiers: Schema.Array(Schema.Struct({ type: Schema.String, value: Schema.String })),
   notBefore: Schema.optionalKey(Timestamp),
   notAfter: Schema.optionalKey(Timestamp),
-  replaces: Schema.optionalKey(Schema.String)
+  replaces: Schema.optionalKey(Schema.String),
+  profile: Schema.optionalKey(Schema.String)
 })
 
 const orderAnswer = (status: number, endpoint: Endpoint, order: OrderView): Effect.Effect<Answer> =>
@@ -49,7 +50,8 @@ export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof New
       identifiers: payload.identifiers,
       notBefore: payload.notBefore,
       notAfter: payload.notAfter,
-      replaces: payload.replaces
+      replaces: payload.replaces,
+      certificateProfile: payload.profile
     }),
     (order) => orderAnswer(201, endpoint, order)
   )
