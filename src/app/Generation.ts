@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { trustOf } from "../domain/ClientAddress.ts"
 import type { JobFailure } from "../domain/JobFailure.ts"
-import { limitSentences } from "../domain/Limit.ts"
+import { limitedThings } from "../domain/Limit.ts"
 import type { Roles } from "../domain/Role.ts"
 import * as Admission from "../kernel/http/Admission.ts"
 import type { AnyHandler } from "../kernel/queue/Handler.ts"
@@ -228,7 +228,7 @@ export const mounted = (config: Config): Effect.Effect<void> =>
     const { profiles } = config
     for (const section of sectionsOf(config).values()) section.enabled.forEach(metrics.notifying)
     for (const { enabled, name, notify } of profiles) if (enabled && hasDigest(notify)) metrics.expiring(name)
-    for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name, Object.keys(limitSentences))
+    for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name, Object.keys(limitedThings))
   })
 
 /**

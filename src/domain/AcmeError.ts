@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import type { BodyTooLarge, BodyTooSlow, Shed } from "../kernel/http/Refused.ts"
 import type { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "../pki/jose/Refused.ts"
-import type { LimitName } from "./Limit.ts"
+import type { Reached } from "./Limit.ts"
 import type { OrderStatus } from "./Order.ts"
 import type { Identifier } from "./ProblemDocument.ts"
 
@@ -51,8 +51,11 @@ export class InvalidProfile extends Data.TaggedError("InvalidProfile")<{ readonl
 export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** No worker can sign for the profile at present. */
 export class ProfileDegraded extends Data.TaggedError("ProfileDegraded") {}
-/** Several identifiers were refused, each for its own reason. */
-export class Compound extends Data.TaggedError("Compound")<{ readonly parts: ReadonlyArray<IdentifierRefused> }> {}
+/** Several identifiers were refused, each for its own reason. `unlisted` is the number of those that are not among the parts. */
+export class Compound extends Data.TaggedError("Compound")<{
+  readonly parts: ReadonlyArray<IdentifierRefused>
+  readonly unlisted?: number
+}> {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
 /** `status` is the order status that the client is shown, if it is known. */
 export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{ readonly status?: OrderStatus }> {}
@@ -60,13 +63,13 @@ export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 /** `code` is the reason code as the client sent it. */
 export class BadRevocationReason extends Data.TaggedError("BadRevocationReason")<{ readonly code: number }> {}
-/**
- * `retryAfter` is the number of seconds after which a new request may succeed. `limit` is the limit of the configuration;
- * it is absent for validations in progress.
- */
-export class RateLimited extends Data.TaggedError("RateLimited")<{
+/** A limit of the configuration is reached. `again` is when a new request may succeed, in epoch seconds. */
+export class RateLimited extends Data.TaggedError("RateLimited")<Reached & { readonly again: number }> {}
+/** `most` validations of the account are in progress, as many as may be at once. `again` is when to ask again, in epoch seconds. */
+export class TooManyValidations extends Data.TaggedError("TooManyValidations")<{
+  readonly most: number
   readonly retryAfter: number
-  readonly limit?: LimitName
+  readonly again: number
 }> {}
 
 // Failures of this service.
@@ -161,6 +164,7 @@ export type AcmeError =
   | AlreadyRevoked
   | BadRevocationReason
   | RateLimited
+  | TooManyValidations
   | ServerInternal
   | ChallengeEnqueueFailed
   | RevocationPending

@@ -5,10 +5,21 @@ export type LimitName =
   | "names_per_account"
   | "pending_authorizations_per_account"
 
-/** The sentences for a client that has reached a limit. */
-export const limitSentences: { readonly [Name in LimitName]: string } = {
-  accounts_per_network: "Too many new accounts from this network",
-  orders_per_account: "Too many new orders of this account",
-  names_per_account: "Too many names in new orders of this account",
-  pending_authorizations_per_account: "Too many pending authorizations of this account"
+/** What a limit counts, for the sentence to a client that has reached it. */
+export const limitedThings: { readonly [Name in LimitName]: string } = {
+  accounts_per_network: "new accounts from this network",
+  orders_per_account: "new orders of this account",
+  names_per_account: "names in new orders of this account",
+  pending_authorizations_per_account: "pending authorizations of this account"
+}
+
+/** A limit that a request would exceed. */
+export interface Reached {
+  readonly limit: LimitName
+  /** The limit's value. */
+  readonly most: number
+  /** The seconds over which the limit counts; absent where it counts what there is at once. */
+  readonly windowSeconds?: number
+  /** The seconds until there is room again, at least 1. */
+  readonly retryAfter: number
 }

@@ -1,7 +1,8 @@
+import { rfc3339 } from "../kernel/Time.ts"
 import { shownName } from "../pki/Character.ts"
 import { signatureAlgorithms } from "../pki/jose/Jws.ts"
 import type { AcmeError, Detailed } from "./AcmeError.ts"
-import { limitSentences } from "./Limit.ts"
+import { limitedThings } from "./Limit.ts"
 import type { Identifier, ProblemDocument } from "./ProblemDocument.ts"
 
 interface Row<E> {
@@ -15,6 +16,21 @@ interface Row<E> {
 }
 
 const said = (error: Detailed): string => error.detail
+/** Clients show the detail alone, so the name stands in it. A rule of a policy may have it at its end. */
+const saidOfName = ({ detail, identifier: { value } }: Detailed & { readonly identifier: Identifier }): string =>
+  value !== "" && detail.endsWith(` ${value}`) ? detail : `${shownName(value)}: ${detail}`
+
+/** The first refusal, and how many more there are. */
+const saidOfNames = (parts: ReadonlyArray<AcmeError>, unlisted: number): string => {
+  const [first] = parts
+  const said = first === undefined ? "" : rowOf(first).detail(first).replace(/\.$/, "")
+  const more = parts.length - 1 + unlisted
+  const hidden = unlisted === 0 ? "" : `, ${unlisted} of which are not listed here`
+  return more === 1
+    ? `${said}; and 1 more identifier was refused.`
+    : `${said}; and ${more} more identifiers were refused${hidden}.`
+}
+
 const aboutIdentifier = (error: { readonly identifier: Identifier }) => ({ identifier: error.identifier })
 const aboutName = (error: { readonly name: string }) => ({ identifier: { type: "dns", value: error.name } })
 const logHasReason = "the server's log has the reason."
@@ -75,7 +91,8 @@ const table = {
   UnsupportedIdentifier: {
     type: "unsupportedIdentifier",
     status: 400,
-    detail: () => "Certificates are issued for identifiers of type dns only.",
+    detail: ({ identifier }) =>
+      saidOfName({ identifier, detail: "Certificates are issued for identifiers of type dns only." }),
     more: aboutIdentifier
   },
   InvalidProfile: {
@@ -84,13 +101,13 @@ const table = {
     detail: ({ profile }) =>
       `This server offers no certificate profile to choose, and so not ${shownName(profile)}; order without one.`
   },
-  RejectedIdentifier: { type: "rejectedIdentifier", status: 403, detail: said, more: aboutIdentifier },
+  RejectedIdentifier: { type: "rejectedIdentifier", status: 403, detail: saidOfName, more: aboutIdentifier },
   OrderRefused: { type: "rejectedIdentifier", status: 403, detail: said },
-  MalformedIdentifier: { type: "malformed", status: 400, detail: said, more: aboutIdentifier },
+  MalformedIdentifier: { type: "malformed", status: 400, detail: saidOfName, more: aboutIdentifier },
   Compound: {
     type: "compound",
     status: 400,
-    detail: (error) => `${error.parts.length} identifiers were refused.`,
+    detail: ({ parts, unlisted = 0 }) => saidOfNames(parts, unlisted),
     more: (error) => {
       const parts = error.parts.map((part) => ({ ...problemOf(part), identifier: part.identifier }))
       return {
@@ -115,10 +132,21 @@ const table = {
   RateLimited: {
     type: "rateLimited",
     status: 429,
-    detail: ({ limit }) =>
-      limit === undefined
-        ? "Too many challenges of this account are being validated."
-        : `${limitSentences[limit]} (limits.${limit}).`,
+    detail: ({ again, limit, most, windowSeconds }) => {
+      const window = windowSeconds === undefined ? "at once" : `within ${windowSeconds} s`
+      return `There are to be no more than ${most} ${limitedThings[limit]} ${window} (limits.${limit}); try again at ${
+        rfc3339(again)
+      }.`
+    },
+    retryAfter: (error) => error.retryAfter
+  },
+  TooManyValidations: {
+    type: "rateLimited",
+    status: 429,
+    detail: ({ again, most }) =>
+      `No more than ${most} challenges of this account are validated at once (challenge.max_in_flight_per_account); try again at ${
+        rfc3339(again)
+      }.`,
     retryAfter: (error) => error.retryAfter
   },
   ServerInternal: { type: "serverInternal", status: 500, detail: () => `The request failed here; ${logHasReason}` },

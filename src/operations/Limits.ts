@@ -1,27 +1,33 @@
 import * as Effect from "effect/Effect"
 import { RateLimited } from "../domain/AcmeError.ts"
-import type { LimitName } from "../domain/Limit.ts"
+import type { Reached } from "../domain/Limit.ts"
 import { peerOf } from "../kernel/net/Peer.ts"
 import type { ClientFacts } from "../kernel/queue/Job.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { open } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count } from "../kernel/telemetry/Metrics.ts"
+import { currentSeconds } from "../kernel/Time.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
 import * as limits from "../store/Limits.ts"
 import type { Caller } from "./Caller.ts"
-
-/** A limit that is reached, and the seconds until there is room again. */
-export interface Reached {
-  readonly limit: LimitName
-  readonly retryAfter: number
-}
 
 /** Retry-After in seconds for too many pending authorizations. The client itself decides when they end. */
 const pendingRetrySeconds = 60
 
 /** The value of `created_network` for a new account. */
 export const networkOf = ({ ip }: ClientFacts): string | undefined => ip === undefined ? undefined : peerOf(ip).network
+
+/** A limit over the window: there is room again when the oldest row that counts leaves it. */
+const overWindow = (
+  limit: Reached["limit"],
+  { most, now, oldest, windowSeconds }: {
+    readonly most: number
+    readonly now: number
+    readonly oldest: number
+    readonly windowSeconds: number
+  }
+): Reached => ({ limit, most, windowSeconds, retryAfter: Math.max(1, oldest + windowSeconds - now) })
 
 /** The limit a new account would exceed, if any. */
 export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, client: ClientFacts, now: number) {
@@ -31,7 +37,7 @@ export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, 
   const oldest = yield* limits.accountBut(most - 1, { profile: profile.name, network, since: now - window_seconds })
   return oldest === undefined
     ? undefined
-    : { limit: "accounts_per_network", retryAfter: oldest + window_seconds - now } satisfies Reached
+    : overWindow("accounts_per_network", { most, now, oldest, windowSeconds: window_seconds })
 })
 
 /**
@@ -47,14 +53,14 @@ export const ofNewOrder = Effect.fnUntraced(function*({ accountId, profile }: Ca
   for (const [limit, rows, most, more] of windowed) {
     if (most === 0) continue
     const oldest = yield* limits.orderBut(most - more, { rows, accountId, since })
-    if (oldest !== undefined) return { limit, retryAfter: oldest + window_seconds - now } satisfies Reached
+    if (oldest !== undefined) return overWindow(limit, { most, now, oldest, windowSeconds: window_seconds })
   }
   const most = pending_authorizations_per_account
   if (most === 0) return undefined
   const live = { rows: "pending", accountId, since: now - profile.order.validity_seconds } as const
   return (yield* limits.orderBut(most - names, live)) === undefined
     ? undefined
-    : { limit: "pending_authorizations_per_account", retryAfter: pendingRetrySeconds } satisfies Reached
+    : { limit: "pending_authorizations_per_account", most, retryAfter: pendingRetrySeconds } satisfies Reached
 })
 
 /** The most names one order may have. A limit would refuse a larger order however long the client waits. */
@@ -71,12 +77,13 @@ export const boundsOrders = ({ limits }: ProfileConfig): boolean =>
 /** Refuses a request that exceeds a limit: counts it, logs it and answers it. A replayed request is neither counted nor logged. */
 export const refuse = (
   profile: string,
-  { limit, retryAfter }: Reached,
+  reached: Reached,
   about: { readonly accountId?: string; readonly client: ClientFacts }
 ): Effect.Effect<never, RateLimited | StorageFailed, Database> =>
   Effect.gen(function*() {
+    const { limit, retryAfter } = reached
     yield* open
     yield* count((metrics) => metrics.rateLimited(profile, limit))
     yield* emit("request_rate_limited", { limit, account_id: about.accountId, address: about.client.ip })
-    return yield* new RateLimited({ retryAfter: Math.max(1, retryAfter), limit })
+    return yield* new RateLimited({ ...reached, again: (yield* currentSeconds) + retryAfter })
   })

@@ -1,6 +1,6 @@
 import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import * as Acme from "../../src/domain/AcmeError.ts"
-import { limitSentences } from "../../src/domain/Limit.ts"
+import { limitedThings } from "../../src/domain/Limit.ts"
 import { problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
 import * as Http from "../../src/kernel/http/Refused.ts"
 import * as Jose from "../../src/pki/jose/Refused.ts"
@@ -22,6 +22,9 @@ const example = {
     new Acme.RejectedIdentifier({ identifier, detail: ownWords })
   ],
   retryAfter: 60,
+  again: 1_767_225_600,
+  limit: "accounts_per_network",
+  most: 10,
   name: identifier.value,
   port: 80,
   answers: 2,
@@ -34,7 +37,7 @@ const example = {
 
 /** Further examples of the failures that have several sentences. */
 const others: { readonly [tag: string]: ReadonlyArray<object> } = {
-  RateLimited: Object.keys(limitSentences).map((limit) => ({ limit })),
+  RateLimited: Object.keys(limitedThings).slice(1).map((limit) => ({ limit })),
   TxtMismatched: [{ answers: 0 }]
 }
 

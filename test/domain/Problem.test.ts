@@ -3,6 +3,7 @@ import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import * as Acme from "../../src/domain/AcmeError.ts"
+import { limitedThings } from "../../src/domain/Limit.ts"
 import { isAcmeError, problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
 import type { ProblemDocument } from "../../src/domain/ProblemDocument.ts"
 import * as Http from "../../src/kernel/http/Refused.ts"
@@ -69,6 +70,9 @@ const parts = fc.record({
   identifier,
   parts: fc.array(refusals, { minLength: 1, maxLength: 8 }),
   retryAfter: fc.integer({ min: 1, max: 3600 }),
+  again: fc.nat(),
+  most: fc.nat(),
+  limit: fc.constantFrom(...Object.keys(limitedThings)),
   cause: fc.constant(new Error("planted-cause SELECT at /srv")),
   name: fc.domain(),
   port: fc.integer({ min: 1, max: 65_535 }),

@@ -47,7 +47,10 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "b.example")
       assert.deepStrictEqual(
         yield* told(orderOf(caller, "c.example")),
-        limit("Too many new orders of this account (limits.orders_per_account).", 500)
+        limit(
+          "There are to be no more than 2 new orders of this account within 600 s (limits.orders_per_account); try again at 2023-11-14T22:23:20Z.",
+          500
+        )
       )
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 2)
       const [record] = records.filter(({ event }) => event === "request_rate_limited")
@@ -74,7 +77,10 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "a.example")
       assert.deepStrictEqual(
         yield* told(orderOf(caller, "c.example", "d.example")),
-        limit("Too many names in new orders of this account (limits.names_per_account).", 590)
+        limit(
+          "There are to be no more than 4 names in new orders of this account within 600 s (limits.names_per_account); try again at 2023-11-14T22:23:20Z.",
+          590
+        )
       )
       yield* orderOf(caller, "c.example")
     }))
@@ -86,7 +92,10 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* TestClock.adjust("1 hour")
       assert.deepStrictEqual(
         yield* told(orderOf(caller, "d.example")),
-        limit("Too many pending authorizations of this account (limits.pending_authorizations_per_account).", 60)
+        limit(
+          "There are to be no more than 3 pending authorizations of this account at once (limits.pending_authorizations_per_account); try again at 2023-11-14T23:14:20Z.",
+          60
+        )
       )
       yield* sql("UPDATE authorizations SET status = 'deactivated' WHERE identifier LIKE '%b.example%'")
       yield* orderOf(caller, "d.example")
@@ -116,7 +125,10 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* register("192.0.2.200")
       assert.deepStrictEqual(
         yield* told(register("192.0.2.3")),
-        limit("Too many new accounts from this network (limits.accounts_per_network).", 599)
+        limit(
+          "There are to be no more than 2 new accounts from this network within 600 s (limits.accounts_per_network); try again at 2023-11-14T22:23:20Z.",
+          599
+        )
       )
       assert.isFalse((yield* register("192.0.2.1", key)).created)
       yield* register("192.0.3.1")

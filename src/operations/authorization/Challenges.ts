@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { ChallengeEnqueueFailed, Malformed, NotFound, RateLimited } from "../../domain/AcmeError.ts"
+import { ChallengeEnqueueFailed, Malformed, NotFound, TooManyValidations } from "../../domain/AcmeError.ts"
 import { statusShown } from "../../domain/Authorization.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
 import { expiresAt } from "../../domain/Order.ts"
@@ -41,7 +41,11 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
     account_id: caller.accountId,
     in_flight: yield* authorizations.countInFlight(caller.accountId)
   })
-  return yield* new RateLimited({ retryAfter: retryAfterSeconds })
+  return yield* new TooManyValidations({
+    most: caller.profile.challenge.max_in_flight_per_account,
+    retryAfter: retryAfterSeconds,
+    again: now + retryAfterSeconds
+  })
 })
 
 /** Claims the challenge and queues its validation. If the profile bypasses validation, accepts it at once. */

@@ -16,6 +16,7 @@ import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
 import type { DnsName, KnownLabels } from "../../domain/Identifier.ts"
 import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Identifier.ts"
+import type { Reached } from "../../domain/Limit.ts"
 import type { Order, OrderIdentifier } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
@@ -79,7 +80,7 @@ const accept = (
 /** The most refusals one answer lists; a client with more must correct these first. */
 const mostRefusals = 10
 
-/** Judges identifiers until so many are refused. A single refusal is returned as it is, several as a compound. */
+/** Judges all identifiers. A single refusal is returned as it is, several as a compound. */
 const acceptAll = (
   profile: ProfileConfig,
   identifiers: OrderRequest["identifiers"]
@@ -90,11 +91,13 @@ const acceptAll = (
   for (const identifier of identifiers) {
     const judged = accept(profile, identifier, known)
     if (Result.isSuccess(judged)) names.add(judged.success)
-    else if (refusals.push(judged.failure) === mostRefusals) break
+    else refusals.push(judged.failure)
   }
   const [first, second] = refusals
   if (first === undefined) return Result.succeed([...names])
-  return Result.fail(second === undefined ? first : new Compound({ parts: refusals }))
+  if (second === undefined) return Result.fail(first)
+  const parts = refusals.slice(0, mostRefusals)
+  return Result.fail(new Compound({ parts, unlisted: refusals.length - parts.length }))
 }
 
 const checkRequest = (
@@ -158,7 +161,7 @@ const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders
   return (yield* orders.insert(row)) !== undefined
 })
 
-type Inserting = Effect.Effect<"inserted" | "lost" | limits.Reached, StorageFailed, Database>
+type Inserting = Effect.Effect<"inserted" | "lost" | Reached, StorageFailed, Database>
 
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {

@@ -92,15 +92,21 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.
  */
 export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Result.Result<void, CsrRefused> => {
   const ordered = new Set(orderedNames)
-  const extra = csr.names.find((name) => !ordered.has(name))
-  if (extra !== undefined) return refuse("san_extra", `The CSR asks for ${extra}, which is not in the order.`)
-  const foreign = csr.commonNames.find((name) => !ordered.has(name))
-  if (foreign !== undefined) return refuse("common_name", `The common name ${foreign} is not in the order.`)
+  const extra = csr.names.filter((name) => !ordered.has(name))
+  if (extra.length > 0) return refuse("san_extra", `The CSR asks for ${firstOf(extra)}, which the order lacks.`)
+  const foreign = csr.commonNames.filter((name) => !ordered.has(name))
+  if (foreign.length > 0) {
+    return refuse("common_name", `The CSR has the common name ${firstOf(foreign)}, which the order lacks.`)
+  }
   const requested = new Set([...csr.names, ...csr.subjectNames.map(nameIn)])
-  const missing = orderedNames.find((name) => !requested.has(name))
-  if (missing === undefined) return Result.void
-  return refuse("san_missing", `The CSR lacks ${missing}, which is in the order.`)
+  const missing = orderedNames.filter((name) => !requested.has(name))
+  if (missing.length === 0) return Result.void
+  return refuse("san_missing", `The CSR lacks ${firstOf(missing)}, which the order has.`)
 }
+
+/** The first of some names, and how many more there are. */
+const firstOf = ([first = "", ...more]: ReadonlyArray<string>): string =>
+  more.length === 0 ? first : `${first} and ${more.length} more`
 
 /**
  * The CN of a leaf: the first CN of the CSR that is one of the leaf's names and has at most 64 characters (RFC 5280).

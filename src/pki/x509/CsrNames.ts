@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
-import { shownCharacter } from "../Character.ts"
+import { shownCharacter, shownName } from "../Character.ts"
 import { DNS_NAME, latin1, SUBJECT_ALT_NAME } from "./Certificate.ts"
 import type { CsrRefused } from "./CsrRefused.ts"
 import { refuse } from "./CsrRefused.ts"
@@ -90,11 +90,12 @@ const otherNames: { readonly [number: number]: string } = {
   8: "a registered ID"
 }
 
-/** Why a text is not a DNS name. It shows at most one character of the text. */
+/** Why a text is not a DNS name, and the text. */
 const faultOf = (name: string): string => {
   if (name === "") return "an empty name"
   const strange = /[^a-z0-9_*.-]/u.exec(name)?.[0]
-  return strange === undefined ? "a name of more than 253 octets" : `a DNS name with ${shownCharacter(strange)}`
+  const fault = strange === undefined ? "a name of more than 253 octets" : `a DNS name with ${shownCharacter(strange)}`
+  return `${fault}: ${shownName(name)}`
 }
 
 const readGeneralNames = (reader: DerReader): ReadonlyArray<RawText> => {

@@ -1,9 +1,11 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import type { AcmeError } from "../../../src/domain/AcmeError.ts"
 import { AuthorizationId, ChallengeId } from "../../../src/domain/Id.ts"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import { statusShown } from "../../../src/domain/Order.ts"
+import { problemOf } from "../../../src/domain/Problem.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
@@ -142,7 +144,10 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           concurrency: "unbounded"
         })
         const refused = exits.flatMap((exit) => exit._tag === "Failure" ? [exit.failure] : [])
-        assert.deepStrictEqual(refused.map(({ _tag }) => _tag), ["RateLimited"])
+        assert.deepStrictEqual(refused.map(({ _tag }) => _tag), ["TooManyValidations"])
+        const [{ detail, type } = { detail: "", type: "" }] = refused.map((error) => problemOf(error as AcmeError))
+        assert.strictEqual(type, "urn:ietf:params:acme:error:rateLimited")
+        assert.match(detail, /^No more than 32 challenges .* try again at 1970-01-01T00:00:\d\dZ\.$/)
         assert.deepInclude(refused[0] ?? {}, { retryAfter: 5 })
         assert.strictEqual(yield* count("SELECT count(*) FROM challenges WHERE status = 'processing'"), 32)
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 32)

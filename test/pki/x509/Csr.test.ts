@@ -332,10 +332,10 @@ describe("names", () => {
       const [name, expected] of [
         [der(0x87, hexed("0a000001")), "an IP address; certificates are for DNS names alone."],
         [der(0x81, Buffer.from("a@b")), "a mail address; certificates are for DNS names alone."],
-        [dns("a/b.example"), "a DNS name with the character /."],
-        [dns("a b.example"), "a DNS name with a space."],
-        [dns("a\0.example"), "a DNS name with the character U+0000."],
-        [dns("a".repeat(300)), "a name of more than 253 octets."],
+        [dns("a/b.example"), "a DNS name with the character /: a/b.example."],
+        [dns("a b.example"), "a DNS name with a space: a\\u{20}b.example."],
+        [dns("a\0.example"), "a DNS name with the character U+0000: a\\u{0}.example."],
+        [dns("a".repeat(300)), `a name of more than 253 octets: ${"a".repeat(253)}….`],
         [dns("."), "an empty name."]
       ] as const
     ) assert.strictEqual(said(name), `The subjectAltName holds ${expected}`)
