@@ -95,6 +95,8 @@ export interface ProblemBody {
 export interface OrderBody {
   readonly status: "pending" | "ready" | "processing" | "valid" | "invalid"
   readonly expires: string
+  readonly notBefore?: string
+  readonly notAfter?: string
   readonly identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
   readonly authorizations: ReadonlyArray<string>
   readonly finalize: string

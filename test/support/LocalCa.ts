@@ -71,6 +71,7 @@ export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRe
   names,
   notBefore: undefined,
   notAfter: undefined,
+  orderedAt: madeAt,
   ...more
 })
 

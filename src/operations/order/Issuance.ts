@@ -37,7 +37,14 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     Effect.flatMap(
       signers.of(payload.profile),
       ({ issue }) =>
-        issue?.({ orderId: id, csr: csr.success, names, notBefore: order.notBefore, notAfter: order.notAfter }) ??
+        issue?.({
+          orderId: id,
+          csr: csr.success,
+          names,
+          notBefore: order.notBefore,
+          notAfter: order.notAfter,
+          orderedAt: order.createdAt
+        }) ??
           new SigningFailed({ cause: "signer_failed", detail: "the profile relays to an upstream now" })
     )
   )

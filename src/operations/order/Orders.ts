@@ -24,6 +24,8 @@ import { afterCommit, open, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
+import type { Issuer } from "../../services/signing/Issuers.ts"
+import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/Accounts.ts"
 import * as authorizations from "../../store/Authorizations.ts"
@@ -37,6 +39,7 @@ import * as limits from "../Limits.ts"
 import { judgeNames, orderProblem } from "../PolicyGate.ts"
 import { refuseDegraded } from "../ProfileHealth.ts"
 import { locate } from "./Renewal.ts"
+import { unattainable } from "./Validity.ts"
 
 /** newOrder as decoded; dates are epoch seconds. */
 export interface OrderRequest {
@@ -102,6 +105,7 @@ const acceptAll = (
 
 const checkRequest = (
   profile: ProfileConfig,
+  issuer: Issuer | undefined,
   request: OrderRequest,
   now: number
 ): Result.Result<ReadonlyArray<DnsName>, AcmeError> => {
@@ -114,6 +118,8 @@ const checkRequest = (
   if (notAfter !== undefined && (notAfter <= now || (notBefore !== undefined && notAfter <= notBefore))) {
     return Result.fail(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
   }
+  const fault = unattainable(profile, issuer, request, now)
+  if (fault !== undefined) return Result.fail(fault)
   // The directory offers none. A client that were passed over would take what it gets for what it asked for.
   if (certificateProfile !== undefined) return Result.fail(new InvalidProfile({ profile: certificateProfile }))
   return acceptAll(profile, identifiers)
@@ -168,7 +174,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const { profile } = caller
   const now = yield* currentSeconds
   const names = yield* Effect.tapError(
-    Effect.fromResult(checkRequest(profile, request, now)),
+    Issuers.use((issuers) => Effect.fromResult(checkRequest(profile, issuers.of(profile.name), request, now))),
     (error: AcmeError) =>
       Effect.andThen(
         open, // a replayed request is not judged

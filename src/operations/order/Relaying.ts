@@ -111,7 +111,8 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if ((yield* transaction(upstreamOrders.start(id, now))) === undefined) return Done()
   const database = yield* Database
   const names = order.identifiers.map(({ value }) => value)
-  const request = { orderId: id, csr: csr.success, names, notBefore: order.notBefore, notAfter: order.notAfter }
+  const { createdAt: orderedAt, notAfter, notBefore } = order
+  const request = { orderId: id, csr: csr.success, names, notBefore, notAfter, orderedAt }
   const signers = yield* Signers
   const relayed = yield* Effect.result(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>
     relay?.(request, {

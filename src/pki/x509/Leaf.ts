@@ -258,6 +258,8 @@ export interface ValidityWindow {
 /** The five rules of docs/decisions/local-ca.md, "Validity". All times are epoch seconds; fractions are dropped. */
 export const validityWindow = (input: {
   readonly now: number
+  /** When the dates were asked for. A requested end is no later than the latest of that time: the client was told so. */
+  readonly orderedAt: number
   readonly validityDays: number
   readonly requestedNotBefore: number | undefined
   readonly requestedNotAfter: number | undefined
@@ -269,7 +271,9 @@ export const validityWindow = (input: {
   const start = now - HOUR
   const end = now + input.validityDays * DAY
   const requestedStart = Math.max(start, Math.floor(input.requestedNotBefore ?? start))
-  const requestedEnd = Math.min(end, Math.floor(input.requestedNotAfter ?? end))
+  const requestedEnd = input.requestedNotAfter === undefined
+    ? end
+    : Math.min(end, Math.floor(input.orderedAt) + input.validityDays * DAY, Math.floor(input.requestedNotAfter))
   // A time that has passed since it was asked for leaves nothing either.
   const discardedRequest = requestedStart >= requestedEnd || requestedEnd <= now
   const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)

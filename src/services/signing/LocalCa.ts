@@ -79,6 +79,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       const now = yield* currentSeconds
       const window = validityWindow({
         now,
+        orderedAt: request.orderedAt,
         validityDays: settings.leaf_validity_days,
         requestedNotBefore: request.notBefore,
         requestedNotAfter: request.notAfter,

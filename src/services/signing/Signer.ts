@@ -13,8 +13,10 @@ export interface IssueRequest {
   readonly csr: Csr
   /** In the sequence of the order's identifiers. */
   readonly names: ReadonlyArray<string>
+  /** What the client asked for, and when. */
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
+  readonly orderedAt: number
 }
 
 /** A certificate ready to be stored. */

@@ -6,6 +6,7 @@ import { expiresAt, statusShown } from "../../domain/Order.ts"
 import { rfc3339 } from "../../kernel/Time.ts"
 import type { AuthorizationView } from "../../operations/authorization/Authorizations.ts"
 import type { OrderView } from "../../operations/order/Orders.ts"
+import type { Wish } from "../../operations/order/Validity.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
 /** `{ [name]: value }`, or nothing: absent members are omitted, never null or empty. */
@@ -22,16 +23,16 @@ export const accountObject = (endpoint: Endpoint, account: Account) => ({
   orders: endpoint.orders(account.id)
 })
 
-/** RFC 8555 section 7.1.3. */
-export const orderObject = (endpoint: Endpoint, order: OrderView, now: number) => {
+/** RFC 8555 section 7.1.3. The dates are those of the certificate, not those asked for. */
+export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, notBefore }: Wish, now: number) => {
   const validity = endpoint.profile.order.validity_seconds
   const status = statusShown(order, validity, now)
   return {
     status,
     expires: rfc3339(expiresAt(order.createdAt, validity)),
     identifiers: order.identifiers,
-    ...member("notBefore", order.notBefore === undefined ? undefined : rfc3339(order.notBefore)),
-    ...member("notAfter", order.notAfter === undefined ? undefined : rfc3339(order.notAfter)),
+    ...member("notBefore", notBefore === undefined ? undefined : rfc3339(notBefore)),
+    ...member("notAfter", notAfter === undefined ? undefined : rfc3339(notAfter)),
     ...member("error", order.error),
     authorizations: order.authorizationIds.map(endpoint.authorization),
     finalize: endpoint.finalize(order.id),

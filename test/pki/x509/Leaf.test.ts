@@ -248,6 +248,7 @@ describe("parts", () => {
 describe("validityWindow", () => {
   const base = {
     now: NOW,
+    orderedAt: NOW,
     validityDays: 90,
     requestedNotBefore: undefined,
     requestedNotAfter: undefined,
@@ -258,6 +259,12 @@ describe("validityWindow", () => {
   const right = (notBefore: number, notAfter: number, discardedRequest = false) =>
     Result.succeed({ notBefore, notAfter, discardedRequest })
   const [start, end] = [NOW - 3600, NOW + 90 * DAY]
+
+  it("2: an end is no later than the latest when it was asked for, whenever it is signed", () => {
+    const ordered = { orderedAt: NOW - 5 * DAY }
+    assert.deepStrictEqual(window({ ...ordered, requestedNotAfter: NOW + 1000 * DAY }), right(start, end - 5 * DAY))
+    assert.deepStrictEqual(window(ordered), right(start, end))
+  })
 
   it("1: one hour ago to the configured days from now", () => {
     assert.deepStrictEqual(window({}), right(start, end))
@@ -300,6 +307,7 @@ describe("validityWindow", () => {
     "never leaves the default window or the issuer's",
     [fc.record({
       now: fc.integer({ min: 0, max: 2 ** 33 }),
+      orderedAt: fc.integer({ min: 0, max: 2 ** 33 }),
       validityDays: fc.integer({ min: 1, max: 3653 }),
       requestedNotBefore: fc.option(fc.integer({ min: 0, max: 2 ** 34 }), { nil: undefined }),
       requestedNotAfter: fc.option(fc.integer({ min: 0, max: 2 ** 34 }), { nil: undefined }),

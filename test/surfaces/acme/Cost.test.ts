@@ -11,6 +11,7 @@ import { rsaWeakness } from "../../../src/pki/keys/WeakKey.ts"
 import { parseCertId } from "../../../src/pki/x509/CertId.ts"
 import { readCertificate } from "../../../src/pki/x509/Certificate.ts"
 import { parseCsr } from "../../../src/pki/x509/Csr.ts"
+import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import { NewOrder } from "../../../src/surfaces/acme/handlers/Orders.ts"
 import { der, makeCsr } from "../../support/Csr.ts"
 import { configOf, profileOf } from "../../support/Graph.ts"
@@ -45,7 +46,9 @@ const orders = (names: ReadonlyArray<string>) =>
       notBefore: undefined,
       notAfter: undefined
     }),
-    Context.makeUnsafe<Needs>(new Map())
+    Context.makeUnsafe<Needs>(
+      new Map([[Issuers.key, { bySection: new Map(), of: () => undefined } satisfies Issuers["Service"]]])
+    )
   )))
 
 const partsOf = (refusal: ReturnType<typeof orders>) => refusal._tag === "Compound" ? refusal.parts : []
@@ -108,7 +111,7 @@ describe("the cost of", () => {
 })
 
 describe("an order", () => {
-  it("is refused once ten of its names are, and lists these", () => {
+  it("of names that are all refused lists ten of them", () => {
     assert.strictEqual(partsOf(orders(names("-"))).length, 10)
   })
 

@@ -5,10 +5,13 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 import { OrderId } from "../../../domain/Id.ts"
 import type { Answer } from "../../../kernel/http/Message.ts"
 import { json } from "../../../kernel/http/Message.ts"
+import type { Database, StorageFailed } from "../../../kernel/sql/Database.ts"
 import { currentSeconds, parseRfc3339, rfc3339 } from "../../../kernel/Time.ts"
 import { finalize } from "../../../operations/order/Finalize.ts"
 import type { OrderView } from "../../../operations/order/Orders.ts"
 import * as orders from "../../../operations/order/Orders.ts"
+import { datesOf } from "../../../operations/order/Validity.ts"
+import type { Issuers } from "../../../services/signing/Issuers.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { BySomeAccount } from "../Signed.ts"
 import type { Awaited } from "../Unsettled.ts"
@@ -37,11 +40,16 @@ export const NewOrder = Schema.Struct({
   profile: Schema.optionalKey(Schema.String)
 })
 
-const orderAnswer = (status: number, endpoint: Endpoint, order: OrderView): Effect.Effect<Answer> =>
-  Effect.map(
-    currentSeconds,
-    (now) => json(status, orderObject(endpoint, order, now), { location: endpoint.order(order.id) })
-  )
+const orderAnswer = (
+  status: number,
+  endpoint: Endpoint,
+  order: OrderView
+): Effect.Effect<Answer, StorageFailed, Database | Issuers> =>
+  Effect.flatMap(currentSeconds, (now) =>
+    Effect.map(
+      datesOf(endpoint.profile, order, now),
+      (dates) => json(status, orderObject(endpoint, order, dates, now), { location: endpoint.order(order.id) })
+    ))
 
 /** RFC 8555 section 7.4. */
 export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof NewOrder.Type>) =>
