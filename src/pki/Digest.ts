@@ -27,9 +27,12 @@ export const runningSha256 = (): RunningDigest => {
   }
 }
 
+/** The digests of message authentication codes. */
+export type MacDigest = "sha256" | "sha384" | "sha512"
+
 /** The HMAC (RFC 2104) of the concatenated parts. */
 export const hmac = (
-  digest: "sha256" | "sha384" | "sha512",
+  digest: MacDigest,
   secret: Uint8Array,
   parts: ReadonlyArray<string | Uint8Array>
 ): Buffer => {

@@ -19,6 +19,8 @@ export interface BindingDeviation {
   readonly payload?: string
   /** The key of the MAC in place of the credential's. */
   readonly secret?: Uint8Array
+  /** The digest of the MAC; SHA-256 by default, whatever the header says. */
+  readonly digest?: "sha256" | "sha384" | "sha512"
 }
 
 /** The binding of an account key to a credential, for newAccount at `url`. */
@@ -31,8 +33,7 @@ export const bindingOf = (
   const header = more.protectedText ?? JSON.stringify({ alg: "HS256", kid, url, ...more.header })
   const [encodedHeader, payload] = [header, more.payload ?? JSON.stringify(jwk)]
     .map((text) => Buffer.from(text).toString("base64url")) as [string, string]
-  const signature = createHmac("sha256", more.secret ?? secret).update(`${encodedHeader}.${payload}`).digest(
-    "base64url"
-  )
+  const mac = createHmac(more.digest ?? "sha256", more.secret ?? secret)
+  const signature = mac.update(`${encodedHeader}.${payload}`).digest("base64url")
   return { protected: encodedHeader, payload, signature }
 }

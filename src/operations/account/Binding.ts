@@ -4,10 +4,11 @@ import { ExternalAccountRequired, Malformed, Unauthorized } from "../../domain/A
 import { isId } from "../../domain/Id.ts"
 import { open } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { MacDigest } from "../../pki/Digest.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { importJwk } from "../../pki/jose/Jwk.ts"
 import type { Jws } from "../../pki/jose/Jws.ts"
-import { parseObject, readJws, verifyMac } from "../../pki/jose/Jws.ts"
+import { macDigestOf, parseObject, readJws, verifyMac } from "../../pki/jose/Jws.ts"
 import type { MalformedJws } from "../../pki/jose/Refused.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
 
@@ -24,12 +25,13 @@ const readBinding = (
   binding: unknown,
   key: AccountKey,
   url: string
-): Result.Result<Jws & { kid: string }, Malformed | MalformedJws> =>
+): Result.Result<Jws & { readonly kid: string; readonly digest: MacDigest }, Malformed | MalformedJws> =>
   Result.gen(function*() {
     const refuse = (detail: string) => Result.fail(new Malformed({ detail: `externalAccountBinding: ${detail}` }))
     const jws = yield* readJws(binding, "The externalAccountBinding is not a JSON object.")
     const { header, payload } = jws
-    if (header.alg !== "HS256") return yield* refuse("the alg must be HS256.")
+    const digest = macDigestOf(header.alg)
+    if (digest === undefined) return yield* refuse("the alg must be HS256, HS384 or HS512.")
     if (header.hasCrit) return yield* refuse("no crit header extension is implemented.")
     if (header.nonce !== undefined) return yield* refuse("there must be no nonce.")
     if (header.jwk !== undefined || header.kid === undefined) {
@@ -38,7 +40,7 @@ const readBinding = (
     if (header.url !== url) return yield* refuse("the url is not the one of the request.")
     const stated = importJwk(parseObject(payload) ?? {})
     return Result.isSuccess(stated) && stated.success.thumbprint === key.thumbprint
-      ? { ...jws, kid: header.kid }
+      ? { ...jws, kid: header.kid, digest }
       : yield* refuse("the payload is not the account key.")
   })
 
@@ -68,9 +70,9 @@ export const verifyBinding = Effect.fnUntraced(function*(
     yield* rejected("malformed", undefined)
     return yield* read.failure
   }
-  const { kid } = read.success
+  const { digest, kid } = read.success
   const credential = isId(kid) ? yield* eabKeys.secretOf(kid) : undefined
-  const verifies = verifyMac(read.success, credential?.secret ?? nobodysSecret)
+  const verifies = verifyMac(read.success, digest, credential?.secret ?? nobodysSecret)
   const reason = credential === undefined
     ? "unknown_kid"
     : !verifies

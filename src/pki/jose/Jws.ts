@@ -3,6 +3,7 @@ import type { KeyObject } from "node:crypto"
 import { verify } from "node:crypto"
 import { sequence, unsigned } from "../asn1/DerWriter.ts"
 import { base64urlFault, decodeBase64url } from "../Base64url.ts"
+import type { MacDigest } from "../Digest.ts"
 import { hmac, isSame, sha256 } from "../Digest.ts"
 import { isAbsent } from "./Absent.ts"
 import type { AccountKey } from "./Jwk.ts"
@@ -168,9 +169,15 @@ export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8A
 export const verifyJws = ({ signature, signingInput }: Jws, { algorithm, key }: AccountKey): boolean =>
   algorithm === "ES256" ? verifyEs256(signingInput, key, signature) : verify("sha256", signingInput, key, signature)
 
-/** Whether the signature is the HS256 MAC (RFC 7518 section 3.2) under a secret, compared in constant time. */
-export const verifyMac = ({ signature, signingInput }: Jws, secret: Uint8Array): boolean =>
-  isSame(signature, hmac("sha256", secret, [signingInput]))
+const macDigests: { readonly [alg: string]: MacDigest } = { HS256: "sha256", HS384: "sha384", HS512: "sha512" }
+
+/** The digest of a MAC algorithm (RFC 7518 section 3.2), if `alg` is one. */
+export const macDigestOf = (alg: string | undefined): MacDigest | undefined =>
+  alg !== undefined && Object.hasOwn(macDigests, alg) ? macDigests[alg] : undefined
+
+/** Whether the signature is the MAC (RFC 7518 section 3.2) under a secret, compared in constant time. */
+export const verifyMac = ({ signature, signingInput }: Jws, digest: MacDigest, secret: Uint8Array): boolean =>
+  isSame(signature, hmac(digest, secret, [signingInput]))
 
 /** The first 16 hexadecimal digits of the SHA-256 of a value that must not itself be logged. */
 export const fingerprint = (value: string | Uint8Array): string => sha256(value).slice(0, 16)

@@ -156,6 +156,20 @@ describe.each(databases)("external account binding on $name", (backend) => {
       "mac_mismatch",
       ({ key, to }) => Effect.succeed(correct(to, key, { secret: randomBytes(32) }))
     ],
+    ...(["HS384", "HS512"] as const).flatMap((
+      alg
+    ): ReadonlyArray<readonly [string, string, (attempt: Attempt) => Effect.Effect<unknown>]> => [
+      [
+        `a MAC of HS256 that says ${alg}`,
+        "mac_mismatch",
+        ({ key, to }) => Effect.succeed(correct(to, key, { header: { alg } }))
+      ],
+      [
+        `a MAC of ${alg} that says HS256`,
+        "mac_mismatch",
+        ({ key, to }) => Effect.succeed(correct(to, key, { digest: alg === "HS384" ? "sha384" : "sha512" }))
+      ]
+    ]),
     [
       "a MAC with one bit turned",
       "mac_mismatch",
@@ -239,7 +253,9 @@ describe.each(databases)("external account binding on $name", (backend) => {
 
   const malformed: ReadonlyArray<readonly [string, (attempt: Attempt) => unknown]> = [
     ["alg RS256", ({ key, to }) => correct(to, key, { header: { alg: "RS256" } })],
-    ["alg HS512", ({ key, to }) => correct(to, key, { header: { alg: "HS512" } })],
+    ["alg HS1", ({ key, to }) => correct(to, key, { header: { alg: "HS1" } })],
+    ["alg hs256", ({ key, to }) => correct(to, key, { header: { alg: "hs256" } })],
+    ["alg __proto__", ({ key, to }) => correct(to, key, { header: { alg: "__proto__" } })],
     ["alg none", ({ key, to }) => ({ ...correct(to, key, { header: { alg: "none" } }), signature: "" })],
     ["no alg", ({ key, to }) => correct(to, key, { header: { alg: undefined } })],
     ["the url of newOrder", ({ key, to }) => correct(to, key, { header: { url: urlOf("/profile/default/newOrder") } })],
@@ -290,6 +306,8 @@ describe.each(databases)("external account binding on $name", (backend) => {
   > = [
     ["a plain payload", () => ({})],
     ["a plain payload of an RSA key", () => ({}), rsa],
+    ["a MAC of HS384", () => ({ header: { alg: "HS384" }, digest: "sha384" })],
+    ["a MAC of HS512", () => ({ header: { alg: "HS512" }, digest: "sha512" })],
     ["a payload key with extra members", ({ jwk }) => ({
       payload: JSON.stringify({ use: "sig", kid: "mine", ...jwk, alg: "ES256", ext: true, key_ops: ["verify"] })
     })],
