@@ -1,6 +1,5 @@
 import { rfc3339 } from "../kernel/Time.ts"
 import { shownName } from "../pki/Character.ts"
-import { signatureAlgorithms } from "../pki/jose/Jws.ts"
 import type { AcmeError, Detailed } from "./AcmeError.ts"
 import { limitedThings } from "./Limit.ts"
 import type { Identifier, ProblemDocument } from "./ProblemDocument.ts"
@@ -67,7 +66,7 @@ const table = {
     type: "badSignatureAlgorithm",
     status: 400,
     detail: said,
-    more: () => ({ algorithms: signatureAlgorithms })
+    more: ({ algorithms }) => ({ algorithms })
   },
   BadPublicKey: { type: "badPublicKey", status: 400, detail: said },
   UnsupportedContact: {

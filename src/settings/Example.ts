@@ -80,8 +80,8 @@ const profileHead =
 [profiles.default]`
 
 const profileTail =
-  `# A profile inherits each key of [order], [limits], [challenge], [signer], [filter], [ipam], [notify], [eab] and
-# [meta] from there, unless it sets the key itself:
+  `# A profile inherits each key of [order], [limits], [challenge], [signer], [filter], [ipam], [notify], [account],
+# [eab] and [meta] from there, unless it sets the key itself:
 #[profiles.default.order]
 #max_identifiers = 10
 

@@ -5,7 +5,7 @@ import type { Finding, Subject } from "./Finding.ts"
 /** The process-wide sections, then those of each profile, each with the prefix of its keys. */
 export const scopes = (
   config: Config
-): ReadonlyArray<readonly [string, Pick<ProfileConfig, "challenge" | "signer">]> => [
+): ReadonlyArray<readonly [string, Pick<ProfileConfig, "account" | "challenge" | "signer">]> => [
   ["", config],
   ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
 ]

@@ -53,6 +53,15 @@ const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   })
 }
 
+/** Every client may count on this one (RFC 8555 section 6.2). */
+const accountAlgorithms = ({ config, written }: Subject): ReadonlyArray<Finding> =>
+  scopes(config).flatMap(([scope, { account }]) => {
+    const key = written(`${scope}account.algorithms`)
+    return account.algorithms.includes("ES256")
+      ? []
+      : [{ key, message: "must name ES256, which every client may count on", involves: [key] }]
+  })
+
 /** An unusable variable is refused, not ignored: otherwise requests would go where nobody meant them to go. */
 const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): ReadonlyArray<Finding> =>
   ([["http_url", "http_proxy"], ["https_url", "https_proxy"]] as const).flatMap(([key, variable]) =>
@@ -162,6 +171,7 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
   [
     someProfile,
     timeouts,
+    accountAlgorithms,
     signerScripts,
     relayFindings,
     sharedAccounts,

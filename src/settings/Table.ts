@@ -29,6 +29,7 @@ import {
   words
 } from "../kernel/config/Key.ts"
 import { metadataServices } from "../kernel/net/MetadataServices.ts"
+import { signatureAlgorithms } from "../pki/jose/Jwk.ts"
 import { admin } from "./AdminTable.ts"
 import { databaseUrl } from "./DatabaseUrl.ts"
 import { notify } from "./NotifyTable.ts"
@@ -116,6 +117,14 @@ const meta = Schema.Struct({
   terms_of_service: text("", orEmpty(httpUrl), "URL of the terms; when set, clients must agree to them."),
   website: text("", orEmpty(httpUrl), "URL about this service, shown to clients."),
   caa_identities: texts([], dnsName, "Names to use in CAA records, shown to clients. CAA is not checked.")
+})
+
+const account = Schema.Struct({
+  algorithms: words(
+    ["ES256", "RS256"],
+    { offered: signatureAlgorithms },
+    "Algorithms with which clients may sign their requests; ES256 is one of them (RFC 8555 section 6.2)."
+  )
 })
 
 const eab = Schema.Struct({
@@ -216,6 +225,7 @@ export const Table = Schema.Struct({
   filter,
   ipam,
   meta,
+  account,
   eab,
   notify,
   audit: Schema.Struct({
@@ -278,6 +288,7 @@ export const Table = Schema.Struct({
       ipam,
       challenge,
       notify,
+      account,
       eab
     })
   )

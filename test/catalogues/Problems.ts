@@ -30,6 +30,7 @@ const example = {
   answers: 2,
   accountId: "",
   code: 7,
+  algorithms: ["ES256", "RS256"],
   profile: "tlsserver",
   index: 0,
   status: "pending"

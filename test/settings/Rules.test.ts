@@ -5,6 +5,28 @@ import { accepted, minimal, refused, refusedFor } from "./Samples.ts"
 
 const milliseconds = fc.integer({ min: 1, max: 2147483647 })
 
+describe("account.algorithms", () => {
+  it("names ES256, process-wide and for each profile", () => {
+    for (
+      const [at = "", key = ""] of [["[account]", "account.algorithms"], [
+        "[profiles.a.account]",
+        "profiles.a.account.algorithms"
+      ]]
+    ) {
+      const fileText = `[profiles.a]\n${at}\nalgorithms = ["RS256", "EdDSA"]\n`
+      assert.deepInclude(refusedFor({ fileText }), {
+        key,
+        message: "must name ES256, which every client may count on"
+      })
+    }
+    const { config } = accepted({ fileText: `[profiles.a.account]\nalgorithms = ["ES384", "ES256"]\n[profiles.b]\n` })
+    assert.deepStrictEqual(config.profiles.map(({ account }) => account.algorithms), [["ES384", "ES256"], [
+      "ES256",
+      "RS256"
+    ]])
+  })
+})
+
 describe("challenge.timeout_ms", () => {
   it("stays below server.request_timeout_ms", () => {
     fc.assert(

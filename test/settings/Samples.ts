@@ -347,6 +347,11 @@ export const others: Record<string, TextSamples> = {
   "admin.tls.key_path": paths("admin.key"),
   "server.tls.cert_path": paths("server.pem"),
   "server.tls.key_path": paths("server.key"),
+  "account.algorithms": {
+    initial: ["ES256", "RS256"],
+    good: [["ES256"], ["EdDSA", "ES256", "ES384", "ES512", "RS256"]],
+    bad: [[], ["es256"], ["ES256", "ES256"], ["PS256"], ["HS256"], ["none"]]
+  },
   "challenge.enabled": {
     initial: ["http-01"],
     good: [["http-01"], ["dns-01"], ["tls-alpn-01", "http-01", "dns-01"]],

@@ -79,10 +79,11 @@ describe("values", () => {
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("lets a profile override order, limits, meta, signer, challenge, filter, ipam, notify and eab, and nothing else", () => {
+  it("lets a profile override order, limits, meta, signer, challenge, filter, ipam, notify, account and eab, and nothing else", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
     assert.deepStrictEqual([...new Set(sections)].sort(), [
+      "account",
       "challenge",
       "eab",
       "enabled",
@@ -96,7 +97,7 @@ describe("values", () => {
     ])
     for (
       const [first = "", ...rest] of keys.filter(([section = ""]) =>
-        /^(order|meta|signer|challenge|filter|ipam|notify|eab)$/.test(section)
+        /^(order|meta|signer|challenge|filter|ipam|notify|account|eab)$/.test(section)
       )
     ) {
       assert.isTrue(keys.some((key) => key.join(".") === ["profiles", "<name>", first, ...rest].join(".")))

@@ -18,9 +18,11 @@ import { patienceMs } from "./Patience.ts"
 export interface AcmeKey {
   readonly privateKey: KeyObject
   readonly jwk: JWK
-  readonly alg: "ES256" | "RS256"
+  readonly alg: "ES256" | "RS256" | "ES384" | "ES512" | "EdDSA"
   readonly thumbprint: string
 }
+
+const digests = { ES256: "sha256", RS256: "sha256", ES384: "sha384", ES512: "sha512", EdDSA: null } as const
 
 /** An {@link AcmeKey} from a private key: P-256 signs ES256, RSA signs RS256. */
 export const acmeKeyFrom = async (privateKey: KeyObject): Promise<AcmeKey> => {
@@ -53,7 +55,7 @@ export const signJws = (
   const encodedHeader = base64url.encode(protectedHeader)
   const encodedPayload = base64url.encode(payload)
   const input = Buffer.from(`${encodedHeader}.${encodedPayload}`)
-  const signature = sign("sha256", input, { key: key.privateKey, dsaEncoding: "ieee-p1363" })
+  const signature = sign(digests[key.alg], input, { key: key.privateKey, dsaEncoding: "ieee-p1363" })
   return { protected: encodedHeader, payload: encodedPayload, signature: base64url.encode(signature) }
 }
 

@@ -64,7 +64,8 @@ export const posted = (target: string, body: string, headers: Request["headers"]
 export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   const { algorithm, key, thumbprint } = accountKeyOf(privateKey)
   const { crv = "", e = "", kty = "", n = "", x = "", y = "" } = key.export({ format: "jwk" })
-  return { privateKey, jwk: kty === "EC" ? { kty, crv, x, y } : { kty, n, e }, alg: algorithm, thumbprint }
+  const jwk = kty === "EC" ? { kty, crv, x, y } : kty === "OKP" ? { kty, crv, x } : { kty, n, e }
+  return { privateKey, jwk, alg: algorithm, thumbprint }
 }
 
 /** The body of a signed request: a payload given as an object is serialised, `undefined` is POST-as-GET. */

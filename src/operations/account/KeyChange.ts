@@ -8,8 +8,8 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { sameBytes } from "../../pki/asn1/DerReader.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { importJwk } from "../../pki/jose/Jwk.ts"
-import { checkAlgorithm, fingerprint, parseJws, parseObject, verifyJws } from "../../pki/jose/Jws.ts"
-import { BadPublicKey, BadSignatureAlgorithm } from "../../pki/jose/Refused.ts"
+import { checkAlgorithm, checkKey, fingerprint, parseJws, parseObject, verifyJws } from "../../pki/jose/Jws.ts"
+import { BadPublicKey } from "../../pki/jose/Refused.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import * as accounts from "../../store/Accounts.ts"
 import * as audit from "../../store/Audit.ts"
@@ -57,14 +57,13 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Resul
   }
   if (header.nonce !== undefined) return malformed("bad_inner_jws", "The inner JWS must have no nonce.")
   if (header.url !== url) return malformed("url_mismatch", "The inner url is not the outer one.")
-  const known = checkAlgorithm(header.alg)
+  const { algorithms } = caller.profile.account
+  const known = checkAlgorithm(header.alg, algorithms)
   if (Result.isFailure(known)) return Result.fail(["bad_key", known.failure])
   const key = importJwk(header.jwk)
   if (Result.isFailure(key)) return Result.fail(["bad_key", key.failure])
-  if (header.alg !== key.success.algorithm) {
-    const detail = `The new key takes ${key.success.algorithm} signatures.`
-    return Result.fail(["bad_key", new BadSignatureAlgorithm({ detail })])
-  }
+  const fits = checkKey(header.alg, key.success, algorithms)
+  if (Result.isFailure(fits)) return Result.fail(["bad_key", fits.failure])
   if (!verifyJws(parsed.success, key.success)) {
     return Result.fail(["bad_signature", new Unauthorized({ detail: "The inner signature does not verify." })])
   }

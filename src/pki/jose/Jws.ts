@@ -6,8 +6,9 @@ import { base64urlFault, decodeBase64url } from "../Base64url.ts"
 import type { MacDigest } from "../Digest.ts"
 import { hmac, isSame, sha256 } from "../Digest.ts"
 import { isAbsent } from "./Absent.ts"
-import type { AccountKey } from "./Jwk.ts"
-import { BadSignatureAlgorithm, MalformedJws } from "./Refused.ts"
+import type { AccountKey, SignatureAlgorithm } from "./Jwk.ts"
+import { keyKinds } from "./Jwk.ts"
+import { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "./Refused.ts"
 
 /** The protected header of a request (RFC 8555 section 6.2). Only the JSON types of its members are checked. */
 export interface JwsHeader {
@@ -136,19 +137,35 @@ export const readJws = (envelope: unknown, notAnObject: string): Result.Result<J
   })
 }
 
-/** The algorithms of RFC 8555 section 6.2 that this service verifies. */
-export const signatureAlgorithms = ["ES256", "RS256"] as const
+const described = (algorithms: ReadonlyArray<SignatureAlgorithm>): string =>
+  algorithms.map((algorithm) => `${algorithm}, with ${keyKinds[algorithm]}`).join(", or ")
 
 /**
  * Whether requests may be signed with an `alg` (RFC 8555 section 6.2). This is checked before the key, because a client
  * that learns which algorithms are accepted can make a key for one of them.
  */
-export const checkAlgorithm = (alg: string | undefined): Result.Result<void, BadSignatureAlgorithm> =>
-  signatureAlgorithms.some((known) => known === alg)
+export const checkAlgorithm = (
+  alg: string | undefined,
+  algorithms: ReadonlyArray<SignatureAlgorithm>
+): Result.Result<void, BadSignatureAlgorithm> =>
+  algorithms.some((known) => known === alg)
     ? Result.void
-    : Result.fail(
-      new BadSignatureAlgorithm({ detail: "The alg must be ES256, with a P-256 key, or RS256, with an RSA key." })
-    )
+    : Result.fail(new BadSignatureAlgorithm({ detail: `The alg must be ${described(algorithms)}.`, algorithms }))
+
+/** The key's own algorithm decides: `alg` must agree with it, and it must be one of those that are accepted. */
+export const checkKey = (
+  alg: string | undefined,
+  { algorithm }: AccountKey,
+  algorithms: ReadonlyArray<SignatureAlgorithm>
+): Result.Result<void, BadSignatureAlgorithm | BadPublicKey> => {
+  if (!algorithms.includes(algorithm)) {
+    const kinds = algorithms.map((one) => keyKinds[one]).join(" or ")
+    return Result.fail(new BadPublicKey({ detail: `It must be ${kinds}, and this is ${keyKinds[algorithm]}.` }))
+  }
+  return alg === algorithm
+    ? Result.void
+    : Result.fail(new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.`, algorithms }))
+}
 
 const es256Half = 32
 
@@ -165,9 +182,26 @@ export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8A
     sequence(unsigned(signature.subarray(0, es256Half)), unsigned(signature.subarray(es256Half)))
   )
 
+/** The other ECDSA forms (RFC 7518 section 3.4): R and S of equal length, one behind the other. */
+const verifyEcdsa = (digest: string, half: number, { signature, signingInput }: Jws, key: KeyObject): boolean =>
+  signature.length === 2 * half && verify(digest, signingInput, { key, dsaEncoding: "ieee-p1363" }, signature)
+
 /** Check 7: the signature verifies under the key, by the algorithm that belongs to the key. */
-export const verifyJws = ({ signature, signingInput }: Jws, { algorithm, key }: AccountKey): boolean =>
-  algorithm === "ES256" ? verifyEs256(signingInput, key, signature) : verify("sha256", signingInput, key, signature)
+export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => {
+  const { signature, signingInput } = jws
+  switch (algorithm) {
+    case "ES256":
+      return verifyEs256(signingInput, key, signature)
+    case "RS256":
+      return verify("sha256", signingInput, key, signature)
+    case "ES384":
+      return verifyEcdsa("sha384", 48, jws, key)
+    case "ES512":
+      return verifyEcdsa("sha512", 66, jws, key)
+    case "EdDSA":
+      return verify(null, signingInput, key, signature)
+  }
+}
 
 const macDigests: { readonly [alg: string]: MacDigest } = { HS256: "sha256", HS384: "sha384", HS512: "sha512" }
 

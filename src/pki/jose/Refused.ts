@@ -5,8 +5,11 @@ import * as Data from "effect/Data"
 /** The text is not a flattened JWS (RFC 7515 section 7.2.2) in the form of RFC 8555 section 6.2. */
 export class MalformedJws extends Data.TaggedError("MalformedJws")<{ readonly detail: string }> {}
 
-/** Requests may not be signed with this `alg`. */
-export class BadSignatureAlgorithm extends Data.TaggedError("BadSignatureAlgorithm")<{ readonly detail: string }> {}
+/** Requests may not be signed with this `alg`; `algorithms` are those with which they may. */
+export class BadSignatureAlgorithm extends Data.TaggedError("BadSignatureAlgorithm")<{
+  readonly detail: string
+  readonly algorithms: ReadonlyArray<string>
+}> {}
 
 /** The kind of key is not accepted, or the key is too weak. */
 export class BadPublicKey extends Data.TaggedError("BadPublicKey")<{ readonly detail: string }> {}

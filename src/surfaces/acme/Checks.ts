@@ -5,11 +5,10 @@ import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, Malformed } from "../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
 import { withoutAbsent } from "../../pki/jose/Absent.ts"
-import type { AccountKey } from "../../pki/jose/Jwk.ts"
+import type { AccountKey, SignatureAlgorithm } from "../../pki/jose/Jwk.ts"
 import { importJwk } from "../../pki/jose/Jwk.ts"
 import type { Jws } from "../../pki/jose/Jws.ts"
-import { checkAlgorithm, parseJws, parseObject } from "../../pki/jose/Jws.ts"
-import { BadSignatureAlgorithm } from "../../pki/jose/Refused.ts"
+import { checkAlgorithm, checkKey, parseJws, parseObject } from "../../pki/jose/Jws.ts"
 import { misfit } from "./Misfit.ts"
 
 /*
@@ -57,22 +56,26 @@ export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Check
     : malformed("key_not_allowed_here", `This resource takes requests signed with a ${wanted}.`)
 }
 
+/** The algorithms that a resource takes. */
+export type Algorithms = ReadonlyArray<SignatureAlgorithm>
+
 /** 6, before the key is read: `alg` is supported. */
-export const algorithmKnown = ({ header }: Jws): Checked<void> =>
-  Result.mapError(checkAlgorithm(header.alg), (error) => ({ reason: "algorithm_unsupported", error }))
+export const algorithmKnown = ({ header }: Jws, algorithms: Algorithms): Checked<void> =>
+  Result.mapError(checkAlgorithm(header.alg, algorithms), (error) => ({ reason: "algorithm_unsupported", error }))
 
 /** 6a: the key that the `jwk` describes, if `alg` is supported. */
-export const keyOfJwk = (jws: Jws): Checked<AccountKey> =>
+export const keyOfJwk = (jws: Jws, algorithms: Algorithms): Checked<AccountKey> =>
   Result.flatMap(
-    algorithmKnown(jws),
+    algorithmKnown(jws, algorithms),
     () => Result.mapError(importJwk(jws.header.jwk ?? {}), (error) => ({ reason: "key_unsupported", error }))
   )
 
-/** 6: the key's own algorithm decides; `alg` must agree with it. */
-export const algorithmFits = ({ header }: Jws, { algorithm }: AccountKey): Checked<void> =>
-  header.alg === algorithm
-    ? Result.void
-    : refused("algorithm_mismatch", new BadSignatureAlgorithm({ detail: `The key takes ${algorithm} signatures.` }))
+/** 6: the key's own algorithm decides; `alg` must agree with it, and the resource must take it. */
+export const algorithmFits = ({ header }: Jws, key: AccountKey, algorithms: Algorithms): Checked<void> =>
+  Result.mapError(checkKey(header.alg, key, algorithms), (error) => ({
+    reason: error._tag === "BadPublicKey" ? "key_unsupported" : "algorithm_mismatch",
+    error
+  }))
 
 /**
  * 6b: the id in a `kid`, which must be the URL of an account of this profile. No account has any other URL, be it one of another

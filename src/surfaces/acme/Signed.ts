@@ -16,13 +16,14 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import { refuseUnlessValid } from "../../operations/account/Accounts.ts"
 import type { Caller } from "../../operations/Caller.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
+import { signatureAlgorithms } from "../../pki/jose/Jwk.ts"
 import type { Jws } from "../../pki/jose/Jws.ts"
 import { fingerprint, verifyJws } from "../../pki/jose/Jws.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import type { SpentWith } from "../../services/nonce/Nonces.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
 import * as accounts from "../../store/Accounts.ts"
-import type { Checked, KeyMember, Payload } from "./Checks.ts"
+import type { Algorithms, Checked, KeyMember, Payload } from "./Checks.ts"
 import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws } from "./Checks.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
@@ -91,8 +92,13 @@ const accountOfKid = (
 }
 
 /** 6 and 7: the key takes such signatures, and this one verifies. */
-const verified = (jws: Jws, key: AccountKey, account: Account | undefined): Effect.Effect<AccountKey, AcmeError> => {
-  const fits = algorithmFits(jws, key)
+const verified = (
+  jws: Jws,
+  key: AccountKey,
+  algorithms: Algorithms,
+  account: Account | undefined
+): Effect.Effect<AccountKey, AcmeError> => {
+  const fits = algorithmFits(jws, key, algorithms)
   if (Result.isFailure(fits)) return accepted<never>(Result.fail(fits.failure))
   if (verifyJws(jws, key)) return Effect.succeed(key)
   return Effect.andThen(
@@ -186,15 +192,17 @@ const accountSigned = (
   posted: Posted
 ): Effect.Effect<AccountSigned, AcmeError | StorageFailed, AccountKeys | Database> =>
   Effect.flatMap(accountOfKid(jws, posted), (account): Effect.Effect<AccountSigned, AcmeError, AccountKeys> => {
-    const known = algorithmKnown(jws)
+    const { algorithms } = posted.endpoint.profile.account
+    const known = algorithmKnown(jws, algorithms)
     if (Result.isFailure(known)) return accepted<never>(Result.fail(known.failure))
     return AccountKeys.use((keys) =>
-      Effect.map(verified(jws, keys.get(account.pubkey), account), (key) => ({ account, key }))
+      Effect.map(verified(jws, keys.get(account.pubkey), algorithms, account), (key) => ({ account, key }))
     )
   })
 
 /** Checks 6a to 7: the key of the jwk. */
-const keySigned = (jws: Jws) => Effect.flatMap(accepted(keyOfJwk(jws)), (key) => verified(jws, key, undefined))
+const keySigned = (jws: Jws, algorithms: Algorithms) =>
+  Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined))
 
 /**
  * A request signed by an account of this profile. With `mayWrite`, its nonce may be spent with what it writes, unless checks 9 and
@@ -226,7 +234,7 @@ export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
 /** A request signed by the key it carries. Its nonce may be spent with what it writes, unless check 10 is to refuse it. */
 export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
   const jws = yield* opened(posted, "jwk")
-  const key = yield* keySigned(jws)
+  const key = yield* keySigned(jws, posted.endpoint.profile.account.algorithms)
   const payload = read(jws.payload)
   const opening = yield* presented(jws, Result.isSuccess(payload))
   const client = yield* clientOf(posted, true)
@@ -234,10 +242,15 @@ export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
   return signed
 })
 
-/** A request signed by an account of this profile, of any status, or by the key it carries. Only revokeCert uses it. */
+/**
+ * A request signed by an account of this profile, of any status, or by the key it carries. Only revokeCert uses it: that key is one
+ * of a certificate, so every kind that is certified is taken (RFC 8555 section 7.6).
+ */
 export const byEither = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
   const jws = yield* opened(posted, "either")
-  const signer = jws.header.jwk === undefined ? yield* accountSigned(jws, posted) : { key: yield* keySigned(jws) }
+  const signer = jws.header.jwk === undefined
+    ? yield* accountSigned(jws, posted)
+    : { key: yield* keySigned(jws, signatureAlgorithms) }
   yield* nonceIsFresh(jws.header.nonce)
   const client = "account" in signer
     ? yield* seen(posted, jws, signer.account, yield* currentSeconds)

@@ -189,7 +189,10 @@ describe.each(databases)("revokeCert on $name", (backend) => {
 
     const keys = [
       ["P-256", () => newPrivateKey()],
-      ["RSA", () => generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey]
+      ["RSA", () => generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey],
+      ["P-384", () => generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey],
+      ["P-521", () => generateKeyPairSync("ec", { namedCurve: "P-521" }).privateKey],
+      ["Ed25519", () => generateKeyPairSync("ed25519").privateKey]
     ] as const
     for (const [name, make] of keys) {
       test(`the certificate's own ${name} key, without an account`, () =>
@@ -208,6 +211,26 @@ describe.each(databases)("revokeCert on $name", (backend) => {
             detail: { authorized_by: "certificate_key" }
           })
           assert.deepInclude(records.find(({ event }) => event === "certificate_revoked")?.fields ?? {}, { code: 4 })
+        }))
+
+      test(`another ${name} key, or the signature of one: 401`, () =>
+        Effect.gen(function*() {
+          const { issued } = yield* holder(make())
+          const [own, other] = [acmeKey(issued.key), acmeKey(make())]
+          for (const key of [other, { ...own, privateKey: other.privateKey }]) {
+            assert.deepInclude(refusal(yield* revoke({ key }, issued.der)), { status: 401, type: "unauthorized" })
+          }
+          for (const [kind, of] of keys.filter(([kind]) => kind !== name)) {
+            assert.strictEqual((yield* revoke({ key: acmeKey(of()) }, issued.der)).status, 401, kind)
+            const crossed = { ...own, alg: acmeKey(of()).alg }
+            assert.deepInclude(
+              refusal(yield* revoke({ key: { ...crossed, privateKey: of() } }, issued.der)),
+              { status: 400, type: "badSignatureAlgorithm" },
+              kind
+            )
+          }
+          assert.isEmpty(yield* stamps)
+          assert.strictEqual((yield* revoke({ key: own }, issued.der)).status, 200)
         }))
     }
 
