@@ -57,8 +57,11 @@ export class Compound extends Data.TaggedError("Compound")<{
   readonly unlisted?: number
 }> {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
-/** `status` is the order status that the client is shown, if it is known. */
-export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{ readonly status?: OrderStatus }> {}
+/** `status` is the order status that the client is shown, if it is known, and `because` a sentence of the order's own error. */
+export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{
+  readonly status?: OrderStatus
+  readonly because?: string | undefined
+}> {}
 export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 /** `code` is the reason code as the client sent it. */
@@ -101,6 +104,8 @@ export class HandshakeFailed
 export class AlpnCertificateMismatched
   extends Data.TaggedError("AlpnCertificateMismatched")<{ readonly name: string }> {}
 export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}
+/** The client has deactivated an authorization of the order before finalize. */
+export class AuthorizationDeactivated extends Data.TaggedError("AuthorizationDeactivated")<{ readonly name: string }> {}
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /** The upstream refused the order; `detail` is its own text. */
@@ -122,9 +127,10 @@ export type ChallengeFailed =
   | AlpnCertificateMismatched
   | ValidationAbandoned
 
-/** Failures that are stored with an order after its certificate was requested. */
+/** Failures that are stored with an order, and are not those of a challenge. */
 export type IssuanceFailed =
   | BadCsr
+  | AuthorizationDeactivated
   | AuthorityWithdrawn
   | IssuanceAbandoned
   | UpstreamRefusedOrder
@@ -181,6 +187,7 @@ export type AcmeError =
   | HandshakeFailed
   | AlpnCertificateMismatched
   | ValidationAbandoned
+  | AuthorizationDeactivated
   | AuthorityWithdrawn
   | IssuanceAbandoned
   | UpstreamRefusedOrder

@@ -19,7 +19,7 @@ export const hasFilterWord = (
 export const orderMoves = {
   /** Every authorization is valid. */
   promote: { from: ["pending"], to: "ready" },
-  /** An authorization was deactivated before finalize. */
+  /** An authorization was deactivated before finalize. The error that the order gets says so. */
   demote: { from: ["ready"], to: "pending" },
   /** Finalize was accepted. */
   claim: { from: ["ready"], to: "processing" },
@@ -27,7 +27,7 @@ export const orderMoves = {
   issue: { from: ["processing"], to: "valid" },
   /** The order is past its expiry, and gives up its claim to replace a certificate. */
   lapse: { from: ["pending", "ready"], to: "invalid" },
-  /** A validation or the issuance failed or was abandoned. */
+  /** A validation or the issuance failed or was abandoned, or a pending order lost an authorization. */
   fail: { from: ["pending", "ready", "processing"], to: "invalid" }
 } as const satisfies {
   readonly [move: string]: { readonly from: ReadonlyArray<OrderStatus>; readonly to: OrderStatus }

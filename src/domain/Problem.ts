@@ -119,7 +119,8 @@ const table = {
   OrderNotReady: {
     type: "orderNotReady",
     status: 403,
-    detail: ({ status = "not ready" }) => `The order is ${status}; it is finalized once, when it is ready.`
+    detail: ({ because, status = "not ready" }) =>
+      `The order is ${status}; it is finalized once, when it is ready.${because === undefined ? "" : ` ${because}`}`
   },
   BadCsr: { type: "badCSR", status: 400, detail: said },
   AlreadyRevoked: { type: "alreadyRevoked", status: 400, detail: () => "The certificate is revoked already." },
@@ -228,6 +229,13 @@ const table = {
     type: "serverInternal",
     status: 500,
     detail: () => `The validation was given up; ${logHasReason}`
+  },
+  AuthorizationDeactivated: {
+    type: "unauthorized",
+    status: 403,
+    detail: ({ name }) =>
+      `The authorization of ${name} was deactivated, so that this order cannot become ready any more; place a new one.`,
+    more: aboutName
   },
   AuthorityWithdrawn: {
     type: "unauthorized",

@@ -230,7 +230,10 @@ describe.each(databases)("repositories on $name", (backend) => {
       Effect.gen(function*() {
         for (const status of orderStatuses) {
           const { id } = yield* orderAt(status)
-          assert.strictEqual((yield* orders.demote(id)) !== undefined, status === "ready")
+          assert.strictEqual(
+            (yield* orders.demote(id, { status: 403, detail: "why" })) !== undefined,
+            status === "ready"
+          )
           assert.strictEqual(yield* statusOf("orders", id), status === "ready" ? "pending" : status)
         }
       }))

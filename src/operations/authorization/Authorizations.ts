@@ -1,10 +1,11 @@
 import * as Effect from "effect/Effect"
-import { Malformed, NotFound } from "../../domain/AcmeError.ts"
+import { AuthorizationDeactivated, Malformed, NotFound } from "../../domain/AcmeError.ts"
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import { authorizationMoves, statusShown } from "../../domain/Authorization.ts"
 import type { Challenge } from "../../domain/Challenge.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier, OrderStatus } from "../../domain/Order.ts"
+import { problemOf } from "../../domain/Problem.ts"
 import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -51,7 +52,8 @@ const mayBeDeactivated = (view: AuthorizationView): boolean =>
 
 /**
  * Deactivates an authorization (RFC 8555 section 7.5.2), even while the order is `processing`, but never once it is
- * `valid`. A `ready` order goes back to `pending`. A second deactivation changes nothing.
+ * `valid`. A `pending` order becomes `invalid` (section 7.1.6); a `ready` one goes back to `pending`, with an error that says why it
+ * stays there. A second deactivation changes nothing.
  */
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
   const view = yield* find(caller, id)
@@ -70,7 +72,8 @@ export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: Author
     if (order === undefined || order.status === "valid") return undefined
     const row = yield* authorizations.transition("deactivate", id)
     if (row === undefined) return undefined
-    yield* orders.demote(view.orderId)
+    const problem = problemOf(new AuthorizationDeactivated({ name: view.identifier.value }))
+    yield* order.status === "pending" ? orders.fail(view.orderId, problem) : orders.demote(view.orderId, problem)
     yield* afterCommit(emit("authz_deactivated", { authz_id: id, order_id: view.orderId }))
     return row
   }))

@@ -142,7 +142,10 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   if (order.status !== "ready" || now >= expires) {
     yield* open // a replayed request is not judged
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
-    return yield* new OrderNotReady({ status: statusShown(order, profile.order.validity_seconds, now) })
+    return yield* new OrderNotReady({
+      status: statusShown(order, profile.order.validity_seconds, now),
+      because: order.error?.detail
+    })
   }
   yield* Effect.tapError(
     refuseDegraded(profile.name),

@@ -11,13 +11,13 @@ const ofAccount = statement({
   row: { id, isShown: int },
   sql: () =>
     `SELECT id, CASE WHEN status IN ('processing', 'valid') OR (status IN ('pending', 'ready')
-       AND created_at > :createdAfter) THEN 1 ELSE 0 END AS "isShown"
+       AND error IS NULL AND created_at > :createdAfter) THEN 1 ELSE 0 END AS "isShown"
      FROM orders WHERE account_id = :accountId AND profile = :profile AND id < :before ORDER BY id DESC LIMIT :limit`
 })
 
 /**
- * An account's orders older than `before`, newest first. `isShown` is false for an order that failed or that expired
- * unfinished. Such orders are answered too, so that no request reads more than `limit` rows.
+ * An account's orders older than `before`, newest first. `isShown` is false for an order that failed, that expired
+ * unfinished, or that can no longer become ready. Such orders are answered too, so that no request reads more than `limit` rows.
  */
 export const list = (page: Parameters<typeof all<typeof ofAccount.params, typeof ofAccount.row>>[1]) =>
   lenient(ofAccount, page)

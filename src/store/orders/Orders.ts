@@ -118,10 +118,10 @@ const promoteStatement = statement({
 
 const demoteStatement = statement({
   name: "order_demote",
-  params: { id: orderColumns.id },
+  params: { id: orderColumns.id, error: nullable(problemColumn) },
   row: { id: orderColumns.id },
   sql: () =>
-    `UPDATE orders SET status = ${reached(orderMoves.demote)}
+    `UPDATE orders SET status = ${reached(orderMoves.demote)}, error = :error
      WHERE id = :id AND ${leaving(orderMoves.demote)} RETURNING id`
 })
 
@@ -260,8 +260,8 @@ export const lock = (id: OrderId) => lockRow("orders", id)
 /** `pending` to `ready` when every authorization is valid by now. */
 export const promote = (id: OrderId) => first(promoteStatement, { id })
 
-/** `ready` back to `pending`. */
-export const demote = (id: OrderId) => first(demoteStatement, { id })
+/** `ready` back to `pending`, with the error that says why it cannot become ready again. */
+export const demote = (id: OrderId, error: ProblemDocument) => first(demoteStatement, { id, error })
 
 /** `ready` to `processing`, if unexpired with every authorization valid; `undefined` when not, or when another was first. */
 export const claim = (owned: Owned & { readonly createdAfter: number }) => first(claimStatement, owned)

@@ -395,7 +395,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         yield* authorizations.deactivate(caller, order.authorizationIds[0] ?? AuthorizationId(""))
         yield* work
         assert.deepStrictEqual(yield* statuses, {
-          orders: ["pending"],
+          orders: ["invalid"],
           authorizations: ["deactivated"],
           challenges: ["valid"]
         })
