@@ -62,6 +62,8 @@ describe("contacts", () => {
     [address, between, at]
   ) => {
     const index = at % (address.length + 1)
+    // Blanks around the address are taken away.
+    fc.pre(between !== " " || (index > 0 && index < address.length))
     assert.strictEqual(verdict(`mailto:${address.slice(0, index)}${between}${address.slice(index)}`), "invalidContact")
   })
 
