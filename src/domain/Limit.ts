@@ -4,13 +4,15 @@ export type LimitName =
   | "orders_per_account"
   | "names_per_account"
   | "pending_authorizations_per_account"
+  | "orders_per_replacement"
 
 /** What a limit counts, for the sentence to a client that has reached it. */
 export const limitedThings: { readonly [Name in LimitName]: string } = {
   accounts_per_network: "new accounts from this network",
   orders_per_account: "new orders of this account",
   names_per_account: "names in new orders of this account",
-  pending_authorizations_per_account: "pending authorizations of this account"
+  pending_authorizations_per_account: "pending authorizations of this account",
+  orders_per_replacement: "orders that replace this certificate"
 }
 
 /** A limit that a request would exceed. */

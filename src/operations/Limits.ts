@@ -40,10 +40,23 @@ export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, 
     : overWindow("accounts_per_network", { most, now, oldest, windowSeconds: window_seconds })
 })
 
+/** The limit that another order for the replacement of this certificate would exceed, if any. Such orders count in no other. */
+const ofReplacement = Effect.fnUntraced(function*({ accountId, profile }: Caller, replaces: string, now: number) {
+  const { orders_per_replacement: most, window_seconds: windowSeconds } = profile.limits
+  const oldest = yield* limits.replacementBut(most - 1, { accountId, replaces, since: now - windowSeconds })
+  return oldest === undefined ? undefined : overWindow("orders_per_replacement", { most, now, oldest, windowSeconds })
+})
+
 /**
- * The first limit a new order with this number of names would exceed, if any. The transaction has locked the account.
+ * The first limit a new order with this number of names would exceed, if any. `replaces` is the certificate that it replaces. The
+ * transaction has locked the account.
  */
-export const ofNewOrder = Effect.fnUntraced(function*({ accountId, profile }: Caller, names: number, now: number) {
+export const ofNewOrder = Effect.fnUntraced(function*(
+  caller: Caller,
+  { names, now, replaces }: { readonly names: number; readonly now: number; readonly replaces: string | undefined }
+) {
+  if (replaces !== undefined) return yield* ofReplacement(caller, replaces, now)
+  const { accountId, profile } = caller
   const { names_per_account, orders_per_account, pending_authorizations_per_account, window_seconds } = profile.limits
   const since = now - window_seconds
   const windowed = [

@@ -72,6 +72,10 @@ const limits = Schema.Struct({
     0,
     { min: 0 },
     "Pending authorizations of one account at any time; 0 means no limit."
+  ),
+  orders_per_replacement: count(
+    5,
+    "New orders that replace one certificate (RFC 9773). They count in no other limit, and are counted where another limits orders."
   )
 })
 

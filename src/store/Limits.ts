@@ -32,7 +32,16 @@ const newOrders = statement({
   row: { createdAt: int },
   sql: ({ byAccount }) =>
     `SELECT created_at AS "createdAt" FROM orders ${byAccount}
-     WHERE ${newestOf("")} ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
+     WHERE ${newestOf("")} AND replaces IS NULL ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
+})
+
+const replacing = statement({
+  name: "limit_replacing",
+  params: { ...ofAccount, replaces: text() },
+  row: { createdAt: int },
+  sql: ({ byAccount }) =>
+    `SELECT created_at AS "createdAt" FROM orders ${byAccount}
+     WHERE ${newestOf("")} AND replaces = :replaces ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
 // SQLite keeps the order of cross joins: from the account's newest orders to their names.
@@ -42,7 +51,7 @@ const newNames = statement({
   row: { createdAt: int },
   sql: ({ byAccount }) =>
     `SELECT o.created_at AS "createdAt" FROM orders o ${byAccount} CROSS JOIN order_identifiers i
-     WHERE ${newestOf("o.")} AND i.order_id = o.id
+     WHERE ${newestOf("o.")} AND o.replaces IS NULL AND i.order_id = o.id
      ORDER BY o.account_id DESC, o.id DESC LIMIT 1 OFFSET :skip`
 })
 
@@ -52,8 +61,8 @@ const pending = statement({
   row: { createdAt: int },
   sql: () =>
     `SELECT o.created_at AS "createdAt" FROM orders o CROSS JOIN authorizations a
-     WHERE o.account_id = :accountId AND o.id > :since AND o.status = 'pending' AND a.order_id = o.id
-       AND a.status = 'pending'
+     WHERE o.account_id = :accountId AND o.id > :since AND o.status = 'pending' AND o.replaces IS NULL
+       AND a.order_id = o.id AND a.status = 'pending'
      ORDER BY o.id DESC LIMIT 1 OFFSET :skip`
 })
 
@@ -68,11 +77,20 @@ const createdAt = Effect.map((row: { readonly createdAt: number } | undefined) =
 export const accountBut = (skip: number, of: { profile: string; network: string; since: number }) =>
   createdAt(first(newAccounts, { ...of, skip }))
 
+const afterSecond = (since: number): OrderId => makeOrderId(firstIdAt(since + 1))
+
 /**
  * When the order of the newest row was made, after skipping `skip` newer rows. Only orders count that the account made after
- * an epoch second. Rows are the orders themselves, their names, or the pending authorizations of pending orders.
+ * an epoch second and that replace no certificate. Rows are the orders themselves, their names, or the pending authorizations of
+ * pending orders.
  */
 export const orderBut = (
   skip: number,
   { accountId, rows, since }: { rows: keyof typeof ofOrders; accountId: AccountId; since: number }
-) => createdAt(first(ofOrders[rows], { accountId, since: makeOrderId(firstIdAt(since + 1)), skip }))
+) => createdAt(first(ofOrders[rows], { accountId, since: afterSecond(since), skip }))
+
+/** Like {@link orderBut}, of the orders that replace one certificate. */
+export const replacementBut = (
+  skip: number,
+  { accountId, replaces, since }: { accountId: AccountId; replaces: string; since: number }
+) => createdAt(first(replacing, { accountId, replaces, since: afterSecond(since), skip }))

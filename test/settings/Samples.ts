@@ -110,6 +110,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "limits.orders_per_account": { initial: 0, range: atLeast(0) },
   "limits.names_per_account": { initial: 0, range: atLeast(0) },
   "limits.pending_authorizations_per_account": { initial: 0, range: atLeast(0) },
+  "limits.orders_per_replacement": { initial: 5, range: atLeast(1) },
   "nonce.ttl_seconds": { initial: 300, range: atLeast(1) },
   "challenge.timeout_ms": { initial: 5000, range: milliseconds },
   "challenge.max_in_flight_per_account": { initial: 32, range: atLeast(0) },

@@ -84,6 +84,11 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     steps: /accounts_profile_created_network|orders_account_id|order_identifiers_name_rev/
   },
   {
+    bound: "the orders of one account in a window, where that is limited",
+    names: /^limit_replacing$/,
+    steps: /orders_account_id/
+  },
+  {
     bound: "those of one end of a name, which is walked where there are many, beside the service",
     names: /^order_names_(newest|count)$/,
     steps: /order_identifiers_name_rev/

@@ -228,7 +228,10 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   // again.
   const outcome = yield* transaction(Effect.flatMap(
     limits.boundsOrders(profile)
-      ? Effect.andThen(accounts.lock(caller.accountId), limits.ofNewOrder(caller, names.length, now))
+      ? Effect.andThen(
+        accounts.lock(caller.accountId),
+        limits.ofNewOrder(caller, { names: names.length, now, replaces })
+      )
       : Effect.succeed(undefined),
     (reached): Inserting =>
       reached !== undefined ? Effect.succeed(reached) : Effect.flatMap(

@@ -42,35 +42,37 @@ describe.each(databases)("renewal on $name", (backend) => {
     return backend.dialect === "sqlite" ? `x'${id.replaceAll("-", "")}'` : `'${id}'`
   }
 
-  const someone = Effect.gen(function*() {
-    const { key, kid, send } = yield* Effect.flatMap(surface, (app) => newClient(app))
-    const order = (names: ReadonlyArray<string>, replaces?: unknown) =>
-      send(at("/newOrder"), {
-        identifiers: names.map((value) => ({ type: "dns", value })),
-        ...(replaces === undefined ? {} : { replaces })
-      })
-    /** A valid order with a leaf of a CA of its own; the leaf and its certID. */
-    const certified = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {
-      const url = headerOf(yield* order(names), "location")
-      const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))
-      const { chain, notAfter, serial } = yield* issue(issueRequest(names))
-      yield* sql(
-        `UPDATE orders SET status = 'valid', certificate = '${chain}', cert_serial = '${serial}',
+  const clientAt = (place: typeof surface) =>
+    Effect.gen(function*() {
+      const { key, kid, send } = yield* Effect.flatMap(place, (app) => newClient(app))
+      const order = (names: ReadonlyArray<string>, replaces?: unknown) =>
+        send(at("/newOrder"), {
+          identifiers: names.map((value) => ({ type: "dns", value })),
+          ...(replaces === undefined ? {} : { replaces })
+        })
+      /** A valid order with a leaf of a CA of its own; the leaf and its certID. */
+      const certified = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {
+        const url = headerOf(yield* order(names), "location")
+        const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))
+        const { chain, notAfter, serial } = yield* issue(issueRequest(names))
+        yield* sql(
+          `UPDATE orders SET status = 'valid', certificate = '${chain}', cert_serial = '${serial}',
            cert_not_after = ${notAfter} WHERE id = ${literal(url)}`
-      )
-      // The issuer's subjectKeyIdentifier: its OID, and an OCTET STRING around one of 20 octets.
-      const issuer = new X509Certificate(chain.slice(chain.lastIndexOf("-----BEGIN"))).raw.toString("hex")
-      const [, identifier = ""] = /0603551d0e04160414([0-9a-f]{40})/.exec(issuer) ?? []
-      return {
-        url,
-        serial,
-        identifier,
-        leaf: new X509Certificate(chain),
-        certId: `${base64url(identifier)}.${base64url(serial)}`
-      }
+        )
+        // The issuer's subjectKeyIdentifier: its OID, and an OCTET STRING around one of 20 octets.
+        const issuer = new X509Certificate(chain.slice(chain.lastIndexOf("-----BEGIN"))).raw.toString("hex")
+        const [, identifier = ""] = /0603551d0e04160414([0-9a-f]{40})/.exec(issuer) ?? []
+        return {
+          url,
+          serial,
+          identifier,
+          leaf: new X509Certificate(chain),
+          certId: `${base64url(identifier)}.${base64url(serial)}`
+        }
+      })
+      return { kid, key, order, certified }
     })
-    return { kid, key, order, certified }
-  })
+  const someone = clientAt(surface)
 
   const info = (certId: string, profile = "default"): Effect.Effect<Answer, never, Database | World> =>
     Effect.flatMap(surface, (app) => app.handle(requestOf("GET", `/profile/${profile}/renewalInfo/${certId}`)))
@@ -275,6 +277,34 @@ describe.each(databases)("renewal on $name", (backend) => {
       yield* TestClock.adjust(validity * 1000)
       assert.strictEqual((yield* order(["a.example"], certId)).status, 201)
       assert.deepStrictEqual(yield* column(`SELECT status FROM orders WHERE id = ${literal(second)}`), ["invalid"])
+    }))
+
+  test("counts in no limit, nor do limits keep it away: five times for each certificate", () =>
+    Effect.gen(function*() {
+      const keys = ["orders_per_account = 2", "names_per_account = 2", "pending_authorizations_per_account = 2"]
+      for (const key of keys) {
+        const { certified, order } = yield* clientAt(surfaceOf(configOf(`[limits]\n${key}\n`)))
+        const [one, other] = [yield* certified("a.example"), yield* certified("b.example")]
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+        if (key.startsWith("pending")) { for (const name of ["c", "d"]) yield* order([`${name}.example`]) }
+        assert.strictEqual((yield* order(["e.example"])).status, 429, key)
+        for (let time = 1; time <= 5; time++) {
+          assert.strictEqual((yield* order(["a.example"], one.certId)).status, 201, `${key} ${time}`)
+          assert.strictEqual((yield* order(["a.example"], one.certId)).status, time < 5 ? 409 : 429)
+          yield* sql("UPDATE orders SET status = 'invalid' WHERE replaces IS NOT NULL")
+        }
+        const refused = yield* order(["a.example"], one.certId)
+        assert.include(String(refused.body), "no more than 5 orders that replace this certificate within 3600 s")
+        assert.strictEqual((yield* order(["b.example"], other.certId)).status, 201)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual((yield* order(["a.example"], one.certId)).status, 201, "the window has passed")
+        if (key.startsWith("pending")) {
+          yield* sql("UPDATE authorizations SET status = 'valid' WHERE identifier LIKE '%c.example%'")
+        }
+        assert.strictEqual((yield* order(["f.example"])).status, 201, "room that renewals did not take")
+        yield* TestClock.adjust("1 hour")
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+      }
     }))
 
   test("a claim at another profile is another claim", () =>
