@@ -240,7 +240,7 @@ describe("src", () => {
       "kernel/net/ReverseNames.ts Effect.forkIn",
       "services/signing/ReadHooks.ts Effect.forkIn",
       // a sample, which is left when it takes too long
-      "operations/Samples.ts Effect.forkDetach"
+      "operations/BriefReading.ts Effect.forkDetach"
     ])
   })
 

@@ -46,7 +46,7 @@ describe("what is scraped", () => {
       )
       return yield* metrics.render({ idle: 1, busy: 0 }, samples)
     })
-    const text = await Effect.runPromise(Effect.provide(program, counters.layer("acme,worker")))
+    const text = await Effect.runPromise(Effect.provide(program, counters.layer("acme,admin,worker")))
     for (const line of text.split("\n")) {
       const [, name, labels = ""] = /^(\w+)(?:\{([^}]*)\})? /.exec(line) ?? []
       if (name === undefined) continue

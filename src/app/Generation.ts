@@ -8,6 +8,7 @@ import { trustOf } from "../domain/ClientAddress.ts"
 import type { JobFailure } from "../domain/JobFailure.ts"
 import { limitedThings } from "../domain/Limit.ts"
 import type { Roles } from "../domain/Role.ts"
+import { rolesText } from "../domain/Role.ts"
 import * as Admission from "../kernel/http/Admission.ts"
 import type { AnyHandler } from "../kernel/queue/Handler.ts"
 import { jobKinds } from "../kernel/queue/Job.ts"
@@ -16,6 +17,7 @@ import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count, Metrics } from "../kernel/telemetry/Metrics.ts"
 import { certificateEnds } from "../operations/CertificateEnds.ts"
+import { make as databaseUp } from "../operations/DatabaseUp.ts"
 import * as samples from "../operations/Samples.ts"
 import type { Notifier } from "../services/notify/Notifier.ts"
 import { notify, whereWanted } from "../services/notify/Notifier.ts"
@@ -191,14 +193,14 @@ const metricsSurface = Effect.fnUntraced(function*(
       const end = notAfter()
       return end === undefined ? [] : [{ listener: name, notAfter: Math.floor(end.getTime() / 1000) }]
     })
+  const up = databaseUp(rolesText(roles))
+  const nothing: Effect.Effect<samples.Samples> = Effect.succeed(new Map())
   const scrape = Effect.gen(function*() {
     const database = yield* Database
     const metrics = yield* Metrics
-    const ends = yield* certificateEnds(bySection.values(), listeners())
-    return yield* metrics.render(
-      database.connections(),
-      new Map([...roles.has("worker") ? yield* sample : [], ...ends])
-    )
+    const all = [roles.has("worker") ? sample : nothing, up, certificateEnds(bySection.values(), listeners())]
+    const found = yield* Effect.all(all, { concurrency: 3 })
+    return yield* metrics.render(database.connections(), new Map(found.flatMap((one) => [...one])))
   })
   const surface: Surface = {
     name: "metrics",

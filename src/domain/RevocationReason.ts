@@ -22,6 +22,10 @@ export const isAcceptedReason = (code: number): boolean => revocationReasons.som
 export const parseReason = (text: string): number | undefined =>
   revocationReasons.find(({ code, name }) => text === String(code) || text.toLowerCase() === name.toLowerCase())?.code
 
+/** The name of a reason; a code that no reason has, in digits. */
+export const reasonName = (code: number): string =>
+  revocationReasons.find((one) => one.code === code)?.name ?? String(code)
+
 /** A reason for people, such as "keyCompromise (1)"; a code that no reason has, as it is. */
 export const reasonShown = (code: number): string => {
   const name = revocationReasons.find((one) => one.code === code)?.name

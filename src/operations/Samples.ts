@@ -1,24 +1,24 @@
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Ref from "effect/Ref"
 import * as Semaphore from "effect/Semaphore"
+import { reasonName } from "../domain/RevocationReason.ts"
 import type { JobKind } from "../kernel/queue/Job.ts"
 import * as queueState from "../kernel/queue/QueueState.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { aside } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { Sample, SampledName } from "../kernel/telemetry/Metrics.ts"
 import { currentMillis, currentSeconds } from "../kernel/Time.ts"
+import * as auditSignals from "../store/AuditSignals.ts"
 import * as crls from "../store/revocation/Crls.ts"
+import { brief } from "./BriefReading.ts"
 import { countOpen } from "./order/Expiring.ts"
 
 const keptMillis = 10_000
-const patienceMillis = 2000
 /** No sample begins later than this: a scrape is given up after ten seconds, with all that it has. */
 const latestMillis = 5000
 
-/** The gauges that the database is asked for. The others tell of certificates (`CertificateEnds.ts`). */
-type CountedName = Exclude<SampledName, `${string}_not_after_seconds`>
+/** The gauges that a worker asks the database for. The others are every process's (`CertificateEnds.ts`, `DatabaseUp.ts`). */
+type CountedName = Exclude<SampledName, `${string}_not_after_seconds` | "acme_svc_database_up">
 
 type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>
 
@@ -73,14 +73,46 @@ const undelivered: Sampling = Effect.gen(function*() {
   return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
 })
 
-/** When it is interrupted, nobody waits for its end: an engine that does not answer cannot be interrupted. */
-const abandonable = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(
-      Effect.forkDetach(restore(self), { startImmediately: true }),
-      (fiber) => Effect.onInterrupt(restore(Fiber.join(fiber)), () => Effect.sync(() => fiber.interruptUnsafe()))
-    )
-  )
+/** The reasons that alerts ask for: they are reported as 0 where nothing was revoked for them. */
+const watchedReasons = [1, 2]
+
+const hourSeconds = 3600
+
+const revoked = (profiles: ReadonlyArray<string>): Sampling =>
+  Effect.gen(function*() {
+    const rows = yield* auditSignals.revokedSince((yield* currentSeconds) - hourSeconds)
+    const found = new Map<string, Sample>()
+    const add = (profile: string, reason: string, value: number) =>
+      found.set(`${profile} ${reason}`, { labels: { profile, reason }, value })
+    for (const profile of profiles) for (const code of watchedReasons) add(profile, reasonName(code), 0)
+    for (const { count, profile, reason } of rows) add(profile ?? "none", reasonName(Number(reason ?? 0)), count)
+    return [...found.values()]
+  })
+
+const retried = (kinds: ReadonlyArray<JobKind>): Sampling =>
+  Effect.map(queueState.retried, (rows) => {
+    const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
+    return [...every].map((kind) => ({
+      labels: { kind },
+      value: rows.find((one) => one.kind === kind)?.count ?? 0
+    }))
+  })
+
+const longest = (kinds: ReadonlyArray<JobKind>): Sampling =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows = yield* queueState.longest
+    const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
+    return [...every].map((kind) => {
+      const row = rows.find((one) => one.kind === kind)
+      return { labels: { kind }, value: row === undefined ? 0 : Math.max(0, now - row.since) }
+    })
+  })
+
+const lastRow: Sampling = Effect.map(
+  auditSignals.lastRow,
+  (row) => row?.id === undefined ? [] : [{ labels: {}, value: row.id }]
+)
 
 /**
  * The database metrics a worker reports at a scrape, counted at most once in ten seconds. A sample that fails or takes
@@ -97,7 +129,11 @@ export const make = (known: {
   Effect.map(Ref.make<{ readonly at: number; readonly samples: Samples } | undefined>(undefined), (kept) => {
     const samplings: { readonly [N in CountedName]: Sampling } = {
       acme_svc_jobs: jobs(known.kinds),
+      acme_svc_jobs_retried: retried(known.kinds),
       acme_svc_job_oldest_ready_seconds: oldest(known.kinds),
+      acme_svc_job_oldest_running_seconds: longest(known.kinds),
+      acme_svc_certificates_revoked_last_hour: revoked(known.profiles),
+      acme_svc_audit_last_row: lastRow,
       acme_svc_certificates_expiring: expiring(known.profiles),
       acme_svc_crl_next_update_seconds: nextUpdates,
       acme_svc_profile_degraded: Effect.sync(() =>
@@ -106,12 +142,7 @@ export const make = (known: {
       acme_svc_notify_oldest_undelivered_seconds: known.notifies ? undelivered : Effect.succeed([])
     }
     const sampled = Effect.fnUntraced(function*(series: CountedName, sampling: Sampling) {
-      // The engine ends the reading itself. A sample that waits for a connection, or for an engine that does not end
-      // it, is abandoned.
-      const outcome = yield* Effect.result(Effect.timeoutOrElse(abandonable(aside(sampling, patienceMillis)), {
-        duration: patienceMillis,
-        orElse: () => Effect.fail({ message: "took longer than two seconds" })
-      }))
+      const outcome = yield* Effect.result(brief(sampling))
       if (outcome._tag === "Success") return [[series, outcome.success] as const]
       yield* emit("metrics_sample_failed", { series, error: outcome.failure.message })
       return []

@@ -27,14 +27,19 @@ interface Taken {
 /** Where operators are served, and how commands reach the same database. */
 interface Operators {
   readonly origin: string
+  /** Where the process tells of itself. */
+  readonly metrics: string
   readonly env: Readonly<Record<string, string>>
 }
 
 const operatorsOn = async (databaseUrl: string): Promise<Operators> => {
-  const address = `127.0.0.1:${await freePort()}`
+  const [address, metrics] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
   return {
     origin: `http://${address}`,
+    metrics: `http://${metrics}/metrics`,
     env: {
+      ACME_SVC_METRICS__ENABLED: "true",
+      ACME_SVC_METRICS__BIND_ADDRESS: metrics,
       ACME_SVC_DATABASE__URL: databaseUrl,
       ACME_SVC_ADMIN__ENABLED: "true",
       ACME_SVC_ADMIN__BIND_ADDRESS: address,
@@ -124,9 +129,10 @@ const assertInternal = (answer: HttpAnswer): void => {
 }
 
 describe.each([
-  { name: "PostgreSQL, stopped and started", open: withPostgres },
-  { name: "SQLite, locked and released", open: withSqlite }
-])("the database gone in mid-service: $name", ({ open }) => {
+  { name: "PostgreSQL, stopped and started", open: withPostgres, answers: 0, cause: "away" },
+  // Who holds the lock of the file lets others read.
+  { name: "SQLite, locked and released", open: withSqlite, answers: 1, cause: "locked" }
+])("the database gone in mid-service: $name", ({ answers, cause, open }) => {
   let taken: Taken
   let session: AcmeSession
 
@@ -186,10 +192,16 @@ describe.each([
     const isWithout = ({ headers }: HttpAnswer) => headers["replay-nonce"] === undefined
     const without = await session.poll(() => session.get(session.directory.newNonce), isWithout)
     assertInternal(without)
+    const series = (name: string) => new RegExp(`^acme_svc_database_${name}[^}]*} (\\d+)$`, "m")
+    const tells = async (name: string) =>
+      Number(series(name).exec(await (await fetch(taken.operators.metrics)).text())?.[1])
+    await session.poll(() => tells("up{"), (up) => up === answers)
+    assert.isAbove(await tells(`failures_total{[^}]*cause="${cause}"`), 0)
     const health = await session.get(`${ground.server.baseUrl}/health`)
     assert.strictEqual(health.status, 200, "liveness does not depend on the database")
 
     await giveBack()
+    await session.poll(() => tells("up{"), (up) => up === 1)
     const patient = await AcmeSession.open(session.directoryUrl, { key: session.key, patienceMs: 20_000 })
     try {
       await patient.register({ onlyReturnExisting: true })

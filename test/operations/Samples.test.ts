@@ -90,6 +90,49 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       })
     }).pipe(Effect.provide(world())))
 
+  test("tell of what is tried again, and of the attempt that runs longest", () =>
+    Effect.gen(function*() {
+      for (const [key, status, at] of [["1", "ready", 5], ["2", "ready", 9], ["3", "running", 1]] as const) {
+        yield* job(key, status, madeAt + at)
+      }
+      yield* sql("UPDATE jobs SET attempts = 2 WHERE dedup_key = '1'")
+      yield* sql(`UPDATE jobs SET attempts = 1, updated_at = ${madeAt - 1000} WHERE dedup_key = '3'`)
+      const found = yield* yield* samples.make(known)
+      assert.deepStrictEqual(valuesOf(found, "acme_svc_jobs_retried"), { signer_issue: 1, nonce_sweep: 0 })
+      assert.deepStrictEqual(valuesOf(found, "acme_svc_job_oldest_running_seconds"), {
+        signer_issue: 1000,
+        nonce_sweep: 0
+      })
+    }))
+
+  test("count what was revoked within the hour, by reason, and number the newest row of the trail", () =>
+    Effect.gen(function*() {
+      const empty = yield* yield* samples.make(known)
+      assert.deepStrictEqual(valuesOf(empty, "acme_svc_audit_last_row"), {})
+      const revoked = (profile: string | undefined, reason: string | undefined, ago: number) =>
+        sql(
+          `INSERT INTO audit_log (created_at, event, outcome, actor_kind, profile, reason)
+           VALUES (${madeAt - ago}, 'certificate_revoked', 'success', 'cli',
+             ${profile === undefined ? "NULL" : `'${profile}'`}, ${reason === undefined ? "NULL" : `'${reason}'`})`
+        )
+      yield* revoked("default", "1", 10)
+      yield* revoked("default", "1", 3599)
+      yield* revoked("default", "1", 3601)
+      yield* revoked("default", undefined, 20)
+      yield* revoked(undefined, "4", 30)
+      const found = yield* yield* samples.make(known)
+      assert.deepStrictEqual(valuesOf(found, "acme_svc_certificates_revoked_last_hour"), {
+        "default keyCompromise": 2,
+        "default cACompromise": 0,
+        "other keyCompromise": 0,
+        "other cACompromise": 0,
+        "default unspecified": 1,
+        "none superseded": 1
+      })
+      const [last] = yield* sql("SELECT max(id) AS id FROM audit_log")
+      assert.strictEqual(valuesOf(found, "acme_svc_audit_last_row")[""], Number(last?.["id"]))
+    }))
+
   test("are kept for ten seconds", () =>
     Effect.gen(function*() {
       const sample = yield* samples.make(known)

@@ -53,6 +53,12 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
       /^(nonce|audit|job|http01_token|order|session|login_attempt|login_failure|expiry_reminder|reminded_address)_sweep$|^revocation_prune$/,
     steps: /created_at|updated_at|expires_at|not_after|window_started_at|last_failed_at|sent_at/
   },
+  { bound: "one row, from the end of its index", names: /^audit_last_row$/, steps: /^SEARCH audit_log$/ },
+  {
+    bound: "what was revoked within an hour, beside the service and for two seconds",
+    names: /^audit_revoked$/,
+    steps: /audit_log_event_created_at \(event=\? AND created_at>\?\)/
+  },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
     bound: "one page, from the end of an index",

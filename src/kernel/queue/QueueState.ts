@@ -23,6 +23,24 @@ const oldestStatement = statement({
      GROUP BY kind ORDER BY kind`
 })
 
+const retriedStatement = statement({
+  name: "queue_retried",
+  params: {},
+  row: { kind: text(), count: int },
+  sql: () =>
+    `SELECT kind AS "kind", count(*) AS "count" FROM jobs WHERE status = 'ready' AND attempts > 0
+     GROUP BY kind ORDER BY kind`
+})
+
+const longestStatement = statement({
+  name: "queue_longest",
+  params: {},
+  row: { kind: text(), since: int },
+  // The claim of a row is the last write of that column until the attempt ends.
+  sql: () =>
+    `SELECT kind AS "kind", min(updated_at) AS "since" FROM jobs WHERE status = 'running' GROUP BY kind ORDER BY kind`
+})
+
 const undeliveredStatement = statement({
   name: "job_undelivered",
   params: {},
@@ -36,6 +54,12 @@ export const undelivered = Effect.map(first(undeliveredStatement, {}), (row) => 
 
 /** How many rows wait, run or have failed, by kind. */
 export const counts = lenient(countsStatement, {})
+
+/** How many rows wait that were begun before, by kind. */
+export const retried = lenient(retriedStatement, {})
+
+/** Since when the attempt has been under way that runs longest, by kind. */
+export const longest = lenient(longestStatement, {})
 
 /** The due time of the oldest due row, by kind. */
 export const oldest = (now: number) => lenient(oldestStatement, { now })

@@ -13,6 +13,13 @@ const upsert = statement({
      ON CONFLICT (owner) DO UPDATE SET last_seen_at = excluded.last_seen_at`
 })
 
+const latestStatement = statement({
+  name: "worker_latest",
+  params: {},
+  row: { latest: nullable(int) },
+  sql: () => `SELECT max(last_seen_at) AS "latest" FROM workers`
+})
+
 const removeStatement = statement({
   name: "worker_remove",
   params: { owner: text() },
@@ -95,3 +102,6 @@ export const databaseClock = Effect.map(first(clockStatement, {}), (row) => row?
 /** Whether a process of this host with this role was seen between two epoch seconds. */
 export const wasSeen = (host: string, role: string, since: number, until: number) =>
   Effect.map(first(seenStatement, { prefix: `${host}:`, role, since, until }), (row) => row !== undefined)
+
+/** When the process was seen that was seen latest; a reading that costs next to nothing. */
+export const latest = first(latestStatement, {})

@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { emit } from "../telemetry/EventLog.ts"
+import { count } from "../telemetry/Metrics.ts"
 import { tracedWithin } from "../telemetry/Tracing.ts"
 import type { Connection, Driver, Executor } from "./Driver.ts"
 import { Late } from "./Late.ts"
@@ -59,10 +60,14 @@ export const driverOf = (fiber: Fiber.Fiber<unknown, unknown>): Driver => Contex
 export const failed =
   (driver: Driver, name: string, plans?: Plans) => (last: SqlError): Effect.Effect<never, StorageFailed> => {
     const { error, statement } = plans?.failure ?? { error: last, statement: name }
-    const { detail, transient } = driver.describe(error)
+    const { cause, detail, transient } = driver.describe(error)
+    const isLate = error.cause instanceof Late
     return Effect.andThen(
-      afterTransaction(emit("db_statement_failed", { statement, error: detail })),
-      Effect.fail(new StorageFailed({ statement, detail, transient, isLate: error.cause instanceof Late }))
+      afterTransaction(Effect.andThen(
+        count((metrics) => metrics.databaseFailed(isLate ? "late" : cause)),
+        emit("db_statement_failed", { statement, error: detail })
+      )),
+      Effect.fail(new StorageFailed({ statement, detail, transient, isLate }))
     )
   }
 

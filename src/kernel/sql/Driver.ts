@@ -1,5 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
+import type { FailureCause } from "../telemetry/Metrics.ts"
 import type { Dialect } from "./Column.ts"
 import type { SqlError } from "./SqlError.ts"
 import type { Compiled } from "./Statement.ts"
@@ -96,7 +97,9 @@ export interface Driver {
   readonly lost: Effect.Effect<string> | undefined
   /** Whether a connection keeps the same session of the server from one transaction to the next. */
   readonly keepsSession: boolean
-  readonly describe: (error: SqlError) => { readonly detail: string; readonly transient: boolean }
+  readonly describe: (
+    error: SqlError
+  ) => { readonly detail: string; readonly transient: boolean; readonly cause: FailureCause }
   /** Records a row that cannot be read. */
   readonly unreadable: (found: Unreadable) => Effect.Effect<void>
   /** The current connections of this process. */

@@ -22,7 +22,7 @@ import {
   statementTimeoutMillis
 } from "./PostgresPool.ts"
 import { makeReadTurns, readersOf } from "./ReadTurns.ts"
-import { withRemedy } from "./Remedies.ts"
+import { causeOf, withRemedy } from "./Remedies.ts"
 import { SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
@@ -44,7 +44,8 @@ const describe: Driver["describe"] = (error) => {
   const code = codeOf(error)
   return {
     detail: cause instanceof Error ? withRemedy(code, cause.message || cause.name) : error.message,
-    transient: transientCodes.has(code)
+    transient: transientCodes.has(code),
+    cause: transientCodes.has(code) ? "conflict" : causeOf(code, cause instanceof Error ? cause.message : "")
   }
 }
 

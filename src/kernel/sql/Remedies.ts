@@ -1,59 +1,83 @@
+import type { FailureCause } from "../telemetry/Metrics.ts"
+
 /*
- * What a person can do about a failure of the database, by the engine's code and message. Other failures explain
- * themselves, or are faults of this service.
+ * What a person can do about a failure of the database, and of which kind it is, by the engine's code and message. Other
+ * failures explain themselves, or are faults of this service.
  */
 
 interface Known {
   readonly when: RegExp
   readonly remedy: string
+  readonly cause: FailureCause
 }
 
 const known: ReadonlyArray<Known> = [
   {
     when: /^SQLITE_(CORRUPT|NOTADB)/,
+    cause: "damaged",
     remedy:
       "the database file is damaged: stop the service and put a backup in its place (docs/operations.md, \"Backup and restore\")"
   },
-  { when: /^SQLITE_FULL/, remedy: "the disk of the database is full: make room there" },
+  { when: /^(SQLITE_FULL|53100)/, cause: "full", remedy: "the disk of the database is full: make room there" },
   {
     when: /^SQLITE_(READONLY|CANTOPEN|IOERR|PERM)/,
+    cause: "refused",
     remedy:
       "this host does not let the service read and write the database file and its directory: look at their owner, mode and disk"
   },
   {
     when: /^SQLITE_BUSY/,
+    cause: "locked",
     remedy:
       "another process has held the database's write lock for seconds: look for a backup, a command or a second service"
   },
   {
     when: /^42P01|no such table/,
+    cause: "other",
     remedy:
       "the schema is not this build's: run acme-svc migrate, or look whether database.url names the right database"
   },
   {
     when: /unsupported startup parameter/,
+    cause: "refused",
     remedy: "a proxy that pools transactions stands before PostgreSQL: set database.pooling to \"transaction\""
   },
   {
     when: /^(57P0[123]|08006|08001|ECONNREFUSED|ECONNRESET)/,
+    cause: "away",
     remedy:
       "the PostgreSQL server is down, starting or stopping: do nothing here, the service continues when the server is back"
   },
   {
     when: /^53300/,
+    cause: "refused",
     remedy: "PostgreSQL has no connection left: lower database.pool_max or raise its max_connections (docs/planning.md)"
   },
-  { when: /^28/, remedy: "PostgreSQL does not let this user in: look at the user and password of database.url" },
+  {
+    when: /^28/,
+    cause: "refused",
+    remedy: "PostgreSQL does not let this user in: look at the user and password of database.url"
+  },
   {
     when: /^42P07|(table|index) \S+ already exists/,
+    cause: "other",
     remedy:
       "the database has tables that its list of migrations does not name: it belongs to another program, or was restored in part; use an empty database, or a complete backup"
   }
 ]
 
+const saidOf = (code: string, message: string): string => message.startsWith(code) ? message : `${code} ${message}`
+
+const find = (code: string, message: string): Known | undefined => {
+  const said = saidOf(code, message)
+  return known.find(({ when }) => when.test(said) || when.test(message))
+}
+
 /** The engine's code and message, with the remedy if one is known. */
 export const withRemedy = (code: string, message: string): string => {
-  const said = message.startsWith(code) ? message : `${code} ${message}`
-  const remedy = known.find(({ when }) => when.test(said) || when.test(message))?.remedy
-  return remedy === undefined ? said : `${said}; ${remedy}`
+  const remedy = find(code, message)?.remedy
+  return remedy === undefined ? saidOf(code, message) : `${saidOf(code, message)}; ${remedy}`
 }
+
+/** The kind of a failure, by the engine's code and message. */
+export const causeOf = (code: string, message: string): FailureCause => find(code, message)?.cause ?? "other"

@@ -12,7 +12,7 @@ import type { Connection, Driver, Row, Rows } from "./Driver.ts"
 import { makeGate } from "./Gate.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
-import { withRemedy } from "./Remedies.ts"
+import { causeOf, withRemedy } from "./Remedies.ts"
 import { SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
@@ -44,7 +44,8 @@ const whileBusy = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, 
 
 const describe: Driver["describe"] = (error) => ({
   detail: error.cause instanceof Error ? withRemedy(codeOf(error), error.cause.message) : error.message,
-  transient: false
+  transient: false,
+  cause: error.cause instanceof Error ? causeOf(codeOf(error), error.cause.message) : "other"
 })
 
 const lookMillis = 2000

@@ -12,7 +12,12 @@ export interface Sample {
 /** Gauges that are sampled at a scrape, by name, with their help text and their labels (docs/metrics.md, "Series"). */
 export const sampled = {
   acme_svc_jobs: { help: "Rows of the queue.", labels: ["kind", "status"] },
+  acme_svc_jobs_retried: { help: "Waiting rows of the queue that were begun before.", labels: ["kind"] },
   acme_svc_job_oldest_ready_seconds: { help: "Age of the oldest row that is due and has not begun.", labels: ["kind"] },
+  acme_svc_job_oldest_running_seconds: {
+    help: "How long the oldest attempt that is under way has been running.",
+    labels: ["kind"]
+  },
   acme_svc_certificates_expiring: {
     help: "Unrevoked certificates without a successor that end within the window.",
     labels: ["profile", "window"]
@@ -28,6 +33,18 @@ export const sampled = {
   acme_svc_crl_next_update_seconds: {
     help: "Seconds until the stored revocation list is out of date; negative once it is.",
     labels: ["issuer"]
+  },
+  acme_svc_certificates_revoked_last_hour: {
+    help: "Certificates revoked within the last hour.",
+    labels: ["profile", "reason"]
+  },
+  acme_svc_audit_last_row: {
+    help: "Number of the newest row of the audit trail. It falls when the database goes back to an older state.",
+    labels: []
+  },
+  acme_svc_database_up: {
+    help: "1 if the database answers this process within two seconds, else 0.",
+    labels: ["role"]
   },
   acme_svc_authority_not_after_seconds: {
     help: "Seconds until the first certificate in the chain of a CA ends; negative once it has.",
@@ -51,6 +68,34 @@ export interface RequestLabels {
   readonly status: number
 }
 
+/**
+ * The kinds of failures that are counted: the server is `away`, the disk is `full`, another process holds the lock (`locked`),
+ * the file or the server lets this process not in (`refused`), the file is `damaged`, two transactions were in each other's way and
+ * run again (`conflict`), the time was up (`late`), and all `other` ones.
+ */
+export const failureCauses = ["away", "full", "locked", "refused", "damaged", "conflict", "late", "other"] as const
+export type FailureCause = (typeof failureCauses)[number]
+
+/**
+ * Why a signer gave no certificate: the causes of a job's failure, `script_timeout` for a program that was ended, and
+ * `upstream_unavailable` for an upstream that did not answer, or not as one does.
+ */
+export const signerCauses = [
+  "script_failed",
+  "script_timeout",
+  "upstream_refused",
+  "upstream_unavailable",
+  "poll_timeout",
+  "lint_failed",
+  "chain_rejected",
+  "signer_failed"
+] as const
+export type SignerCause = (typeof signerCauses)[number]
+
+/** How an attempt to sign in went. `limited`: nothing was compared, since there were too many. */
+export const signInOutcomes = ["signed_in", "password_refused", "second_factor_refused", "limited"] as const
+export type SignInOutcome = (typeof signInOutcomes)[number]
+
 /** The counters of a process. They outlive a reload and end with the process. */
 export class Metrics extends Context.Service<Metrics, {
   /** `seconds` from the parsed head to the answer handed to the socket. */
@@ -59,6 +104,12 @@ export class Metrics extends Context.Service<Metrics, {
   readonly issued: (profile: string, seconds: number) => void
   /** `reason` is a problem type, as in the audit trail. */
   readonly issueFailed: (profile: string, reason: string) => void
+  /** An attempt to have a certificate signed that ended without one; `cause` is a word of {@link signerCauses}. */
+  readonly signingFailed: (profile: string, cause: SignerCause) => void
+  /** One attempt of an operator to sign in, or one step of it. */
+  readonly signIn: (outcome: SignInOutcome) => void
+  /** A statement that has failed, or a transaction. */
+  readonly databaseFailed: (cause: FailureCause) => void
   /** `limit` is a key of `[limits]`. */
   readonly rateLimited: (profile: string, limit: string) => void
   /** One attempt to tell a receiver, by the backend that told it. */

@@ -4,7 +4,7 @@ import type { OpenMetricsContentType } from "prom-client"
 import { Counter, Gauge, Histogram, Registry } from "prom-client"
 import { loops } from "../Loops.ts"
 import type { SampledName } from "./Metrics.ts"
-import { Metrics, sampled } from "./Metrics.ts"
+import { failureCauses, Metrics, sampled, signerCauses, signInOutcomes } from "./Metrics.ts"
 
 /* The series of a process that serves. A command counts nothing, and does not load their library. */
 
@@ -41,6 +41,24 @@ const make = (role: string): Metrics["Service"] => {
     name: "acme_svc_certificate_issue_failures_total",
     help: "Issuances refused or failed.",
     labelNames: ["role", "profile", "reason"],
+    registers
+  })
+  const unsigned = new Counter({
+    name: "acme_svc_signer_failures_total",
+    help: "Attempts to have a certificate signed that ended without one.",
+    labelNames: ["role", "profile", "cause"],
+    registers
+  })
+  const signIns = new Counter({
+    name: "acme_svc_sign_ins_total",
+    help: "Attempts of operators to sign in.",
+    labelNames: ["role", "outcome"],
+    registers
+  })
+  const databaseFailures = new Counter({
+    name: "acme_svc_database_failures_total",
+    help: "Statements and transactions that failed.",
+    labelNames: ["role", "cause"],
     registers
   })
   const limited = new Counter({
@@ -93,6 +111,8 @@ const make = (role: string): Metrics["Service"] => {
     registers
   })
   unreadable.inc({ role }, 0)
+  for (const cause of failureCauses) databaseFailures.inc({ role, cause }, 0)
+  if (role.includes("admin")) { for (const outcome of signInOutcomes) signIns.inc({ role, outcome }, 0) }
   for (const loop of Object.keys(loops)) restarts.inc({ role, loop }, 0)
   const gauges = Object.entries(sampled).map(([name, { help, labels }]) =>
     [name as SampledName, new Gauge({ name, help, labelNames: [...labels], registers: [] })] as const
@@ -107,6 +127,9 @@ const make = (role: string): Metrics["Service"] => {
       issueDurations.observe({ role, profile }, seconds)
     },
     issueFailed: (profile, reason) => failures.inc({ role, profile, reason }),
+    signingFailed: (profile, cause) => unsigned.inc({ role, profile, cause }),
+    signIn: (outcome) => signIns.inc({ role, outcome }),
+    databaseFailed: (cause) => databaseFailures.inc({ role, cause }),
     rateLimited: (profile, limit) => limited.inc({ role, profile, limit }),
     delivered: (backend, outcome) => deliveries.inc({ role, backend, outcome }),
     digested: (profile, outcome) => digests.inc({ role, profile, outcome }),
@@ -123,6 +146,7 @@ const make = (role: string): Metrics["Service"] => {
     mounted: (profile, limits) => {
       issues.inc({ role, profile }, 0)
       for (const limit of limits) limited.inc({ role, profile, limit }, 0)
+      if (role.includes("worker")) { for (const cause of signerCauses) unsigned.inc({ role, profile, cause }, 0) }
       for (const reason of ["badCSR", "serverInternal"]) failures.inc({ role, profile, reason }, 0)
     },
     render: ({ busy, idle }, samples) =>

@@ -4,6 +4,7 @@ import { InvalidCode, SessionInvalid } from "../../domain/OperatorError.ts"
 import { recoveryCodeFrom, recoveryCodeSize, showRecoveryCode } from "../../domain/RecoveryCode.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { count } from "../../kernel/telemetry/Metrics.ts"
 import { encodeBase32 } from "../../pki/Base32.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import { totp, totpSecretSize, totpUri } from "../../pki/Totp.ts"
@@ -67,7 +68,10 @@ export interface Counted {
 type Refusal = "wrong_code" | "replayed" | "attempts_exhausted" | "rate_limited"
 
 const failed = (identity: HalfIdentity | SessionIdentity, { client }: Requester, reason: Refusal) =>
-  emit("admin_mfa_failed", { username: identity.username, client_ip: client.ip, reason })
+  Effect.andThen(
+    count((metrics) => metrics.signIn(reason === "rate_limited" ? "limited" : "second_factor_refused")),
+    emit("admin_mfa_failed", { username: identity.username, client_ip: client.ip, reason })
+  )
 
 /**
  * Counts a code before it is compared: for its operator and, if the session lacks its factor, for the session too. If a

@@ -6,6 +6,7 @@ import { readUsername } from "../../domain/Username.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { count } from "../../kernel/telemetry/Metrics.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
 import type { Verdict } from "../../services/operators/Passwords.ts"
@@ -77,14 +78,21 @@ export const told = (
 ): Effect.Effect<void> =>
   Effect.andThen(
     isRoleUnknown(user.role) ? emit("admin_role_unknown", { username: user.username }) : Effect.void,
-    emit("admin_login_succeeded", { username: user.username, client_ip: client.ip, surface, step })
+    Effect.andThen(
+      count((metrics) => metrics.signIn("signed_in")),
+      emit("admin_login_succeeded", { username: user.username, client_ip: client.ip, surface, step })
+    )
   )
 
 const failed = (
   { client, surface }: Requester,
   reason: "wrong_password" | "unknown_user" | "account_disabled" | "rate_limited" | "operator_rate_limited",
   username?: string
-) => emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
+) =>
+  Effect.andThen(
+    count((metrics) => metrics.signIn(reason.endsWith("rate_limited") ? "limited" : "password_refused")),
+    emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
+  )
 
 /** Refuses without a reason. The log has the reason, and the name if there is such an operator. */
 const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) =>

@@ -8,6 +8,7 @@ import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { count } from "../../kernel/telemetry/Metrics.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import { reopenCsr } from "../../pki/x509/Csr.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
@@ -55,7 +56,10 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       case "ProfileNotMounted":
         return Retry(new ProfileNotServed({ profile: payload.profile }))
       case "SigningFailed": {
-        const { cause, detail } = signed.failure
+        const { cause, detail, isTimedOut } = signed.failure
+        yield* count((metrics) =>
+          metrics.signingFailed(payload.profile, isTimedOut === true ? "script_timeout" : cause)
+        )
         yield* emit("order_finalize_issuance_failed", { order_id: id, error: detail })
         return Retry(new SignerFailed({ cause, detail }))
       }

@@ -15,6 +15,7 @@ import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { isTaken } from "../../kernel/queue/JobLeases.ts"
 import { Database, StorageFailed, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { count } from "../../kernel/telemetry/Metrics.ts"
 import { currentMillis, currentSeconds } from "../../kernel/Time.ts"
 import { reopenCsr } from "../../pki/x509/Csr.ts"
 import type { TokenStore } from "../../services/signing/relay/Strategy.ts"
@@ -146,6 +147,9 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       return Retry(new ProfileNotServed({ profile: payload.profile }))
     case "SigningFailed": {
       const { again, cause, detail, problemType } = failure
+      yield* count((metrics) =>
+        metrics.signingFailed(payload.profile, cause === "signer_failed" ? "upstream_unavailable" : cause)
+      )
       yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
       const failed = new SignerFailed({ cause, detail, problemType })
       const isOver = cause === "upstream_refused" || cause === "poll_timeout"

@@ -28,8 +28,10 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
           env: { ACME_SIGNER_ORDER_ID: orderId, ACME_SIGNER_IDENTIFIERS: names.join(",") },
           maxBytes: maxChainBytes,
           turns: undefined
-        }).pipe(Effect.mapError(({ detail, exit }) =>
-          exit === badCsrExit ? new CsrRejected({ detail }) : new SigningFailed({ cause: "script_failed", detail })
+        }).pipe(Effect.mapError(({ detail, exit, isTimedOut }) =>
+          exit === badCsrExit
+            ? new CsrRejected({ detail })
+            : new SigningFailed({ cause: "script_failed", detail, isTimedOut: isTimedOut === true })
         ))
         return yield* accept(`${printed.toString("utf8").trimEnd()}\n`, request)
       }),

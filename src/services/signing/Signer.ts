@@ -38,6 +38,8 @@ export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly deta
 export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly cause: SignerFailed["cause"]
   readonly detail: string
+  /** The program was ended, since its time was up. */
+  readonly isTimedOut?: boolean
   /** The suffix of the problem type, for a definite refusal. */
   readonly problemType?: string
   /** Seconds to wait before another attempt, if that matters. */

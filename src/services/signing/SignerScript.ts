@@ -32,6 +32,8 @@ export interface Hook {
 export class HookFailed extends Data.TaggedError("HookFailed")<{
   readonly exit: number | string | undefined
   readonly detail: string
+  /** It was ended, since its time was up. */
+  readonly isTimedOut?: boolean
 }> {}
 
 /** The exit code that says the CSR is at fault, reserved for the hook `issue`. */
@@ -68,7 +70,7 @@ export const ask = (
     }).pipe(Effect.catch(({ detail, reason }) =>
       failed(
         reason === "timeout" ? "signer_script_timeout" : "signer_script_failed",
-        new HookFailed({ exit: undefined, detail: `the script ${detail}` })
+        new HookFailed({ exit: undefined, detail: `the script ${detail}`, isTimedOut: reason === "timeout" })
       )
     ))
     const { exit, stdout } = outcome

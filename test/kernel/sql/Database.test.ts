@@ -12,7 +12,9 @@ import { all, arrived, run } from "../../../src/kernel/sql/Query.ts"
 import { statement } from "../../../src/kernel/sql/Statement.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { layerMemory, withinSpan } from "../../../src/kernel/telemetry/EventLog.ts"
+import * as series from "../../../src/kernel/telemetry/Series.ts"
 import { bump, insert, read } from "../../store/NonceStatements.ts"
+import { counted } from "../../support/Counted.ts"
 import { databases, freshDirectory, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf, openDriver, sql } from "../../support/Graph.ts"
 
@@ -307,10 +309,25 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepInclude(records[0] ?? {}, { event: "db_statement_failed", at: 123_456, span: { request_id: "r1" } })
     })))
 
+  it.effect("a failure is counted by its cause, once for a transaction", () =>
+    database.use(
+      Effect.gen(function*() {
+        const driver = database.driver()
+        const full: Driver = { ...driver, describe: () => ({ detail: "no room", transient: false, cause: "full" }) }
+        yield* Effect.provideService(Effect.exit(transaction(run(broken, {}))), Database, full)
+        yield* Effect.exit(run(broken, {}))
+        const of = (cause: string) => counted(`acme_svc_database_failures_total{role="x",cause="${cause}"}`)
+        assert.deepStrictEqual([yield* of("full"), yield* of("other"), yield* of("away")], [1, 1, 0])
+      }).pipe(Effect.provide(series.layer("x")))
+    ))
+
   it.live("a transient failure repeats the whole body, a bounded number of times, and afterCommit once", () =>
     database.use(Effect.gen(function*() {
       const driver = database.driver()
-      const deadlocking: Driver = { ...driver, describe: () => ({ detail: "deadlock", transient: true }) }
+      const deadlocking: Driver = {
+        ...driver,
+        describe: () => ({ detail: "deadlock", transient: true, cause: "conflict" })
+      }
       let bodies = 0
       let told = 0
       const body = (until: number) =>

@@ -7,7 +7,7 @@ import * as queueState from "../../../src/kernel/queue/QueueState.ts"
 import { Database, StorageFailed } from "../../../src/kernel/sql/Database.ts"
 import { appliedNames } from "../../../src/kernel/sql/Migrations.ts"
 import * as Migrations from "../../../src/kernel/sql/Migrations.ts"
-import { withRemedy } from "../../../src/kernel/sql/Remedies.ts"
+import { causeOf, withRemedy } from "../../../src/kernel/sql/Remedies.ts"
 import * as Sqlite from "../../../src/kernel/sql/Sqlite.ts"
 import { databases, freshDirectory } from "../../support/Databases.ts"
 import { migrationsOf, openDriver, sql } from "../../support/Graph.ts"
@@ -46,6 +46,10 @@ describe("what can be done about a failure of the database", () => {
   it("is said of a proxy that takes no settings, and of a server that is away", () => {
     assert.match(withRemedy("08P01", "unsupported startup parameter: statement_timeout"), /set database\.pooling/)
     assert.match(withRemedy("57P03", "the database system is starting up"), /continues when the server is back/)
+    assert.strictEqual(causeOf("53100", "could not extend file"), "full")
+    assert.strictEqual(causeOf("SQLITE_FULL", "database or disk is full"), "full")
+    assert.strictEqual(causeOf("ECONNREFUSED", "connect ECONNREFUSED"), "away")
+    assert.strictEqual(causeOf("23505", "duplicate key"), "other")
     assert.strictEqual(withRemedy("23505", "duplicate key"), "23505 duplicate key")
   })
 })

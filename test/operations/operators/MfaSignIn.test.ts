@@ -1,11 +1,14 @@
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import * as series from "../../../src/kernel/telemetry/Series.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
+import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
 import { secretOf } from "../../support/Authenticator.ts"
+import { counted } from "../../support/Counted.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
@@ -19,7 +22,9 @@ import {
   keyboard,
   made,
   strict,
-  useOperators
+  typed,
+  useOperators,
+  wrong
 } from "../../support/Operators.ts"
 
 const { admin } = config
@@ -73,6 +78,20 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       yield* sql(`UPDATE admin_users SET totp_last_step = ${Math.floor(now / 30_000) + 121}`)
       yield* mfa.verify(admin, again.identity, yield* codeOf(secret), here)
     }))
+
+  test("counts sign-ins, and codes and passwords that were refused", () =>
+    Effect.gen(function*() {
+      yield* withFactor
+      const { identity } = yield* half("olga")
+      for (const code of ["000000", "000001"]) yield* Effect.flip(mfa.verify(admin, identity, code, here))
+      yield* Effect.flip(signIn(admin, { username: "olga", password: typed(wrong) }, here))
+      const outcomes = ["signed_in", "password_refused", "second_factor_refused", "limited"]
+      const found = yield* Effect.forEach(
+        outcomes,
+        (outcome) => counted(`acme_svc_sign_ins_total{role="admin",outcome="${outcome}"}`)
+      )
+      assert.deepStrictEqual(found, [1, 1, 2, 0])
+    }).pipe(Effect.provide(series.layer("admin"))))
 
   test("takes the codes beside the present one, and none that is two steps away", () =>
     Effect.gen(function*() {

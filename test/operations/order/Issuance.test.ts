@@ -10,6 +10,7 @@ import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import { emit } from "../../../src/kernel/telemetry/EventLog.ts"
+import * as series from "../../../src/kernel/telemetry/Series.ts"
 import * as accounts from "../../../src/operations/account/Accounts.ts"
 import * as authorizations from "../../../src/operations/authorization/Authorizations.ts"
 import * as challenges from "../../../src/operations/authorization/Challenges.ts"
@@ -26,6 +27,7 @@ import { Validator } from "../../../src/services/validation/Validator.ts"
 import * as stored from "../../../src/store/Accounts.ts"
 import * as burntKeys from "../../../src/store/revocation/BurntKeys.ts"
 import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
+import { counted } from "../../support/Counted.ts"
 import { der, makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
 import { breakWrites, killedAfter, mend as mendWrites } from "../../support/Faults.ts"
@@ -919,6 +921,21 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           { issue: () => new SigningFailed({ cause, detail: "the leaf failed the check serial" }) }
         )
       }
+
+      test(
+        "a program that was ended is counted at each attempt, by itself",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* work
+            const of = (cause: string) =>
+              counted(`acme_svc_signer_failures_total{role="worker",profile="default",cause="${cause}"}`)
+            assert.strictEqual(yield* of("script_timeout"), yield* count("SELECT attempts FROM jobs"))
+            assert.strictEqual(yield* of("script_failed"), undefined)
+          }).pipe(Effect.provide(series.layer("worker"))),
+        { issue: () => new SigningFailed({ cause: "script_failed", detail: "it was ended", isTimedOut: true }) }
+      )
 
       test("a signer that rejects the CSR ends the order with badCSR at once", () =>
         Effect.gen(function*() {

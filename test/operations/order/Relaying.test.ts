@@ -4,11 +4,13 @@ import { assert, describe } from "vitest"
 import { shown } from "../../../src/domain/JobFailure.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
+import * as series from "../../../src/kernel/telemetry/Series.ts"
 import { finalize } from "../../../src/operations/order/Finalize.ts"
 import * as orders from "../../../src/operations/order/Orders.ts"
 import * as sweeps from "../../../src/operations/Sweeps.ts"
 import { SigningFailed } from "../../../src/services/signing/Signer.ts"
 import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
+import { counted } from "../../support/Counted.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
 import { breakWrites, killedAfter, mend } from "../../support/Faults.ts"
@@ -40,6 +42,16 @@ const away = new SigningFailed({ cause: "signer_failed", detail: "no route to th
 
 describe.each(databases)("an order that is relayed on $name", (backend) => {
   const { asked, database, play, records, test } = useRelays(backend)
+
+  test("is counted where the upstream did not answer", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      play(() => away)
+      yield* relay
+      const of = (cause: string) =>
+        counted(`acme_svc_signer_failures_total{role="worker",profile="default",cause="${cause}"}`)
+      assert.deepStrictEqual([yield* of("upstream_unavailable"), yield* of("signer_failed")], [1, undefined])
+    }).pipe(Effect.provide(series.layer("worker"))))
 
   test("is queued with its CSR and the facts of the request in a row of its own, none of them in the job", () =>
     Effect.gen(function*() {

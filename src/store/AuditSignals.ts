@@ -1,0 +1,27 @@
+import { int, nullable, text } from "../kernel/sql/Column.ts"
+import { first, lenient } from "../kernel/sql/Query.ts"
+import { statement } from "../kernel/sql/Statement.ts"
+
+/* What monitoring reads of the audit trail. */
+
+const revokedStatement = statement({
+  name: "audit_revoked",
+  params: { since: int },
+  row: { profile: nullable(text()), reason: nullable(text()), count: int },
+  sql: () =>
+    `SELECT profile AS "profile", reason AS "reason", count(*) AS "count" FROM audit_log
+     WHERE event = 'certificate_revoked' AND created_at >= :since GROUP BY profile, reason`
+})
+
+const lastRowStatement = statement({
+  name: "audit_last_row",
+  params: {},
+  row: { id: nullable(int) },
+  sql: () => `SELECT max(id) AS "id" FROM audit_log`
+})
+
+/** How many certificates were revoked since a time in epoch seconds, by profile and by reason, which is a code in digits. */
+export const revokedSince = (since: number) => lenient(revokedStatement, { since })
+
+/** The number of the newest row; no row or no number if the trail is empty. */
+export const lastRow = first(lastRowStatement, {})
