@@ -13,6 +13,7 @@ const packages: Readonly<Record<string, string>> = {
   named: "bind9",
   "nix-instantiate": "nix-bin",
   nsupdate: "bind9-dnsutils",
+  promtool: "prometheus",
   "systemd-analyze": "systemd",
   "update-ca-certificates": "ca-certificates",
   "x86_64-linux-gnu-strip": "binutils-x86-64-linux-gnu",

@@ -129,6 +129,21 @@ export const linesOf = {
     upstreamOrder: "acme-svc upstream order show ORDER_ID",
     curlToken: "curl -i http://www.example.org/.well-known/acme-challenge/unknown"
   },
+  runbooks: {
+    diskFree: "df -h .",
+    onlineCheck: "acme-svc config check --online",
+    ordersOfAccount: "acme-svc order list --account-id ACCOUNT_ID",
+    accountShow: "acme-svc account show ACCOUNT_ID",
+    accountDeactivate: "acme-svc account deactivate ACCOUNT_ID --yes",
+    ordersEndingInAYear: "acme-svc order list --expiring-in 365 --hide-superseded",
+    revokeCompromised: "acme-svc cert revoke SERIAL --reason keyCompromise --wait 10",
+    revokeOfCompromisedCa: "acme-svc cert revoke SERIAL --reason cACompromise",
+    auditOfOperators: "acme-svc audit list --actor-kind admin",
+    totpReset: "acme-svc admin user totp reset ann",
+    totpStatus: "acme-svc admin user totp status ann",
+    endSessionsOf: "acme-svc admin session revoke --user ann",
+    caEnd: "openssl x509 -in ca.pem -noout -subject -enddate"
+  },
   development: {
     prune: "npm prune --omit=dev",
     relink: "npm rebuild --ignore-scripts",
@@ -156,6 +171,7 @@ export const lines = {
   ...linesOf.revocation,
   ...linesOf.backup,
   ...linesOf.signers,
+  ...linesOf.runbooks,
   ...linesOf.development
 } as const
 

@@ -15,6 +15,7 @@ export const ofTheGate: ReadonlyArray<string> = [
   "npm run simulate -- --seeds 100",
   "npm run faults -- --rounds 1 --share 0.05",
   "npm run bench -- --check",
+  "npm run alerts",
   "npm test -- docs/"
 ]
 

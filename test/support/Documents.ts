@@ -13,7 +13,9 @@ export const documents: ReadonlyArray<string> = [
   "CONTRIBUTING.md",
   "CHANGELOG.md",
   "SECURITY.md",
-  ...readdirSync(join(repository, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)
+  ...["docs", "docs/operate/runbooks"].flatMap((folder) =>
+    readdirSync(join(repository, folder)).filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`)
+  )
 ]
 
 interface Block {

@@ -11,7 +11,9 @@ let shift = 0
 
 const read = () => {
   try {
-    shift = Number(readFileSync(file ?? "", "utf8")) || 0
+    const text = readFileSync(file ?? "", "utf8")
+    // An empty one is being written.
+    if (text !== "") shift = Number(text) || 0
   } catch {
     shift = 0
   }

@@ -1,0 +1,102 @@
+import type { AlertRule } from "./AlertRules.ts"
+import { alertRules, rendered } from "./AlertRules.ts"
+
+/** The alerts that fire at a moment, by name, each with the labels that the rule's expression gives it. */
+export type Firing = Readonly<Record<string, ReadonlyArray<Readonly<Record<string, string>>>>>
+
+interface Moment {
+  readonly minute: number
+  readonly what: string
+  readonly firing: Firing
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+/** A series in promtool's notation: runs of samples with the same distance, `_` where there is none, `stale` where it ended. */
+const valuesOf = (samples: ReadonlyArray<number | undefined>): string => {
+  const words: Array<string> = []
+  for (let at = 0; at < samples.length;) {
+    const [value, next] = [samples[at], samples[at + 1]]
+    let length = 1
+    if (value === undefined) {
+      while (at + length < samples.length && samples[at + length] === undefined) length++
+      // Prometheus marks a series that a scrape no longer has.
+      const missing = at === 0 ? length : length - 1
+      if (at > 0) words.push("stale")
+      if (missing > 0) words.push(missing === 1 ? "_" : `_x${missing}`)
+    } else {
+      const step = next === undefined ? 0 : next - value
+      while (at + length < samples.length && samples[at + length] === value + step * length) length++
+      // A run of two with a distance is no run.
+      if (length === 2 && step !== 0) length = 1
+      words.push(length === 1 ? `${value}` : `${value}${step < 0 ? "-" : "+"}${Math.abs(step)}x${length - 1}`)
+    }
+    at += length
+  }
+  return words.join(" ")
+}
+
+const labelLines = (labels: Readonly<Record<string, string>>, indent: string): ReadonlyArray<string> =>
+  Object.entries(labels).map(([label, value]) => `${indent}${label}: ${quoted(value)}`)
+
+const expectationOf = (rule: AlertRule, { firing, minute }: Moment): ReadonlyArray<string> => {
+  const found = firing[rule.alert] ?? []
+  return [
+    `      - eval_time: ${minute}m`,
+    `        alertname: ${rule.alert}`,
+    ...found.length === 0 ? ["        exp_alerts: []"] : ["        exp_alerts:"],
+    ...found.flatMap((labels) => [
+      "          - exp_labels:",
+      ...labelLines({ ...labels, ...rule.labels }, "              "),
+      "            exp_annotations:",
+      ...labelLines({
+        summary: rendered(rule.annotations.summary, labels),
+        runbook: rule.annotations.runbook
+      }, "              ")
+    ])
+  ]
+}
+
+/** What was scraped in the course of an incident, a sample of each series for each minute, and which alerts are to fire when. */
+export class Recording {
+  readonly #series = new Map<string, Array<number | undefined>>()
+  readonly #moments: Array<Moment> = []
+  #minutes = 0
+
+  /** Adds the samples of one minute. */
+  add(samples: ReadonlyMap<string, number>): void {
+    for (const name of samples.keys()) {
+      if (!this.#series.has(name)) this.#series.set(name, Array<undefined>(this.#minutes).fill(undefined))
+    }
+    for (const [name, values] of this.#series) values.push(samples.get(name))
+    this.#minutes++
+  }
+
+  /** At the minute that was added last these alerts fire, and no other. */
+  expect(what: string, firing: Firing): void {
+    const unknown = Object.keys(firing).filter((name) => !alertRules.some(({ alert }) => alert === name))
+    if (unknown.length > 0) throw new Error(`no such alerts: ${unknown.join(", ")}`)
+    this.#moments.push({ minute: this.#minutes - 1, what, firing })
+  }
+
+  /** A file of `promtool test rules`; `rules` is the path of the rules from there. */
+  text(title: string, rules: string): string {
+    return [
+      `# Recorded by \`npm run alerts -- --record ${title}\`; not written by hand.`,
+      ...this.#moments.map(({ minute, what }) => `# Minute ${minute}: ${what}.`),
+      `rule_files:`,
+      `  - ${rules}`,
+      `evaluation_interval: 1m`,
+      `tests:`,
+      `  - interval: 1m`,
+      `    input_series:`,
+      ...[...this.#series].sort(([one], [other]) => one < other ? -1 : 1).flatMap(([name, samples]) => [
+        `      - series: ${quoted(name)}`,
+        `        values: ${quoted(valuesOf(samples))}`
+      ]),
+      `    alert_rule_test:`,
+      ...this.#moments.flatMap((moment) => alertRules.flatMap((rule) => expectationOf(rule, moment))),
+      ""
+    ].join("\n")
+  }
+}

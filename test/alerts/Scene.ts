@@ -1,0 +1,218 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import type { World } from "../support/Ground.ts"
+import { startWorld } from "../support/Ground.ts"
+import { patienceMs } from "../support/Patience.ts"
+import { freePort } from "../support/Ports.ts"
+import type { Server, ServerOptions } from "../support/Server.ts"
+import { runToEnd, startServer } from "../support/Server.ts"
+import type { Firing } from "./Recording.ts"
+import { Recording } from "./Recording.ts"
+import { Issuers, readScrape, textOf } from "./Scraped.ts"
+
+/** A process of the service that is scraped. */
+export interface Member {
+  readonly server: Server
+  /** What Prometheus calls it. */
+  readonly instance: string
+}
+
+interface Target extends Member {
+  readonly port: number
+}
+
+/** How a process is started. */
+export interface MemberOptions extends Pick<ServerOptions, "databaseUrl" | "env" | "flags" | "startedBy"> {
+  /** The working directory, if it is not that of the scene. */
+  readonly directory?: string
+}
+
+const clock = new URL("../support/ShiftedClock.ts", import.meta.url).pathname
+
+/** The processes look for the time every 20 ms; what is due then has to be done before the scrape. */
+const pauseMillis = 150
+const minuteMillis = 60_000
+const job = "acme-svc"
+const scrapeTimeoutMillis = 10_000
+
+/**
+ * Where an incident is played: processes of the built service whose clocks go as the scene says, and a recording of what a
+ * scrape in each minute of theirs has told.
+ */
+export class Scene {
+  readonly recording = new Recording()
+  readonly #issuers = new Issuers()
+  readonly #members: Array<Target> = []
+  readonly #ends: Array<() => Promise<void> | void> = []
+  readonly #home: string
+  #ahead = 0
+
+  /** The working directory of the processes, with `config.toml`. */
+  readonly directory: string
+  readonly world: World
+
+  private constructor(directory: string, world: World) {
+    this.directory = directory
+    this.world = world
+    this.#home = mkdtempSync(join(tmpdir(), "acme-clock-"))
+    this.#set()
+  }
+
+  /** Opens one with this `config.toml`. */
+  static async open(config: string): Promise<Scene> {
+    const directory = mkdtempSync(join(tmpdir(), "acme-alerts-"))
+    const scene = new Scene(directory, await startWorld())
+    scene.configure(config)
+    scene.atEnd(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))
+    scene.atEnd(() => scene.world.stop())
+    return scene
+  }
+
+  /** Writes `config.toml`, to which metrics are added; a process reads it when it starts. */
+  configure(config: string): void {
+    writeFileSync(join(this.directory, "config.toml"), `[metrics]\nenabled = true\n${config}`)
+  }
+
+  #set(): void {
+    writeFileSync(join(this.#home, "ahead"), `${this.#ahead}`)
+  }
+
+  /** What the environment of a process has to say, so that its clock is the scene's. */
+  get env(): Readonly<Record<string, string>> {
+    return {
+      ...this.world.env,
+      NODE_OPTIONS: `--import=${clock}`,
+      ACME_TEST_CLOCK: join(this.#home, "ahead"),
+      ACME_SVC_JOBS__POLL_INTERVAL_MS: "50"
+    }
+  }
+
+  /** Epoch seconds of the scene. */
+  get now(): number {
+    return Math.floor((Date.now() + this.#ahead) / 1000)
+  }
+
+  /** Undone at the end, last first. */
+  atEnd(undo: () => Promise<void> | void): void {
+    this.#ends.unshift(undo)
+  }
+
+  /** Starts a process that is scraped as `<name>:3002`. */
+  async start(name: string, options: MemberOptions = {}): Promise<Member> {
+    const port = await freePort()
+    const server = await startServer({
+      directory: this.directory,
+      config: null,
+      ...options,
+      env: { ...this.env, ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${port}`, ...options.env }
+    })
+    const member = { server, instance: `${name}:3002`, port }
+    this.#members.push(member)
+    this.atEnd(() => server.dispose())
+    return member
+  }
+
+  /** An acme process and a worker over one database, as two hosts would have them. */
+  async startApart(options: MemberOptions = {}): Promise<{ readonly acme: Member; readonly worker: Member }> {
+    const worker = await this.start("worker", {
+      ...options,
+      flags: ["--role", "worker"],
+      startedBy: "job_runner_started"
+    })
+    return { worker, acme: await this.start("acme", { ...options, flags: ["--role", "acme"] }) }
+  }
+
+  /** A new account at a process. */
+  async account({ server }: Member, profile = "default"): Promise<AcmeSession> {
+    const session = await AcmeSession.open(server.profileUrl(profile), { patienceMs: 10_000 })
+    this.atEnd(() => session.close())
+    await session.register()
+    return session
+  }
+
+  /** Has a certificate issued to an account; answers its chain. */
+  async issue(session: AcmeSession, name: string): Promise<string> {
+    return (await session.issue([name], this.world.responder.tokens)).chain
+  }
+
+  /** Runs a command beside the service, which has to succeed; answers its output. */
+  async command(words: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Promise<string> {
+    const { code, stderr, stdout } = await runToEnd(words, {
+      config: null,
+      directory: this.directory,
+      env: { ...this.env, ...env }
+    })
+    if (code !== 0) throw new Error(`acme-svc ${words.join(" ")}: exit ${code}: ${stderr}`)
+    return stdout
+  }
+
+  /** Moves the clocks on without a scrape. */
+  skip(seconds: number): void {
+    this.#ahead += seconds * 1000
+    this.#set()
+  }
+
+  async #scrape({ instance, port }: Target): Promise<ReadonlyMap<string, number>> {
+    const target = { job, instance }
+    const up = textOf({ name: "up", labels: target })
+    try {
+      const answer = await fetch(`http://127.0.0.1:${port}/metrics`, {
+        signal: AbortSignal.timeout(scrapeTimeoutMillis)
+      })
+      if (!answer.ok) return new Map([[up, 0]])
+      return new Map([[up, 1], ...readScrape(await answer.text(), target, this.#issuers)])
+    } catch {
+      return new Map([[up, 0]])
+    }
+  }
+
+  /**
+   * Scrapes so many times, once for each minute, while the clocks stand: for what a process tells of every few seconds, and
+   * what would be too old by a clock that leaps.
+   */
+  async still(count: number): Promise<void> {
+    for (let minute = 0; minute < count; minute++) await this.#record()
+  }
+
+  async #record(): Promise<void> {
+    const scraped = await Promise.all(this.#members.map((member) => this.#scrape(member)))
+    this.recording.add(new Map(scraped.flatMap((one) => [...one])))
+  }
+
+  /** Lets so many minutes pass, with something done at the begin of each and a scrape at its end. */
+  async minutes(count: number, during: (minute: number) => Promise<unknown> = () => Promise.resolve()): Promise<void> {
+    for (let minute = 0; minute < count; minute++) {
+      this.#ahead += minuteMillis
+      this.#set()
+      await delay(pauseMillis)
+      await during(minute)
+      await this.#record()
+    }
+  }
+
+  /** Waits until a process tells that nobody can sign for a profile. */
+  async degraded({ instance }: Member, profile: string): Promise<void> {
+    const target = this.#members.find((member) => member.instance === instance)
+    if (target === undefined) throw new Error(`${instance} is not scraped`)
+    const series = textOf({ name: "acme_svc_profile_degraded", labels: { job, instance, profile } })
+    const deadline = performance.now() + patienceMs
+    while ((await this.#scrape(target)).get(series) !== 1) {
+      if (performance.now() > deadline) throw new Error(`${profile} was not told to be degraded`)
+      await delay(pauseMillis)
+    }
+  }
+
+  /** Now these alerts fire, and no other. */
+  expect(what: string, firing: Firing = {}): void {
+    this.recording.expect(what, firing)
+  }
+
+  /** Ends everything. */
+  async close(): Promise<void> {
+    for (const undo of this.#ends) await undo()
+    rmSync(this.#home, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,54 @@
+import { alertRules, familiesIn } from "./AlertRules.ts"
+
+/* A scrape as it is recorded: the series that the rules ask for, without what no two runs have in common. */
+
+/** One series: its name, and its labels in the sequence of their names. */
+export interface Series {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+}
+
+/**
+ * Durations of requests are those of the machine, and are not recorded: the alert on slow requests is quiet in every
+ * recording.
+ */
+const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filter((name) => !name.endsWith("_bucket")))
+
+/** CAs by their ids, which are new in each run. */
+export class Issuers {
+  readonly #known = new Map<string, string>()
+
+  /** A name that lasts: `ca-1` for the first CA that was seen, and so on. */
+  nameOf(id: string): string {
+    const name = this.#known.get(id) ?? `ca-${this.#known.size + 1}`
+    this.#known.set(id, name)
+    return name
+  }
+}
+
+/** Ages and times that are left are recorded in whole minutes. */
+const steady = (name: string, value: number): number => name.endsWith("_seconds") ? Math.round(value / 60) * 60 : value
+
+/** The text of a series, which is the same for the same labels. */
+export const textOf = ({ labels, name }: Series): string =>
+  `${name}{${Object.entries(labels).sort().map(([label, value]) => `${label}=${JSON.stringify(value)}`).join(",")}}`
+
+/** The samples of a scrape, by the text of their series. */
+export const readScrape = (
+  text: string,
+  target: { readonly job: string; readonly instance: string },
+  issuers: Issuers
+): ReadonlyMap<string, number> => {
+  const samples = new Map<string, number>()
+  for (const line of text.split("\n")) {
+    const [, name = "", labels = "", value = ""] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
+    if (!recorded.has(name)) continue
+    const own = Object.fromEntries(
+      [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, label = "", of = ""]) =>
+        [label, label === "issuer" ? issuers.nameOf(of) : of] as const
+      )
+    )
+    samples.set(textOf({ name, labels: { ...own, ...target } }), steady(name, Number(value)))
+  }
+  return samples
+}

@@ -1,0 +1,86 @@
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { inspect } from "node:util"
+import { endWith } from "../interop/Closing.ts"
+import { install } from "../interop/Packages.ts"
+import { inParallel } from "../support/InParallel.ts"
+import { rulesFile } from "./AlertRules.ts"
+import type { Incident } from "./Incident.ts"
+import { keys } from "./Keys.ts"
+import { machines } from "./Machines.ts"
+import { Scene } from "./Scene.ts"
+import { signings } from "./Signings.ts"
+
+/*
+ * `npm run alerts`: has promtool check the alerts, and tell by the recordings of incidents whether they fire when they are to.
+ * `--record` plays the incidents against the built service first, those with one of the words in their names or all, and writes
+ * their recordings anew. See docs/development.md, "The alerts".
+ */
+
+const incidents: ReadonlyArray<Incident> = [...machines, ...signings, ...keys]
+const folder = resolve(import.meta.dirname, "recorded")
+const rules = "../../../deploy/prometheus/alerts.yml"
+
+/** Most of their time they wait. */
+const width = 2
+
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`)
+}
+
+/** Plays one and writes its recording, also when something went wrong after all was recorded that there is. */
+const record = async ({ config, name, play }: Incident): Promise<string | undefined> => {
+  const begun = performance.now()
+  const scene = await Scene.open(config)
+  try {
+    await play(scene)
+    writeFileSync(join(folder, `${name}.yml`), scene.recording.text(name, rules))
+    say(`${name}: recorded in ${((performance.now() - begun) / 1000).toFixed(0)} s`)
+    return undefined
+  } catch (error) {
+    say(`FAILED ${name}: ${inspect(error)}`)
+    return name
+  } finally {
+    await scene.close()
+  }
+}
+
+const promtool = (...words: ReadonlyArray<string>): boolean => {
+  const { error, status, stderr, stdout } = spawnSync("promtool", words, { cwd: folder, encoding: "utf8" })
+  if (error !== undefined) throw error
+  if (status !== 0) say(`FAILED promtool ${words.join(" ")}\n${stdout}${stderr}`)
+  return status === 0
+}
+
+const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
+  const [option, ...named] = words
+  if (option !== undefined && option !== "--record") throw new Error("npm run alerts [-- --record [WORD …]]")
+  const failed: Array<string> = []
+  if (option === "--record") {
+    mkdirSync(folder, { recursive: true })
+    const chosen = incidents.filter(({ name }) => named.length === 0 || named.some((word) => name.includes(word)))
+    for (const name of await inParallel(chosen, width, record)) if (name !== undefined) failed.push(name)
+  }
+  try {
+    await install(["promtool"], say)
+  } catch (error) {
+    // Where Debian's packages cannot be had, what was recorded is held to the rules elsewhere.
+    say(`not checked: ${String(error)}`)
+    return failed.length === 0
+  }
+  let passed = 0
+  const checked = [["check", "rules", rulesFile.pathname]].concat(
+    readdirSync(folder).filter((file) => file.endsWith(".yml")).map((file) => ["test", "rules", file])
+  )
+  for (const one of checked) {
+    if (promtool(...one)) passed++
+    else failed.push(one.join(" "))
+  }
+  const missing = incidents.filter(({ name }) => !existsSync(join(folder, `${name}.yml`)))
+  for (const { name } of missing) say(`FAILED ${name}: it was never recorded`)
+  say(`${passed} passed, ${failed.length + missing.length} failed`)
+  return failed.length + missing.length === 0
+}
+
+await endWith(main(process.argv.slice(2)))

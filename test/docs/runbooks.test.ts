@@ -1,0 +1,79 @@
+import { writeFileSync } from "node:fs"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { AcmeSession } from "../support/AcmeSession.ts"
+import { startHttp01Responder } from "../support/Http01Responder.ts"
+import { leafOf } from "../support/Openssl.ts"
+import type { Serving } from "../support/Place.ts"
+import { begun, hasRunLinesOf } from "../support/Place.ts"
+import type { Place } from "../support/Place.ts"
+
+/* What the runbooks say that no other document does. */
+
+describe("docs/operate/runbooks", () => {
+  let place: Place
+  let serving: Serving
+  let session: AcmeSession
+  let closeResponder: () => Promise<void>
+  let tokens: Map<string, string>
+
+  beforeAll(async () => {
+    ;({ place, serving } = await begun())
+    const responder = await startHttp01Responder({ port: place.httpPort })
+    closeResponder = () => responder.stop()
+    tokens = responder.tokens
+    session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
+    const account = await session.register()
+    place.stand("ACCOUNT_ID", account.slice(account.lastIndexOf("/") + 1))
+  })
+
+  afterAll(async () => {
+    session?.close()
+    await closeResponder?.()
+    await serving?.stop()
+  })
+
+  /** A new certificate, whose serial number stands for SERIAL from now on. */
+  const issued = async () => {
+    const serial = leafOf((await session.issue(["demo.localhost"], tokens)).chain).serialNumber
+    place.stand("SERIAL", serial)
+    return serial.toLowerCase()
+  }
+
+  it("ask what the disk, the database and the CA are like", async () => {
+    assert.match(await place.succeed("diskFree"), /%/)
+    const { code, stderr, stdout } = await place.paste("onlineCheck")
+    assert.include([0, 1], code, stdout + stderr)
+    assert.match(stdout + stderr, /database/)
+    assert.match(await place.succeed("caEnd"), /^notAfter=/m)
+  })
+
+  it("find a certificate by its serial number, and revoke it for either reason", async () => {
+    const one = await issued()
+    assert.match(await place.succeed("ofSerial"), /  default  valid /)
+    assert.match(await place.succeed("revokeCompromised"), new RegExp(`^${one}: Revoked\\.`, "m"))
+    const other = await issued()
+    assert.include(await place.succeed("ordersEndingInAYear"), "demo.localhost")
+    assert.match(await place.succeed("revokeOfCompromisedCa"), new RegExp(`^${other}: Revoked\\.`, "m"))
+  })
+
+  it("show an account that loops, and end it", async () => {
+    assert.include(await place.succeed("ordersOfAccount"), "demo.localhost")
+    assert.match(await place.succeed("accountShow"), /^status +valid$/m)
+    await place.succeed("accountDeactivate")
+    assert.match(await place.succeed("accountShow"), /^status +deactivated$/m)
+  })
+
+  it("help an operator who has lost the second factor", async () => {
+    writeFileSync(place.at("password.txt"), "Wrocław tramway, 4 stops\n", { mode: 0o600 })
+    const { code, stderr } = await place.run("acme-svc admin user create ann --password-file password.txt")
+    assert.strictEqual(code, 0, stderr)
+    await place.succeed("auditOfOperators")
+    for (const line of ["totpReset", "totpStatus", "endSessionsOf"] as const) {
+      const { code, stderr, stdout } = await place.paste(line)
+      // There is none to take off.
+      assert.include(line === "totpReset" ? [0, 3] : [0], code, `${line}: ${stdout}${stderr}`)
+    }
+  })
+})
+
+hasRunLinesOf("runbooks")
