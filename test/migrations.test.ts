@@ -42,6 +42,7 @@ const frozen = {
     "0027_login_failures.sql": "8bb3cbae6b619ccf7ea1d5e7ca91549d65c996be2fdb512072644cf1fcbe99bd",
     "0028_authority_notices.sql": "16bee7bd08498cd2d7b42baca38741327fd15caa445261d4fae17360fb44131c",
     "0029_profile_states.sql": "a81aff51e48c93e9cc22ae8ef3bbb87f28a5c5f5813d4d12e84656d4f0fb45e0",
+    "0030_stopped_lists.sql": "bb03f72aff2e129c1577828d443802c22e281415a1cb132a8dfae2e5ad800e8d",
     "0032_validation_causes.sql": "6f4434225fbe73b6a26d117aebbfc1efc0a8e437cb269d88303b5e1eaa7e3369",
     "0035_not_granted.sql": "3cb80709ef0d649fcc1f460bbf3f0819dc1bec57a261a3f752aa9246266c3430"
   },
@@ -71,6 +72,7 @@ const frozen = {
     "0027_login_failures.sql": "ce44b6ac3202f2b949a0b70b95ce23e5f0c5786fbd69b22bc4b7ea3e5a32d5eb",
     "0028_authority_notices.sql": "da830694001024734a025809d02c93fd88ccb172871e4428e3f5372d166dc11b",
     "0029_profile_states.sql": "fe07a79b5aae1f90a4beaffe6cfbeb7d3dea8fea2947a6cb1a870a953762817b",
+    "0030_stopped_lists.sql": "b49f424a8de31655464b08a75cce774e4b33cab99bad0a979be39e89aa2714d1",
     "0032_validation_causes.sql": "0b69149b6384811b96d059cce055b1ebd23796d9bad18b771178f44863ccb1b6",
     "0035_not_granted.sql": "24afd226b0720f68279451ecd4a9bbd94d3fc0c151a46c0e91f381dfd818be54"
   }

@@ -70,8 +70,8 @@ const signersOf = (config: Config) =>
     const results = yield* Effect.forEach(served, (profile) => Effect.result(Backends.check(profile)))
     const failures = results.flatMap((result) => Result.isFailure(result) ? [result.failure] : [])
     // A start at which no signer at all could be made is refused.
-    const isNone = failures.filter(({ isDated }) => !isDated).length === served.length
-    const isDegraded = ({ isDated, isOutside }: Backends.ProfileUnusable) => isOutside && (isDated || !isNone)
+    const isNone = failures.filter(({ isLoaded }) => !isLoaded).length === served.length
+    const isDegraded = ({ isLoaded, isOutside }: Backends.ProfileUnusable) => isOutside && (isLoaded || !isNone)
     return { degraded: failures.filter(isDegraded), refused: failures.filter((failure) => !isDegraded(failure)) }
   })
 

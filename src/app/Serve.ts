@@ -62,7 +62,7 @@ const emptied = ({ number, path }: crl.DatabaseEmptied) =>
   new CommandFailed({
     code: 3,
     message:
-      `The database has no revocation list of this CA, but ${path} is its list number ${number}: the database was lost, or database.url names another one. Restore the database from a backup. If it is lost for good, start with an empty one by serve --accept-empty-database: accounts, orders and revocations start from nothing, and the next list has a higher number.`
+      `The database has no revocation list of this CA, but ${path} is its list number ${number}: the database was lost, or database.url names another one. Restore the database from a backup. If it is lost for good, start with an empty one by serve --accept-empty-database: accounts and orders start from nothing, what its last list revokes is revoked again where the record of that list is left beside it, with .issued at its end, and the next list has a higher number.`
   })
 
 /** The options of one run of `serve`. */

@@ -56,6 +56,8 @@ export class Compound extends Data.TaggedError("Compound")<{
   readonly parts: ReadonlyArray<IdentifierRefused>
   readonly unlisted?: number
 }> {}
+/** The CA of the certificate revokes nothing at present, since the record of its lists cannot be read. */
+export class RevocationStopped extends Data.TaggedError("RevocationStopped") {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
 /** `status` is the order status that the client is shown, if it is known, and `because` a sentence of the order's own error. */
 export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{
@@ -178,6 +180,7 @@ export type AcmeError =
   | CrlNotReady
   | HandlerPanicked
   | ProfileDegraded
+  | RevocationStopped
   | Shed
   | DeadlineExceeded
   | ChallengeUnreachable

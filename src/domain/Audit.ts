@@ -24,6 +24,7 @@ const vocabulary = {
   orders_purged: { outcome: "success", actors: ["cli"] },
   certificate_revoked: { outcome: "success", actors: ["acme", "admin", "cli"] },
   certificate_revoke_failed: { outcome: "failure", actors: ["acme", "admin", "cli"] },
+  revocation_restored: { outcome: "success", actors: ["cli", "system"] },
   job_cancelled: { outcome: "success", actors: ["admin", "cli"] },
   job_advanced: { outcome: "success", actors: ["admin", "cli"] },
   nonce_cleanup_completed: { outcome: "success", actors: ["admin", "cli"] },
@@ -80,6 +81,7 @@ export type RevokeFailureCause =
   | "already_revoked"
   | "bad_reason"
   | "issuer_mismatch"
+  | "list_stopped"
   | "cancelled"
   | "script_failed"
   | "signer_failed"
@@ -131,6 +133,13 @@ interface Details {
   }
   readonly certificate_revoked: { readonly authorized_by: "account" | "certificate_key" | "operator" }
   readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause; readonly error?: string }
+  /** The database lacked a revocation that a list of the CA names; the list's number and file, and its date of the revocation. */
+  readonly revocation_restored: {
+    readonly issuer: string
+    readonly crl_number: number
+    readonly path: string
+    readonly revoked_at: string
+  }
   readonly job_cancelled: JobDetail
   readonly job_advanced: JobDetail
   readonly order_deleted: { readonly authorizations: number; readonly status: OrderStatus }

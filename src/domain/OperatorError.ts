@@ -125,6 +125,9 @@ export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 /** No worker has seen the CA that signed the certificate, so no revocation list would name it. */
 export class IssuerUnknown extends Data.TaggedError("IssuerUnknown") {}
 
+/** The CA of the certificate revokes nothing, since no worker can read the record of its lists; `trouble` says why. */
+export class IssuerStopped extends Data.TaggedError("IssuerStopped")<{ readonly trouble: string }> {}
+
 /** The job runs, or has ended. */
 export class JobNotCancellable extends Data.TaggedError("JobNotCancellable")<{
   readonly id: string
@@ -206,6 +209,7 @@ export type OperatorError =
   | OrderNotIssued
   | AlreadyRevoked
   | IssuerUnknown
+  | IssuerStopped
   | JobNotCancellable
   | JobNotRunnable
   | LastAdmin

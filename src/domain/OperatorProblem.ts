@@ -38,6 +38,7 @@ export type OperatorCode =
   | "name_taken"
   | "number_not_above"
   | "issuer_unknown"
+  | "issuer_stopped"
   | "rate_limited"
   | "internal"
   | "signer_failed"
@@ -146,6 +147,7 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
     message:
       "No worker has seen the CA that signed this certificate yet, so no list would name it; start a worker with its profile."
   },
+  IssuerStopped: { status: 409, code: "issuer_stopped", message: ({ trouble }) => trouble },
   JobNotCancellable: {
     status: 409,
     code: "job_not_cancellable",

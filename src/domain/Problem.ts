@@ -175,6 +175,13 @@ const table = {
       "This endpoint cannot issue certificates at present, for a reason that its operators are told; ask again later.",
     retryAfter: () => 60
   },
+  RevocationStopped: {
+    type: "serverInternal",
+    status: 503,
+    detail: () =>
+      "The CA of this certificate cannot revoke at present, for a reason that its operators are told; it is not revoked. Ask again later.",
+    retryAfter: () => 60
+  },
   HandlerPanicked: { status: 500, detail: () => `The request failed here; ${logHasReason}` },
   Shed: { status: 503, detail: () => "The service is busy; ask again.", retryAfter: () => 5 },
   DeadlineExceeded: {

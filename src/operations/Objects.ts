@@ -209,7 +209,7 @@ export const orderDetailObject = (config: Config, found: OrderDetail, now: numbe
 })
 
 /** A CA and the state of its revocation list. */
-export const crlObject = ({ ca, caState, entries, issuer, profiles, state, stored, unlisted }: CrlView) => ({
+export const crlObject = ({ ca, caState, entries, issuer, profiles, state, stored, trouble, unlisted }: CrlView) => ({
   issuer,
   ...(ca === undefined ? {} : {
     subject: ca.subject,
@@ -227,5 +227,6 @@ export const crlObject = ({ ca, caState, entries, issuer, profiles, state, store
   ...timeMember("nextUpdate", stored?.nextUpdate),
   entries,
   unlisted,
-  state
+  state,
+  ...member("trouble", trouble)
 })

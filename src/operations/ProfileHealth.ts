@@ -1,3 +1,4 @@
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { ProfileDegraded } from "../domain/AcmeError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
@@ -21,10 +22,13 @@ export const makeReport = (owner: string) => {
   const written = new Map<string, string | undefined>()
   return Effect.gen(function*() {
     const now = yield* currentSeconds
-    const troubles = yield* Effect.flatMap(Signers, (signers) => signers.troubles)
+    const signers = yield* Signers
+    const troubles = yield* signers.troubles
     for (const [profile, trouble] of troubles) {
       if (written.has(profile) && written.get(profile) === trouble) continue
-      yield* states.report({ profile, owner, trouble, since: now })
+      const { crl } = yield* Effect.orElseSucceed(signers.of(profile), () => ({ crl: undefined }))
+      const isStopped = crl !== undefined && (yield* crl.issued.trouble) !== undefined
+      yield* states.report({ profile, owner, trouble, since: now, stoppedIssuer: isStopped ? crl.id : undefined })
       const before = written.get(profile)
       written.set(profile, trouble)
       if (trouble !== undefined) yield* emit("profile_degraded", { profile, error: trouble })
@@ -49,6 +53,34 @@ const degradedOf = (
   for (const profile of well) degraded.delete(profile)
   return degraded
 }
+
+/** The revocations and lists of a CA have stopped, since no worker can read the record of its last list; `trouble` says why. */
+class ListsStopped extends Data.TaggedError("ListsStopped")<{ readonly issuer: string; readonly trouble: string }> {}
+
+/** The CAs whose lists no worker signs, each with why: they stop with a profile if every worker that serves it says so. */
+const stoppedIssuers = (
+  words: ReadonlyArray<Pick<states.ProfileState, "profile" | "stoppedIssuer" | "trouble">>
+): ReadonlyMap<string, string> => {
+  const lacking = new Set(
+    words.filter(({ stoppedIssuer }) => stoppedIssuer === undefined).map(({ profile }) => profile)
+  )
+  const stopped = new Map<string, string>()
+  for (const { profile, stoppedIssuer, trouble } of words) {
+    if (stoppedIssuer !== undefined && !lacking.has(profile)) stopped.set(stoppedIssuer, trouble ?? "")
+  }
+  return stopped
+}
+
+/** Refuses to revoke what no list would name. */
+export const refuseStopped = Effect.fnUntraced(function*(issuer: string) {
+  const trouble = stoppedIssuers(yield* states.verdicts((yield* currentSeconds) - seenWithinSeconds)).get(issuer)
+  if (trouble !== undefined) return yield* new ListsStopped({ issuer, trouble })
+})
+
+/** The CAs whose lists no worker signs, for lists and pages. */
+export const stoppedShown = Effect.gen(function*() {
+  return stoppedIssuers(yield* states.list((yield* currentSeconds) - seenWithinSeconds))
+})
 
 /** Reads what the workers say. While the database is away, what was known stays. */
 export const refresh: Effect.Effect<void, StorageFailed, Database | ProfileStates> = Effect.gen(function*() {

@@ -78,6 +78,19 @@ const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
   })
 }
 
+/** Conflicts of the record of issued lists, which is beside each `crl_path`. Another rule handles CAs with the same one. */
+const recordFiles = (subject: Subject): ReadonlyArray<Finding> => {
+  const others = writtenBy(subject)
+  return others.filter(({ key }) => key.endsWith("local_ca.crl_path")).flatMap(({ file, key }) => {
+    const beside = others.find((other) => other.file === `${file}.issued`)
+    return beside === undefined ? [] : [{
+      key: beside.key,
+      message: `must not be the record of issued lists, which is ${key} with .issued at its end`,
+      involves: [key, beside.key]
+    }]
+  })
+}
+
 /** The files that the service writes must all be different: otherwise a revocation list could overwrite a key. */
 export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
   const different = differentFiles(subject)
@@ -98,6 +111,7 @@ export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
         ...local_ca.crl_der_path === "" ? {} : { crl_der_path: local_ca.crl_der_path }
       })
     ),
-    ...accountFiles(subject)
+    ...accountFiles(subject),
+    ...recordFiles(subject)
   ]
 }

@@ -44,7 +44,11 @@ export const signer = Schema.Struct({
       "Kind of a generated key; no effect on an existing key."
     ),
     leaf_validity_days: integer(90, { min: 1, max: 3653 }, "Lifetime of issued certificates."),
-    crl_path: text("ca.crl", path, "File to which the revocation list is exported, PEM."),
+    crl_path: text(
+      "ca.crl",
+      path,
+      "File to which the revocation list is exported, PEM. The record of the last list is beside it, with .issued at its end."
+    ),
     crl_der_path: text(
       "",
       orEmpty(path),

@@ -1,19 +1,21 @@
 import type * as Effect from "effect/Effect"
 import { int, nullable, rows, text } from "../kernel/sql/Column.ts"
-import { lenient, run } from "../kernel/sql/Query.ts"
+import { all, lenient, run } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
 /* Which worker can sign for which profile. Only a worker has signers; the other processes read these rows. */
 
-const state = { profile: text(), owner: text(), trouble: nullable(text()), since: int }
+const state = { profile: text(), owner: text(), trouble: nullable(text()), since: int, stoppedIssuer: nullable(text()) }
 
 const reportStatement = statement({
   name: "profile_state_report",
   params: state,
   row: {},
   sql: () =>
-    `INSERT INTO profile_states (profile, owner, trouble, since) VALUES (:profile, :owner, :trouble, :since)
-     ON CONFLICT (profile, owner) DO UPDATE SET trouble = excluded.trouble, since = excluded.since`
+    `INSERT INTO profile_states (profile, owner, trouble, since, stopped_issuer)
+     VALUES (:profile, :owner, :trouble, :since, :stoppedIssuer)
+     ON CONFLICT (profile, owner) DO UPDATE SET trouble = excluded.trouble, since = excluded.since,
+       stopped_issuer = excluded.stopped_issuer`
 })
 
 const forgetStatement = statement({
@@ -38,11 +40,15 @@ const listStatement = statement({
   params: { seenSince: int },
   row: state,
   sql: () =>
-    `SELECT s.profile AS "profile", s.owner AS "owner", s.trouble AS "trouble", s.since AS "since"
+    `SELECT s.profile AS "profile", s.owner AS "owner", s.trouble AS "trouble", s.since AS "since",
+       s.stopped_issuer AS "stoppedIssuer"
      FROM workers w JOIN profile_states s ON s.owner = w.owner WHERE w.last_seen_at >= :seenSince ORDER BY s.profile, s.owner`
 })
 
-/** A worker's word on a profile. `since` is epoch seconds: when it became so. */
+/**
+ * A worker's word on a profile. `since` is epoch seconds: when it became so. `stoppedIssuer` is the CA whose revocations and lists
+ * have stopped for that trouble.
+ */
 export type ProfileState = Effect.Success<ReturnType<typeof list>>[number]
 
 /** Writes a worker's word on a profile. */
@@ -57,3 +63,6 @@ export const forgetGone = run(forgetGoneStatement, {})
 
 /** The words of the workers that were seen since an epoch second. */
 export const list = (seenSince: number) => lenient(listStatement, { seenSince })
+
+/** The same for a verdict. */
+export const verdicts = (seenSince: number) => all(listStatement, { seenSince })

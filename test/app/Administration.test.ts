@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Database } from "../../src/kernel/sql/Database.ts"
@@ -324,6 +324,25 @@ describe("config", () => {
       assert.deepStrictEqual(readdirSync(directory), before)
       chmodSync(join(directory, "sign.sh"), 0o755)
       assert.notInclude((yield* run(["config", "check"])).err, "sign.sh")
+    }))
+
+  test("check tells of a CA whose lists have stopped, which a start serves without issuance", () =>
+    Effect.gen(function*() {
+      const { directory, run } = freshPlace((here) => `
+        [profiles.default.signer.local_ca]
+        cert_path = "${here}/ca.pem"
+        key_path = "${here}/ca.key"
+        crl_path = "${here}/ca.crl"
+      `)
+      assert.strictEqual((yield* run(["init"])).code, 0)
+      writeFileSync(join(directory, "ca.crl.issued"), "no list")
+      const { code, err } = yield* run(["config", "check"])
+      assert.strictEqual(code, 0)
+      assert.match(
+        err,
+        /^Advisory: Profile default: .*ca\.crl\.issued, the record .* cannot be used: .* without issuance/m
+      )
+      assert.strictEqual(readFileSync(join(directory, "ca.crl.issued"), "utf8"), "no list")
     }))
 
   test("check tells of every script and of the templates for operators", () =>

@@ -18,6 +18,7 @@ const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [405, ["method_not_allowed"]],
   [409, [
     "already_revoked",
+    "issuer_stopped",
     "issuer_unknown",
     "job_not_cancellable",
     "job_not_runnable",

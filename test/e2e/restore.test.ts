@@ -103,21 +103,30 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
       return { id: order?.id ?? "", issuer: crl?.issuer ?? "", tokenId: made?.id ?? "" }
     })()
     const late = await session.issue(["late.example"], new Map())
+    const gone = await session.issue(["gone.example"], new Map())
     const newcomer = await session.another()
     await newcomer.register()
     await ends(0, "order", "revoke", id, "--wait", "20")
+    await ends(0, "cert", "revoke", serialOf(gone.chain), "--reason", "superseded", "--wait", "20")
     await ends(0, "admin", "token", "revoke", tokenId, "--yes")
     await ends(0, "admin", "session", "revoke", "--all", "--yes")
     await ends(0, "eab", "revoke", kid)
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [401, 401])
     const before = await list()
-    assert.deepStrictEqual(before.serials, [serialOf(known.chain)])
+    const revoked = [known, gone].map(({ chain }) => serialOf(chain)).toSorted()
+    assert.deepStrictEqual(before.serials.toSorted(), revoked)
     await server.stop()
 
-    // By itself: the exported list is newer than the database, so the next one is numbered above it.
+    // By itself: what was revoked is revoked again before anything is served, and the numbers rise.
     await serve(backup)
-    const first = await session.poll(list, ({ number }) => number > before.number)
-    assert.deepStrictEqual(first.serials, [])
+    const first = await list()
+    assert.isAbove(first.number, before.number)
+    assert.deepStrictEqual(first.serials.toSorted(), revoked)
+    const { fields } = await server.waitForEvent("local_ca_revocations_restored")
+    assert.deepInclude(fields, { rows_imported: 2, entries: 2, crl_number: String(before.number) })
+    const trail = await ends(0, "audit", "list", "--event", "revocation_restored", "--json")
+    assert.strictEqual((JSON.parse(trail) as { readonly total: number }).total, 2)
+    assert.include(await ends(3, "order", "revoke", id), "revoked already")
 
     // Whatever was ended since the backup has come back.
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [200, 200])
@@ -135,15 +144,14 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     const renewed = await session.issue(["late.example"], new Map())
     assert.notStrictEqual(serialOf(renewed.chain), serialOf(late.chain))
 
-    // Revocations are repeated, those of unknown certificates by their serial.
-    await ends(0, "order", "revoke", id, "--wait", "20")
+    // A certificate that is unknown is revoked by its serial.
     const serial = serialOf(late.chain)
     assert.include(await ends(2, "crl", "revoke", issuer, serial), "--yes")
     assert.include(await ends(0, "crl", "revoke", issuer, serial, "--reason", "4", "--yes"), "is revoked")
     await ends(3, "crl", "revoke", issuer, serial, "--yes")
     const of = serialOf(renewed.chain)
     assert.include(await ends(3, "crl", "revoke", issuer, of, "--yes"), "order revoke")
-    const wanted = [serialOf(known.chain), serial].toSorted()
+    const wanted = [...revoked, serial].toSorted()
     const last = await session.poll(list, ({ serials }) => serials.length === wanted.length)
     assert.deepStrictEqual(last.serials.toSorted(), wanted)
     assert.isAbove(last.number, first.number)

@@ -174,6 +174,10 @@ describe("files the service writes", () => {
       key: "signer.local_ca.crl_der_path",
       message: "must not be the same file as signer.local_ca.crl_path"
     }])
+    assert.deepStrictEqual(of("signer.local_ca.crl_der_path = \"x/../ca.crl.issued\""), [{
+      key: "signer.local_ca.crl_der_path",
+      message: "must not be the record of issued lists, which is signer.local_ca.crl_path with .issued at its end"
+    }])
     assert.deepStrictEqual(of("server.tls.key_path = \"server.pem\"").map(({ key }) => key), ["server.tls.key_path"])
     const own = refusedFor({ fileText: "[profiles.a.signer.local_ca]\nkey_path = \"ca.pem\"" })
     assert.strictEqual(own.key, "profiles.a.signer.local_ca.key_path")

@@ -83,6 +83,11 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
       /^(job_(claim_these|renew|still_held|move|bring_forward)|order_(purge|listed|set_end)|expiring_(find|covering)|expiry_reminder_take)$/,
     steps: /never/
   },
+  {
+    bound: "one jump in an index for each profile",
+    names: /^certificates_of_serials$/,
+    steps: /orders_profile_created_at/
+  },
   { bound: "a row for each process", names: /^worker_sweep$/, steps: /never/ },
   {
     bound: "from the newest on, as many as the limit says",

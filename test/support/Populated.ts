@@ -151,7 +151,7 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
   })),
   workers: [{ owner: "host:1:x", roles: "acme,worker", version: "0.1.0", started_at: "1", last_seen_at: "2" }],
   profile_states: [
-    { profile: "default", owner: "host:1:x", trouble: odd, since: "1" },
+    { profile: "default", owner: "host:1:x", trouble: odd, since: "1", stopped_issuer: odd },
     { profile: "other", owner: "host:1:x", since: "2" }
   ],
   admin_users: [

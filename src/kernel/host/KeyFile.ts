@@ -233,6 +233,13 @@ export const stampOf = (path: string): Effect.Effect<string> =>
     Effect.orElseSucceed(() => "")
   )
 
+/** Whether something has this name, even a symbolic link that leads nowhere. What cannot be looked at has it. */
+export const isTaken = (path: string): Effect.Effect<boolean> =>
+  Effect.match(attempt(path, () => lstat(path)), {
+    onFailure: ({ reason }) => reason !== "absent",
+    onSuccess: () => true
+  })
+
 const MAX_BYTES = 1024 * 1024
 
 /** Reads a file of at most so many octets, by default one mebibyte. Follows symbolic links. */

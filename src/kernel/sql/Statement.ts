@@ -25,6 +25,8 @@ export interface Fragments {
   readonly aside: (column: string) => string
   /** After `revocations`: use the index by the end of the revoked certificate. */
   readonly byEnd: string
+  /** After `orders`: use the index by the serial of the certificate. With statistics, SQLite would read all rows for many serials. */
+  readonly bySerial: string
   /** After `accounts`: use the index of those that are not valid. */
   readonly byEnded: string
   /** After `orders`: use the index of those of a profile, or of an account, that failed. */
@@ -58,6 +60,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     byDue: "INDEXED BY jobs_due",
     aside: (column) => `+${column}`,
     byEnd: "INDEXED BY revocations_issuer_not_after",
+    bySerial: "INDEXED BY orders_profile_cert_serial",
     byEnded: "INDEXED BY accounts_ended",
     byFailure: (of) => `INDEXED BY orders_${of}_failed`,
     byAccount: "INDEXED BY orders_account_id_id",
@@ -76,6 +79,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     byDue: "",
     aside: (column) => column,
     byEnd: "",
+    bySerial: "",
     byEnded: "",
     byFailure: () => "",
     byAccount: "",

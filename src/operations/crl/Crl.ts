@@ -6,7 +6,7 @@ import * as Stream from "effect/Stream"
 import { IssuerNotServed, ListNotSigned, ListsOvertaken } from "../../domain/JobFailure.ts"
 import { clocks } from "../../kernel/queue/Clocks.ts"
 import { Done, Retry } from "../../kernel/queue/Handler.ts"
-import { Queue } from "../../kernel/queue/Queue.ts"
+import type { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { aside, transaction } from "../../kernel/sql/Database.ts"
 import { inBatches, pages } from "../../kernel/sql/Pages.ts"
@@ -21,7 +21,10 @@ import type { CrlIssuer } from "../../services/signing/Signer.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
+import { enqueueList } from "../ListJob.ts"
 import { exportList } from "./CrlExport.ts"
+import { reconcile, recordedNumber } from "./IssuedLists.ts"
+import { raiseAbove } from "./RestoredRevocations.ts"
 
 /* The revocation lists of the local CAs (docs/decisions/revocation-lists.md). Only workers use this module. */
 
@@ -57,7 +60,7 @@ const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entri
 })
 
 /** One pass. The number is read before the rows, so a list never lacks rows that belong to its number. */
-const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) {
+const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number, above: number) {
   const encoded: Array<Uint8Array> = []
   let entries = 0
   yield* Stream.runForEach(revocationsOf(crl.id), (page) =>
@@ -66,8 +69,12 @@ const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) 
       encoded.push(encodeEntries(page))
     }))
   // A database that has lost commits may have a list behind the published one.
-  const number = Math.max(before, (yield* exportedNumber(crl)) ?? 0) + 1
-  const stored = yield* crls.replace(yield* signed(crl, number, encoded), before)
+  const number = Math.max(before, (yield* exportedNumber(crl)) ?? 0, above) + 1
+  const list = yield* signed(crl, number, encoded)
+  const isNext = (yield* crls.findHead(crl.id))?.crlNumber === before
+  // It is on the disk before it is served: a database that is put back is compared with it.
+  if (isNext) yield* crl.issued.write(list.der)
+  const stored = isNext ? yield* crls.replace(list, before) : undefined
   if (stored === undefined) {
     yield* emit("local_ca_crl_not_stored", { issuer: crl.id, crl_number: String(number) })
     return false
@@ -76,8 +83,8 @@ const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number) 
   return true
 })
 
-/** Publishes the first list of an issuer, with the entries of an old ledger. */
-const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
+/** Publishes the first list of an issuer, numbered above another, with the entries of an old ledger. */
+const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer, above: number) {
   const ledger = yield* readLedger(ledgerPathOf(crl.path))
   const rows = new Map<string, CrlEntry>()
   const add = (entry: CrlEntry) => {
@@ -89,8 +96,9 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const exported = yield* exportedNumber(crl)
   yield* Stream.runForEach(revocationsOf(crl.id), (page) => Effect.sync(() => page.forEach(add)))
   const entries = [...rows.values()].sort((one, other) => one.serial < other.serial ? -1 : 1)
-  const number = Math.max(imported, exported ?? 0) + 1
+  const number = Math.max(imported, exported ?? 0, above) + 1
   const list = yield* signed(crl, number, [encodeEntries(entries)])
+  yield* crl.issued.write(list.der)
   const isFirst = yield* transaction(Effect.gen(function*() {
     if ((yield* crls.insert(list)) === undefined) return false
     yield* revocations.insertAll(
@@ -116,19 +124,22 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer) {
   return true
 })
 
-/** Signs and stores the list after `head`. It returns `false` if another worker stored one first. */
-const publish = (crl: CrlIssuer, head: Effect.Success<ReturnType<typeof crls.findHead>>) =>
+type Head = Effect.Success<ReturnType<typeof crls.findHead>>
+
+/** Signs and stores the list after `head`, or the first, numbered above a number. It returns `false` if another worker stored one first. */
+const publish = (crl: CrlIssuer, head: Head, above: number) =>
   Effect.mapError(
-    head === undefined ? publishFirst(crl) : publishNext(crl, head.crlNumber),
+    head === undefined ? publishFirst(crl, above) : publishNext(crl, head.crlNumber, above),
     (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
   )
 
-const enqueue = (crl: CrlIssuer) =>
-  Effect.flatMap(
-    Queue,
-    (queue) =>
-      Effect.asVoid(queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: crl.id, payload: { issuer: crl.id } }))
-  )
+/** Takes in what the record of the last list has and the database lacks, then signs and stores the next one. */
+const publishAfterRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const { number } = yield* reconcile(crl)
+  return yield* publish(crl, yield* crls.findHead(crl.id), number)
+})
+
+const enqueue = (crl: CrlIssuer) => Effect.asVoid(enqueueList(crl.id))
 
 const passes = 5
 
@@ -144,7 +155,7 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
     return Retry(new IssuerNotServed({ issuer }))
   }
   for (let pass = 0; pass < passes; pass++) {
-    const ended = yield* Effect.result(publish(crl, yield* crls.findHead(issuer)))
+    const ended = yield* Effect.result(publishAfterRecord(crl))
     if (Result.isFailure(ended)) {
       if (ended.failure._tag === "StorageFailed") return yield* ended.failure
       const error = ended.failure.message
@@ -187,32 +198,43 @@ export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
 export const refuseEmptied = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
-    const number = yield* exportedNumber(crl)
-    if (number === undefined || (yield* crls.shownHead(crl.id)) !== undefined) continue
+    if ((yield* crls.shownHead(crl.id)) !== undefined) continue
+    const exported = yield* exportedNumber(crl)
+    const [path, number] = exported === undefined ? [crl.issued.path, yield* recordedNumber(crl)] : [crl.path, exported]
+    if (number === undefined) continue
     const hasLedger = Result.getOrElse(
       Result.map(yield* Effect.result(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
       () => true // the ledger exists; its fault is reported when it is imported
     )
-    if (!hasLedger) return yield* new DatabaseEmptied({ path: crl.path, number })
+    if (!hasLedger) return yield* new DatabaseEmptied({ path, number })
   }
 })
 
 const initializeList = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const exported = yield* exportedNumber(crl)
+  const reconciled = yield* Effect.result(reconcile(crl))
   const head = yield* crls.findHead(crl.id)
+  if (Result.isFailure(reconciled)) {
+    if (reconciled.failure._tag === "StorageFailed") return yield* reconciled.failure
+    yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: reconciled.failure.message })
+    return yield* enqueue(crl)
+  }
+  const { number, restored } = reconciled.success
   if (head === undefined) {
     // The head is not read again: a second list must not follow the one of a worker that was faster.
-    const first = yield* Effect.result(publish(crl, head))
+    const first = yield* Effect.result(publish(crl, head, number))
     if (Result.isSuccess(first)) return
     if (first.failure._tag === "StorageFailed") return yield* first.failure
     yield* emit("local_ca_crl_initialization_failed", { issuer: crl.id, error: first.failure.message })
     return yield* enqueue(crl)
   }
-  if (exported !== undefined && exported > head.crlNumber) {
-    // The database is older than the published list. Clients have seen this number, so the next one must be above it.
-    yield* crls.raise(crl.id, { before: head.crlNumber, number: exported, nextUpdate: head.thisUpdate })
-    return yield* enqueue(crl)
+  if (restored > 0) {
+    // Nothing is served before the list that has them again.
+    const signed = yield* regenerate({ issuer: crl.id })
+    return signed._tag === "Done" ? undefined : yield* enqueue(crl)
   }
+  // The database may be older than the published list. Clients have seen its number, so the next one must be above it.
+  if (yield* raiseAbove(crl.id, Math.max(exported ?? 0, number))) return yield* enqueue(crl)
   if (yield* isDue(crl)) return yield* enqueue(crl)
   yield* exportList(crl) // the worker that stored it may have died before it wrote the file
 })

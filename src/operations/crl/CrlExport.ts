@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import { readOctets, replaceFile, stampOf } from "../../kernel/host/KeyFile.ts"
 import { withLockFile } from "../../kernel/host/LockFile.ts"
+import type { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../../kernel/Time.ts"
@@ -12,13 +13,16 @@ import { encodePem } from "../../pki/asn1/Pem.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import { listHead } from "../../pki/x509/Crl.ts"
 import { exportedNumber } from "../../services/signing/ExportedCrl.ts"
+import { issuedPathOf } from "../../services/signing/IssuedCrl.ts"
 import type { CrlIssuer } from "../../services/signing/Signer.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import * as crls from "../../store/revocation/Crls.ts"
+import { enqueueList } from "../ListJob.ts"
+import { keepRecord } from "./IssuedLists.ts"
 
 /*
- * The files that publish a CA's list: copies of the stored list, PEM and if wanted DER, written again whenever one differs.
- * The PEM is the record of what was published (services/signing/ExportedCrl.ts), so it comes first.
+ * The files that a CA's list is in: copies of the stored list, written again whenever one differs. The record of what was issued comes
+ * first (docs/decisions/issued-lists.md), then PEM, then DER if wanted.
  */
 
 type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>
@@ -45,13 +49,14 @@ class NewerExported extends Data.TaggedError("NewerExported")<{
   override get message(): string {
     const { exported, path, stored } = this
     return `${path} has list ${exported} and the database only list ${stored}, so it has lost commits; ` +
-      "compare the certificates that the file names with the revoked ones before the next list is signed"
+      `what that list revokes is revoked here too if ${issuedPathOf(path)} had it, and otherwise by crl import`
   }
 }
 
 const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const entropy = yield* Entropy
   for (let pass = 0; pass < passes; pass++) {
+    if ((yield* keepRecord(crl)) > 0) yield* enqueueList(crl.id)
     const stored = yield* crls.find(crl.id)
     if (stored === undefined) return
     const exported = yield* exportedNumber(crl)
@@ -80,14 +85,24 @@ const exported = (crl: CrlIssuer) =>
   )
 
 /** Writes the stored list to its files. A failure is logged, and {@link keepExported} tries again. */
-export const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy> =>
+export const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy | Queue> =>
   Effect.catch(exported(crl), (error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error }))
 
 /** Per CA, by the path of its PEM file: the state in which its files were last found in order, and the last fault that was logged. */
 interface Known {
   readonly inOrder: Map<string, string>
   readonly told: Map<string, { readonly error: string; readonly at: number }>
+  /** Those whose lists have stopped, since the record of the last one cannot be used. */
+  readonly stopped: Set<string>
 }
+
+/** A text that changes with the stored list and with each of its files. */
+const stateOf = Effect.fnUntraced(
+  function*({ derPath, issued, path }: CrlIssuer, head: Pick<Stored, "crlNumber" | "thisUpdate">) {
+    const stamps = yield* Effect.forEach([issued.path, path, ...derPath === undefined ? [] : [derPath]], stampOf)
+    return `${head.crlNumber} ${head.thisUpdate} ${stamps.join(" ")}`
+  }
+)
 
 /**
  * Whether the files equal the stored list. They are read only if one of them or the list has changed since the last
@@ -96,12 +111,12 @@ interface Known {
 const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known) {
   const head = yield* crls.findHead(crl.id)
   if (head === undefined) return true
-  const stamps = yield* Effect.forEach([crl.path, ...crl.derPath === undefined ? [] : [crl.derPath]], stampOf)
-  const met = `${head.crlNumber} ${head.thisUpdate} ${stamps.join(" ")}`
+  const met = yield* stateOf(crl, head)
   if (inOrder.get(crl.path) === met) return true
   const stored = yield* crls.find(crl.id)
   if (stored === undefined) return true
-  for (const { content, path } of copiesOf(crl, stored)) {
+  const record = { path: crl.issued.path, content: Buffer.from(stored.der) }
+  for (const { content, path } of [record, ...copiesOf(crl, stored)]) {
     const file = yield* Effect.option(readOctets(path, content.length))
     if (file._tag === "None" || !file.value.octets.equals(content)) return false
   }
@@ -113,11 +128,20 @@ const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known
 const round = Effect.fnUntraced(function*(known: Known) {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
+    // The worker's word on its profiles tells of it (operations/ProfileHealth.ts).
+    if ((yield* crl.issued.trouble) !== undefined) {
+      known.stopped.add(crl.path)
+      continue
+    }
+    if (known.stopped.delete(crl.path)) yield* enqueueList(crl.id)
     // One list that cannot be read keeps no other from its file; the write below says what is wrong.
     if (yield* Effect.orElseSucceed(isInOrder(crl, known), () => false)) continue
     const error = yield* Effect.match(exported(crl), { onSuccess: () => undefined, onFailure: (error) => error })
     if (error === undefined) {
       known.told.delete(crl.path)
+      const head = yield* crls.findHead(crl.id)
+      // A record that is newer than the stored list is in order too.
+      if (head !== undefined) known.inOrder.set(crl.path, yield* stateOf(crl, head))
       yield* emit("local_ca_crl_exported", { issuer: crl.id, path: crl.path })
       continue
     }
@@ -136,10 +160,10 @@ const round = Effect.fnUntraced(function*(known: Known) {
  */
 export const keepExported = (
   signers: Effect.Effect<Context.Context<Signers> | undefined>
-): Effect.Effect<never, never, Database | Entropy> =>
+): Effect.Effect<never, never, Database | Entropy | Queue> =>
   Effect.suspend(() => {
-    const known: Known = { inOrder: new Map(), told: new Map() }
-    const once: Effect.Effect<void, StorageFailed, Database | Entropy> = Effect.flatMap(
+    const known: Known = { inOrder: new Map(), told: new Map(), stopped: new Set() }
+    const once: Effect.Effect<void, StorageFailed, Database | Entropy | Queue> = Effect.flatMap(
       signers,
       (now) => now === undefined ? Effect.void : Effect.provide(round(known), now)
     )

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { AlreadyRevoked, BadRequest, NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
-import { Queue } from "../../kernel/queue/Queue.ts"
+import { AlreadyRevoked, BadRequest, IssuerStopped, NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
@@ -17,9 +16,11 @@ import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import { listed } from "../Listed.ts"
+import { enqueueList } from "../ListJob.ts"
 import type { AtKeyboard } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
 import { everyOfSerial } from "../order/Serials.ts"
+import { refuseStopped, stoppedShown } from "../ProfileHealth.ts"
 import type { CaState } from "./CaState.ts"
 import { caStateOf } from "./CaState.ts"
 
@@ -35,8 +36,10 @@ export interface CrlView {
   readonly entries: number
   /** Recorded revocations that are not on the list. */
   readonly unlisted: number
-  /** The state of the list. */
-  readonly state: "ok" | "due" | "expired" | "missing"
+  /** The state of the list. One that is `stopped` is not signed anew, and nothing is revoked. */
+  readonly state: "ok" | "due" | "expired" | "missing" | "stopped"
+  /** Why it is `stopped`. */
+  readonly trouble?: string | undefined
   /** Absent if no served profile signs with the CA any more. */
   readonly caState: CaState | undefined
 }
@@ -78,15 +81,17 @@ const view = Effect.fnUntraced(function*(
 ): Effect.fn.Return<CrlView, StorageFailed, Database> {
   const stored = yield* crls.shownHead(issuer)
   const now = yield* currentSeconds
-  const known = { issuer, ca, profiles, stored, caState: ca && caStateOf(ca, now) }
-  if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: "missing" }
+  const trouble = (yield* stoppedShown).get(issuer)
+  const known = { issuer, ca, profiles, stored, caState: ca && caStateOf(ca, now), trouble }
+  const isStopped = trouble !== undefined
+  if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: isStopped ? "stopped" : "missing" }
   const recorded = yield* revocations.count(issuer)
   const { entries, unlisted } = yield* kept(
     `crl ${issuer} ${stored.crlNumber} ${recorded}`,
     (found: Compared) => found.entries * rowsPerEntry,
     compare(issuer)
   )
-  return { ...known, entries, unlisted, state: stateOf(stored.nextUpdate, unlisted, now) }
+  return { ...known, entries, unlisted, state: isStopped ? "stopped" : stateOf(stored.nextUpdate, unlisted, now) }
 })
 
 /** The CAs of these profiles, each once with the names of its profiles. */
@@ -107,10 +112,15 @@ const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
 export const heads = Effect.fn("CrlRecords.heads")(function*(profiles: ReadonlyArray<string>) {
   const named = yield* signing(profiles)
   const now = yield* currentSeconds
+  const stopped = yield* stoppedShown
   return yield* Effect.forEach(named.values(), ({ ca }) =>
     Effect.map(crls.shownHead(ca.id), (stored) => ({
       ca,
-      state: stored === undefined ? "missing" as const : stateOf(stored.nextUpdate, 0, now)
+      state: stopped.has(ca.id)
+        ? "stopped" as const
+        : stored === undefined
+        ? "missing" as const
+        : stateOf(stored.nextUpdate, 0, now)
     })))
 })
 
@@ -149,11 +159,10 @@ export const raise = Effect.fn("CrlRecords.raise")(
     const { crlNumber: before, nextUpdate: end } = yield* find(issuer)
     // The list becomes due, but not expired: the stored list is as good as before.
     const nextUpdate = Math.min(end, (yield* currentSeconds) + halfValidity - 1)
-    const queue = yield* Queue
     const raised = yield* transaction(Effect.gen(function*() {
       const done = yield* crls.raise(issuer, { before, number: above, nextUpdate })
       if (done === undefined) return false
-      yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
+      yield* enqueueList(issuer)
       yield* audit.insert({
         event: "crl_number_raised",
         actorKind: "cli",
@@ -175,6 +184,7 @@ export const raise = Effect.fn("CrlRecords.raise")(
 export const revokeUnknown = Effect.fn("CrlRecords.revokeUnknown")(
   function*(operator: AtKeyboard, issuer: string, serial: string, reason: number | undefined) {
     yield* find(issuer)
+    yield* Effect.catchTag(refuseStopped(issuer), "ListsStopped", ({ trouble }) => new IssuerStopped({ trouble }))
     const orders = yield* orderSearch.search({ certSerial: serial }, everyOfSerial)
     for (const { id } of orders) {
       const certificate = (yield* orderSearch.findRecord(id))?.certificate
@@ -182,11 +192,10 @@ export const revokeUnknown = Effect.fn("CrlRecords.revokeUnknown")(
       return yield* new BadRequest({ detail: `This is the certificate of order ${id}; revoke it by order revoke.` })
     }
     const now = yield* currentSeconds
-    const queue = yield* Queue
     const isNew = yield* transaction(Effect.gen(function*() {
       const row = yield* revocations.insert({ issuer, serial, now, reason, notAfter: undefined })
       if (row === undefined) return false
-      yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
+      yield* enqueueList(issuer)
       yield* audit.insert({
         event: "certificate_revoked",
         ...actorOf(operator),

@@ -1,10 +1,17 @@
 import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
-import { AlreadyRevoked as RevokedBefore, ServerInternal } from "../../domain/AcmeError.ts"
+import { AlreadyRevoked as RevokedBefore, RevocationStopped, ServerInternal } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { explainEnd } from "../../domain/Explanation.ts"
 import { isId, OrderId } from "../../domain/Id.ts"
-import { AlreadyRevoked, IssuerUnknown, NoSuch, OrderNotIssued, ProfileNotMounted } from "../../domain/OperatorError.ts"
+import {
+  AlreadyRevoked,
+  IssuerStopped,
+  IssuerUnknown,
+  NoSuch,
+  OrderNotIssued,
+  ProfileNotMounted
+} from "../../domain/OperatorError.ts"
 import { statusShown } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -156,7 +163,9 @@ export const revoke = Effect.fn("OrderRecords.revoke")(function*(
   const done = yield* revocation.revoke(found, served?.signer.backend, reason, by, burning).pipe(
     Effect.catchTags({
       WasRevoked: () => Effect.andThen(refused(new RevokedBefore(), "already_revoked"), new AlreadyRevoked()),
-      IssuerUnknown: () => Effect.andThen(refused(new ServerInternal({}), "issuer_mismatch"), new IssuerUnknown())
+      IssuerUnknown: () => Effect.andThen(refused(new ServerInternal({}), "issuer_mismatch"), new IssuerUnknown()),
+      ListsStopped: ({ trouble }) =>
+        Effect.andThen(refused(new RevocationStopped(), "list_stopped"), new IssuerStopped({ trouble }))
     })
   )
   const told = { ...actorFields(operator), order_id: orderId, cert_serial: certSerial }

@@ -1,8 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { OrderId } from "../../domain/Id.ts"
+import { ListNotSigned } from "../../domain/JobFailure.ts"
 import { keyCompromise } from "../../domain/RevocationReason.ts"
-import { Done } from "../../kernel/queue/Handler.ts"
+import { Done, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { awaitStoring } from "../../kernel/sql/Lock.ts"
@@ -48,8 +49,10 @@ export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: Payload
         Effect.catchTags({ WasRevoked: () => Effect.succeed(0), IssuerUnknown: () => Effect.succeed(0) })
       )
     ),
-    Stream.runSum
+    Stream.runSum,
+    Effect.catchTag("ListsStopped", ({ trouble }) => Effect.succeed(Retry(new ListNotSigned({ detail: trouble }))))
   )
+  if (typeof revoked !== "number") return revoked
   if (revoked > 0) yield* emit("key_certificates_revoked", { key_fp: fingerprint(key), job_id: job.id, count: revoked })
   return Done()
 })

@@ -19,6 +19,8 @@ import * as orders from "../../store/orders/Orders.ts"
 import * as burntKeys from "../../store/revocation/BurntKeys.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
+import { enqueueList } from "../ListJob.ts"
+import { refuseStopped } from "../ProfileHealth.ts"
 
 /** The certificate was already revoked, by whoever was first. */
 class WasRevoked extends Data.TaggedError("WasRevoked") {}
@@ -103,7 +105,6 @@ const revokeLocally = Effect.fnUntraced(function*(
     ...(reason === undefined ? {} : { reason: String(reason) }),
     ...by
   })
-  const queue = yield* Queue
   // Losing the race does not fail the transaction: the others in its group commit would have to run again.
   const job = yield* transaction(Effect.gen(function*() {
     yield* orders.lock(orderId)
@@ -127,7 +128,7 @@ const revokeLocally = Effect.fnUntraced(function*(
       }
     })
     yield* afterCommit(emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }))
-    return yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })
+    return yield* enqueueList(issuer)
   }))
   return job ?? (yield* new WasRevoked())
 })
@@ -177,6 +178,7 @@ export const revoke = Effect.fnUntraced(function*(
 ) {
   const issuer = readStoredChain(found.certificate)?.issuerId
   if (issuer !== undefined && (yield* crls.findHead(issuer)) !== undefined) {
+    yield* refuseStopped(issuer)
     return { isRevoked: true, job: yield* revokeLocally(found, issuer, reason, by, during) }
   }
   if (backend === "local_ca") {

@@ -9,6 +9,7 @@ import {
   NoSuchCertificate,
   RevocationAbandoned,
   RevocationPending,
+  RevocationStopped,
   ServerInternal,
   Unauthorized
 } from "../../domain/AcmeError.ts"
@@ -138,7 +139,8 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   const revoking = revoke({ ...found, profile }, request.backend, reason, by, burning)
   const { isRevoked, job } = yield* Effect.catchTags(revoking, {
     WasRevoked: () => refuse(new AlreadyRevoked(), "already_revoked"),
-    IssuerUnknown: () => refuse(new ServerInternal({}), "issuer_mismatch")
+    IssuerUnknown: () => refuse(new ServerInternal({}), "issuer_mismatch"),
+    ListsStopped: () => refuse(new RevocationStopped(), "list_stopped")
   })
   if (isRevoked) return
   const ended = yield* (yield* Waits).settled(job)

@@ -9,7 +9,6 @@ import type { Web } from "../../kernel/net/Web.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { CaFilesUnusable } from "./CaFiles.ts"
-import { check as checkCa } from "./CaFiles.ts"
 import * as Custom from "./Custom.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
@@ -41,8 +40,8 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly mayPass: boolean
   /** The world did it, and no fault of the configuration: the others can be served. */
   readonly isOutside: boolean
-  /** It could be made: nothing but the dates of its CA is wrong. */
-  readonly isDated: boolean
+  /** It could be made: nothing but the dates of its CA, or the record of its lists, is wrong. */
+  readonly isLoaded: boolean
 }> {
   override get message(): string {
     return `Profile ${this.profile}: ${this.detail}`
@@ -61,10 +60,10 @@ const made = ({ name, signer }: SigningProfile): Effect.Effect<Signer, AccountUn
 
 const unusable = (
   profile: string,
-  { detail, isDated = false, isOutside = false, mayPass = false }:
+  { detail, isLoaded = false, isOutside = false, mayPass = false }:
     & Pick<AccountUnusable | CaFilesUnusable, "detail" | "isOutside" | "mayPass">
-    & Pick<CaFilesUnusable, "isDated">
-) => new ProfileUnusable({ profile, detail, isDated, isOutside, mayPass })
+    & Pick<CaFilesUnusable, "isLoaded">
+) => new ProfileUnusable({ profile, detail, isLoaded, isOutside, mayPass })
 
 const attempted = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Needs> =>
   made(profile).pipe(
@@ -105,7 +104,7 @@ export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, Pro
     signer.backend === "relay"
       ? Effect.asVoid(findKey(signer.relay.account_key_path))
       : signer.backend === "local_ca"
-      ? checkCa(signer.local_ca)
+      ? LocalCa.check(signer.local_ca)
       : Effect.void,
     (error: AccountUnusable | CaFilesUnusable) => unusable(name, error)
   )

@@ -39,8 +39,8 @@ export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly mayPass?: boolean
   /** The world did it, and no fault of the configuration: a file is gone, or cannot be read. */
   readonly isOutside?: boolean
-  /** It is loaded all the same: nothing but its dates is wrong. */
-  readonly isDated?: boolean
+  /** It is loaded all the same: nothing but its dates, or the record of its lists, is wrong. */
+  readonly isLoaded?: boolean
 }> {
   override get message(): string {
     return this.detail
@@ -175,14 +175,16 @@ export const endedText = ({ cert_path }: Pick<CaFileSettings, "cert_path">, faul
 
 /**
  * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and a CA that is not valid now, and changes
- * nothing.
+ * nothing. Answers the CA; `undefined` where it would be made.
  */
-export const check = (settings: CaFileSettings): Effect.Effect<void, CaFilesUnusable> =>
+export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | undefined, CaFilesUnusable> =>
   Effect.gen(function*() {
     const texts = yield* areThere(settings)
-    if (texts === undefined) return
-    const fault = datesFault(yield* read(settings, texts), yield* currentSeconds)
+    if (texts === undefined) return undefined
+    const ca = yield* read(settings, texts)
+    const fault = datesFault(ca, yield* currentSeconds)
     if (fault !== undefined) {
-      return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true, isDated: true })
+      return yield* new CaFilesUnusable({ detail: endedText(settings, fault), isOutside: true, isLoaded: true })
     }
+    return ca
   })

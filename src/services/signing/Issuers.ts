@@ -65,7 +65,7 @@ export class Issuers extends Context.Service<Issuers, {
             continue
           }
           const refuse = (detail: string, isOutside = false) =>
-            new ProfileUnusable({ profile: name, detail, mayPass: false, isOutside, isDated: false })
+            new ProfileUnusable({ profile: name, detail, mayPass: false, isOutside, isLoaded: false })
           const file = yield* Effect.result(readTextFile(cert_path))
           if (Result.isFailure(file)) {
             // Its resources are none of this process's until the file is there again and the configuration is read.

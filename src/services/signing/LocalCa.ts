@@ -12,7 +12,15 @@ import { makeLeafIssuer, serialFrom, validityWindow } from "../../pki/x509/Leaf.
 import { lintLeaf } from "../../pki/x509/Lint.ts"
 import { nameConstraintsViolation, permitsCommonName } from "../../pki/x509/NameConstraints.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
-import { CaFilesUnusable, endedText, generateIfAbsent, isSuppliedRoot, loadForSigning } from "./CaFiles.ts"
+import {
+  CaFilesUnusable,
+  check as checkFiles,
+  endedText,
+  generateIfAbsent,
+  isSuppliedRoot,
+  loadForSigning
+} from "./CaFiles.ts"
+import * as IssuedCrl from "./IssuedCrl.ts"
 import type { DirectSigner } from "./Signer.ts"
 import { CsrRejected, SigningFailed } from "./Signer.ts"
 
@@ -29,6 +37,14 @@ export interface LocalCaSettings extends CaFileSettings {
 const daySeconds = 86_400
 
 const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
+
+/** Refuses what {@link make} would refuse, a CA that is not valid now, and one whose lists have stopped; changes nothing. */
+export const check = (settings: LocalCaSettings): Effect.Effect<void, CaFilesUnusable> =>
+  Effect.gen(function*() {
+    const ca = yield* checkFiles(settings)
+    const detail = ca && (yield* IssuedCrl.make(settings.crl_path, ca.publicKey).trouble)
+    if (detail !== undefined) return yield* new CaFilesUnusable({ detail, isOutside: true, isLoaded: true })
+  })
 
 /**
  * Signs with a locally held key (docs/decisions/local-ca.md), and makes the CA first when it does not exist. The parts of a
@@ -64,9 +80,12 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
       yield* emit("local_ca_expiring", { issuer: ca.issuerId, not_after: rfc3339(end) })
     }
 
-    const trouble = Effect.map(currentSeconds, (now) => {
-      const fault = datesFault(ca, now)
-      return fault === undefined ? undefined : endedText(settings, fault)
+    const issued = IssuedCrl.make(settings.crl_path, ca.publicKey)
+    const trouble = Effect.gen(function*() {
+      const fault = datesFault(ca, yield* currentSeconds)
+      const ended = fault === undefined ? undefined : endedText(settings, fault)
+      const texts = [ended, yield* issued.trouble].filter((text) => text !== undefined)
+      return texts.length === 0 ? undefined : texts.join(" ")
     })
     const issue: DirectSigner["issue"] = Effect.fnUntraced(function*(request) {
       const { csr, names, orderId } = request
@@ -137,6 +156,6 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
     })
     const { crl_der_path, crl_path: path } = settings
     const derPath = crl_der_path === "" ? undefined : crl_der_path
-    const crl = { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path, derPath }
+    const crl = { id: ca.issuerId, keyIdentifier: ca.keyIdentifier, sign: signCrl, path, derPath, issued }
     return { issue, trouble, crl }
   })

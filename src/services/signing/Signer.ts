@@ -4,6 +4,7 @@ import type * as Effect from "effect/Effect"
 import type { SignerFailed } from "../../domain/JobFailure.ts"
 import type { CrlSigner } from "../../pki/x509/Crl.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
+import type { IssuedCrl } from "./IssuedCrl.ts"
 import type { TokenStore } from "./relay/Strategy.ts"
 import type { Keeper, StoredUpstreamOrder } from "./relay/UpstreamOrder.ts"
 
@@ -57,6 +58,8 @@ export interface CrlIssuer {
   readonly path: string
   /** `signer.local_ca.crl_der_path`: a file with the same list in DER, if there is to be one. */
   readonly derPath: string | undefined
+  /** The record of the last list that was issued, which outlives a database that is put back. */
+  readonly issued: IssuedCrl
 }
 
 /** What a relay knows about its order at the upstream from earlier attempts, and where it stores what it learns. */

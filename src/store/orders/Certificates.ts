@@ -1,5 +1,6 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { bytes, int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import { distinct } from "../../kernel/sql/Distinct.ts"
 import { all, first } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 import { identifiersColumn } from "../Columns.ts"
@@ -16,7 +17,7 @@ const issued = {
 const issuedColumns = `id AS "orderId", account_id AS "accountId", identifiers AS "identifiers",
        certificate AS "certificate", cert_pubkey AS "certPubkey", revoked_at AS "revokedAt"`
 
-const bySerial = statement({
+const bySerialStatement = statement({
   name: "certificate_by_serial",
   params: { profile: text(), serial: text() },
   row: issued,
@@ -46,8 +47,25 @@ const liveStatement = statement({
      ORDER BY id LIMIT :limit`
 })
 
+// The index of serials begins with the profile.
+const ofSerialsStatement = statement({
+  name: "certificates_of_serials",
+  params: { serials: rows },
+  row: { ...issued, profile: text(), serial: text(), notAfter: nullable(int) },
+  sql: ({ at, bySerial, each }) =>
+    `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial", cert_not_after AS "notAfter"
+     FROM orders ${bySerial}
+     WHERE profile IN (SELECT profile FROM ${distinct("orders", "profile")})
+       AND cert_serial IN (SELECT ${at(0, "text")} FROM ${each(":serials")})
+       AND cert_serial IS NOT NULL AND certificate IS NOT NULL`
+})
+
+/** The certificates of every profile and CA with these serials. */
+export const ofSerials = (serials: ReadonlyArray<string>) =>
+  all(ofSerialsStatement, { serials: serials.map((serial) => [serial]) })
+
 /** Certificates of a profile with this serial: one, unless the profile has had several issuers. */
-export const findBySerial = (profile: string, serial: string) => all(bySerial, { profile, serial })
+export const findBySerial = (profile: string, serial: string) => all(bySerialStatement, { profile, serial })
 
 /** The PEM chain of a `valid` order of this account. */
 export const certificate = (owned: {

@@ -140,14 +140,14 @@ export const tables: ReadonlyArray<Table> = [
     spent_seconds: "int",
     joined: "int"
   }),
-  table("workers", "owner", {
+  table("workers", "owner", { owner: "text", roles: "text", version: "text", started_at: "int", last_seen_at: "int" }),
+  table("profile_states", "profile owner", {
+    profile: "text",
     owner: "text",
-    roles: "text",
-    version: "text",
-    started_at: "int",
-    last_seen_at: "int"
+    trouble: "text",
+    since: "int",
+    stopped_issuer: "text"
   }),
-  table("profile_states", "profile owner", { profile: "text", owner: "text", trouble: "text", since: "int" }),
   table("admin_users", "id", {
     id: "uuid",
     username: "text",

@@ -52,7 +52,8 @@ const styles: { readonly [word: string]: Style } = Object.fromEntries(
         "error",
         "denied",
         "ended",
-        "overdue"
+        "overdue",
+        "stopped"
       ],
       dim: ["expired", "cancelled", "parked", "off"]
     } as const

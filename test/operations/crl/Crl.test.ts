@@ -1,7 +1,17 @@
 import { Clock, Deferred, Effect, Fiber, Result } from "effect"
 import type { Duration } from "effect"
 import { TestClock } from "effect/testing"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { ListNotSigned, ListsOvertaken } from "../../../src/domain/JobFailure.ts"
@@ -316,7 +326,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM crls"), 0)
         yield* crl.initialize
         assert.deepStrictEqual(yield* listed, ["01"])
-        assert.strictEqual(yield* number, 2)
+        assert.strictEqual(yield* number, 3, "the second was recorded, and may be in a backup of the disk")
       }), { ledger: `[{"serial":"01","revoked_at":5}]`, unmet: true })
 
     const bad: ReadonlyArray<readonly [name: string, spoilt: unknown]> = [
@@ -568,9 +578,10 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const driver = watched(storing, { before: another })
         const outcome = yield* Effect.provideService(regenerate, Database, driver)
         assert.strictEqual(outcome._tag, "Done")
-        assert.strictEqual(yield* number, 3)
+        // The one that was recorded and not stored has given its number away.
+        assert.strictEqual(yield* number, 4)
         assert.deepStrictEqual(said("local_ca_crl_not_stored").map(({ crl_number }) => crl_number), ["2"])
-        assert.deepStrictEqual(said("local_ca_crl_republished").map(({ crl_number }) => crl_number), ["1", "2", "3"])
+        assert.deepStrictEqual(said("local_ca_crl_republished").map(({ crl_number }) => crl_number), ["1", "3", "4"])
       }))
 
     test("five passes that lose are left to the next attempt", () =>
@@ -580,7 +591,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const outcome = yield* Effect.provideService(regenerate, Database, driver)
         assert.deepStrictEqual(outcome, Retry(new ListsOvertaken()))
         assert.strictEqual(happened("local_ca_crl_not_stored"), 5)
-        assert.strictEqual(yield* number, 6)
+        assert.strictEqual(happened("local_ca_crl_republished"), 6, "the first, and those of the other")
       }))
 
     test("only rise with two workers signing at once", () =>
@@ -597,7 +608,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const numbers = said("local_ca_crl_republished").map(({ crl_number }) => Number(crl_number))
         assert.strictEqual(new Set(numbers).size, numbers.length, "no number twice")
         assert.strictEqual(Math.max(...numbers), yield* number)
-        assert.strictEqual(numbers.length, yield* number, "and none left out")
+        assert.strictEqual((yield* listed).length, 12, "and none left out")
         assert.strictEqual(outcomes.filter(({ _tag }) => _tag === "Done").length, numbers.length - 1)
         const exported = readFileSync(filesIn(directory).crl, "utf8")
         assert.strictEqual(exported, pem("X509 CRL", (yield* stored).der), "the file has the newest")
@@ -868,7 +879,9 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   describe("the exported file", () => {
     const exported = (): string => readFileSync(filesIn(directory).crl, "utf8")
     const leftovers = () =>
-      readdirSync(directory).filter((name) => !["ca.pem", "ca.key", "ca.crl", "ca.json"].includes(name))
+      readdirSync(directory).filter((name) =>
+        !["ca.pem", "ca.key", "ca.crl", "ca.crl.issued", "ca.json"].includes(name)
+      )
     const agrees = Effect.map(stored, ({ der }) => {
       assert.strictEqual(exported(), pem("X509 CRL", der))
       assert.deepStrictEqual(leftovers(), [], "no lock and no half file")
@@ -987,16 +1000,17 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         Effect.gen(function*() {
           records.length = 0
           yield* kept
-          const path = join(directory, "absent", "ca.crl")
+          const path = filesIn(directory).crl
+          rmSync(path)
+          mkdirSync(path)
           yield* soon(() => happened("local_ca_crl_export_failed") === 1)
           for (let turns = 0; turns < 5; turns++) yield* turn(half)
           assert.strictEqual(happened("local_ca_crl_export_failed"), 1)
-          mkdirSync(join(directory, "absent"))
+          rmdirSync(path)
           writeFileSync(`${path}.lock`, "")
           yield* soon(() => happened("local_ca_crl_exported") === 1)
-          assert.strictEqual(readFileSync(path, "utf8"), pem("X509 CRL", (yield* stored).der))
-          assert.deepStrictEqual(readdirSync(join(directory, "absent")), ["ca.crl"])
-        }), { settings: (directory) => ({ crl_path: join(directory, "absent", "ca.crl") }) })
+          yield* agrees
+        }))
 
       test("because a list was stored elsewhere is written here too; one in order is left alone", () =>
         Effect.gen(function*() {
@@ -1069,7 +1083,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* soon(() => happened("local_ca_crl_export_failed") === 1)
         assert.match(
           String(said("local_ca_crl_export_failed")[0]?.["error"]),
-          /ca\.crl has list 2 and the database only list 1, so it has lost commits; compare/
+          /ca\.crl has list 2 and the database only list 1, so it has lost commits; .*ca\.crl\.issued had it, and otherwise by crl import/
         )
         assert.strictEqual(exported(), newer)
         yield* regenerate
@@ -1077,17 +1091,22 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
       }))
 
-    test("whose folder is absent fails nothing else, and at once", () =>
+    test("whose name is taken by a folder fails nothing else, and at once", () =>
       Effect.gen(function*() {
-        assert.strictEqual(yield* number, 1)
-        const path = join(directory, "absent", "ca.crl")
-        assert.deepStrictEqual(said("local_ca_crl_export_failed").map(({ error }) => error), [
-          `${path}.lock: no such file or directory; the list is still served, and writing the file is tried again every 30 s`
-        ])
-        mkdirSync(join(directory, "absent"))
+        const path = filesIn(directory).crl
+        rmSync(path)
+        mkdirSync(path)
+        yield* row("41")
+        assert.strictEqual((yield* regenerate)._tag, "Done")
+        assert.deepStrictEqual(yield* listed, ["41"])
+        assert.match(
+          String(said("local_ca_crl_export_failed")[0]?.["error"]),
+          /ca\.crl: not a regular file; the list is still served, and writing the file is tried again every 30 s$/
+        )
+        rmdirSync(path)
         yield* crl.initialize
-        assert.strictEqual(readFileSync(path, "utf8"), pem("X509 CRL", (yield* stored).der))
-      }), { settings: (directory) => ({ crl_path: join(directory, "absent", "ca.crl") }) })
+        yield* agrees
+      }))
 
     test("is always empty while it locks", () =>
       Effect.gen(function*() {

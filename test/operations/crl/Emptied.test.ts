@@ -1,5 +1,5 @@
 import { Effect, Result } from "effect"
-import { writeFileSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import * as crl from "../../../src/operations/crl/Crl.ts"
 import { ledgerPathOf } from "../../../src/services/signing/Ledger.ts"
@@ -26,6 +26,9 @@ describe.each(databases)("the list that was exported, beside a database on $name
       yield* emptied
       const refused = yield* Effect.flip(crl.refuseEmptied)
       assert.deepInclude(refused, { _tag: "DatabaseEmptied", path, number: 7 })
+      rmSync(path)
+      const issued = `${path}.issued`
+      assert.deepInclude(yield* Effect.flip(crl.refuseEmptied), { _tag: "DatabaseEmptied", path: issued, number: 7 })
       const another = Effect.flatMap(here, (other) =>
         Effect.updateService(crl.refuseEmptied, Signers, (signers) => ({
           ...signers,

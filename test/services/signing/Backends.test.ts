@@ -153,6 +153,23 @@ describe("the backends of the profiles", () => {
       assert.isDefined(crl)
     }))
 
+  test("of a CA whose record of lists cannot be used are there, in trouble, and refused where it worked before", (directory) =>
+    Effect.gen(function*() {
+      const settings = settingsIn(directory)
+      const signers = yield* signersOf([profile("a", settings)])
+      assert.isUndefined((yield* signers.troubles).get("a"))
+      writeFileSync(`${settings.crl_path}.issued`, "")
+      const trouble = /ca\.crl\.issued, the record of the list that this CA issued last, cannot be used: it is empty\./
+      assert.match((yield* signers.troubles).get("a") ?? "", trouble)
+      const refused = yield* Effect.flip(signersOf([profile("a", settings)]))
+      assert.isTrue(refused._tag === "ProfileUnusable" && refused.isOutside)
+      assert.match(refused.message, trouble)
+      const degraded = yield* signersOf([profile("a", settings)], undefined, undefined, every)
+      assert.lengthOf(degraded.crlIssuers, 1)
+      rmSync(`${settings.crl_path}.issued`)
+      assert.isUndefined((yield* degraded.troubles).get("a"))
+    }))
+
   test("are refused for a fault of the configuration, whatever may be degraded", (directory) =>
     Effect.gen(function*() {
       const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]

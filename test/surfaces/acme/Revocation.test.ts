@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { generateKeyPairSync, sign } from "node:crypto"
 import { assert, describe } from "vitest"
@@ -6,6 +6,7 @@ import type { Answer } from "../../../src/kernel/http/Message.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import * as crl from "../../../src/operations/crl/Crl.ts"
 import { finalize } from "../../../src/operations/order/Finalize.ts"
+import * as states from "../../../src/store/ProfileStates.ts"
 import { algorithms, bitString, csrOf, der, int, openssl, seq, spkiOf } from "../../pki/Pki.ts"
 import type { AcmeKey } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"
@@ -742,6 +743,48 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.deepInclude(row ?? {}, { reason: "serverInternal", detail: { cause: "issuer_mismatch" } })
       yield* crl.initialize
       assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200)
+    }))
+
+  /** The word of the one worker there is, that the CA revokes nothing. */
+  const stopped = Effect.gen(function*() {
+    const [issuer = ""] = yield* column("SELECT issuer FROM crls")
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    yield* sql(
+      `INSERT INTO workers (owner, roles, version, started_at, last_seen_at) VALUES ('w', 'worker', '1', 0, ${now})`
+    )
+    yield* states.report({ profile: "default", owner: "w", trouble: "the record", since: now, stoppedIssuer: issuer })
+  })
+
+  test("a CA whose lists have stopped: 503 serverInternal in words, and nothing is revoked until they go on", () =>
+    Effect.gen(function*() {
+      const { issued, key, kid } = yield* holder()
+      yield* stopped
+      const answer = yield* revoke({ key, kid }, issued.der, 1)
+      assert.deepInclude(refusal(answer), { status: 503, type: "serverInternal" })
+      assert.match(bodyOf(answer).detail ?? "", /cannot revoke at present, .*; it is not revoked/)
+      assert.strictEqual(headerOf(answer, "retry-after"), "60")
+      yield* nothingRevoked
+      assert.strictEqual(yield* count("SELECT count(*) FROM burnt_keys"), 0)
+      assert.deepInclude((yield* auditRows)[0] ?? {}, { reason: "serverInternal", detail: { cause: "list_stopped" } })
+      yield* TestClock.adjust("31 seconds")
+      assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200, "no worker has said so lately")
+    }))
+
+  test("a CA whose lists have stopped: what else a burnt key has is revoked once they go on", () =>
+    Effect.gen(function*() {
+      const { caller, issued } = yield* holder()
+      const other = yield* issueTo(caller, ["b.example"], issued.key)
+      const own = acmeKey(issued.key)
+      assert.strictEqual((yield* revoke({ key: own }, issued.der, 1)).status, 200)
+      yield* stopped
+      yield* work("key_revoke")
+      const isRevoked = column(`SELECT serial FROM revocations WHERE serial = '${other.serial}'`)
+      assert.deepStrictEqual(yield* isRevoked, [])
+      const [error = ""] = yield* column("SELECT last_error FROM jobs WHERE kind = 'key_revoke' AND status = 'ready'")
+      assert.include(error, "the record")
+      yield* TestClock.adjust("1 hour")
+      yield* work("key_revoke")
+      assert.deepStrictEqual(yield* isRevoked, [other.serial])
     }))
 
   for (const table of ["jobs", "revocations"]) {

@@ -2,9 +2,11 @@ import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import type { Issuer } from "../../../src/services/signing/Issuers.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
+import * as states from "../../../src/store/ProfileStates.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import * as revocations from "../../../src/store/revocation/Revocations.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
+import { sql } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
@@ -54,6 +56,29 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.notMatch(page.text, /<b>A CA|\u202e/)
       assert.notInclude(page.text, "ca.crl")
       assert.notInclude(wordsOf(page), "What this CA signs cannot last longer.")
+    }))
+
+  test("says that a CA revokes nothing, and why, in words that no worker's text breaks out of", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      yield* list(startsAt + 6 * day)
+      yield* sql(
+        `INSERT INTO workers (owner, roles, version, started_at, last_seen_at) VALUES ('w', 'worker', '1', 0, ${startsAt})`
+      )
+      yield* states.report({
+        profile: "default",
+        owner: "w",
+        trouble: "<b>ca.crl.issued cannot be used",
+        since: startsAt,
+        stoppedIssuer: id
+      })
+      const page = yield* withCa(issuer)(panel.ask("/ui/authorities", held))
+      assert.include(wordsOf(page), "This CA revokes nothing and signs no revocation list.")
+      assert.include(wordsOf(page), "ca.crl.issued cannot be used")
+      assert.include(wordsOf(page), "stopped")
+      assert.notInclude(page.text, "<b>ca.crl.issued")
+      const first = yield* withCa(issuer)(panel.ask("/ui/", held))
+      assert.include(wordsOf(first), "1 revocation lists stopped")
     }))
 
   test("shows the number and the times of the list, and what is not on it yet", (panel) =>

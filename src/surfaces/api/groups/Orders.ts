@@ -73,7 +73,14 @@ export const orders = HttpApiGroup.make("orders").add(
       Schema.Struct({ status: Schema.Literal("revoked"), job: Schema.optionalKey(Id) }),
       Schema.Struct({ status: Schema.Literal("queued"), job: Id }).pipe(HttpApiSchema.status(202))
     ],
-    error: refusals("profile_not_mounted", "order_not_issued", "already_revoked", "issuer_unknown", "signer_failed")
+    error: refusals(
+      "profile_not_mounted",
+      "order_not_issued",
+      "already_revoked",
+      "issuer_unknown",
+      "issuer_stopped",
+      "signer_failed"
+    )
   })
     .annotate(
       OpenApi.Summary,

@@ -115,7 +115,10 @@ export const Ca = Schema.Struct({
   nextUpdate: Schema.optionalKey(Time),
   entries: Int,
   unlisted: intOf("How many revocations the stored list does not contain yet."),
-  state: Schema.Literals(["ok", "due", "expired", "missing"]).annotate({ description: "The state of its list." })
+  state: Schema.Literals(["ok", "due", "expired", "missing", "stopped"]).annotate({
+    description: "The state of its list. While that is stopped, nothing is revoked and no list is signed."
+  }),
+  trouble: Schema.optionalKey(Schema.String.annotate({ description: "Why its list is stopped." }))
 }).annotate({ identifier: "Ca" })
 
 /** A key of the configuration and its value in force. */

@@ -85,7 +85,8 @@ const attention = Effect.fnUntraced(function*(config: Config) {
       all: authorities.length,
       due: ofState("due"),
       expired: ofState("expired"),
-      missing: ofState("missing")
+      missing: ofState("missing"),
+      stopped: ofState("stopped")
     },
     ca: firstToEnd === undefined ? undefined : {
       days: Math.max(0, Math.floor((firstToEnd.firstToEnd.notAfter - now) / daySeconds)),

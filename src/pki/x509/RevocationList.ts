@@ -1,0 +1,198 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { KeyObject } from "node:crypto"
+import { verify } from "node:crypto"
+import type { DerReader } from "../asn1/DerReader.ts"
+import { decode, Tag } from "../asn1/DerReader.ts"
+import type { CrlEntry } from "./Crl.ts"
+import { serialText } from "./Serial.ts"
+
+/** Reads revocation lists that come from outside of the database, of this service or of another (RFC 5280 section 5). */
+
+/** A complete list. Byte fields are views into the DER. Times are epoch seconds. */
+export interface RevocationList {
+  readonly signed: Uint8Array
+  /** OID of the signature's algorithm. */
+  readonly algorithm: string
+  readonly signature: Uint8Array
+  /** 0 where the list has none. */
+  readonly number: number
+  readonly thisUpdate: number
+  readonly entries: ReadonlyArray<CrlEntry>
+}
+
+/** The list is of no use. `detail` is the end of a sentence that begins with the name of its file. */
+export class ListUnusable extends Data.TaggedError("ListUnusable")<{ readonly detail: string }> {}
+
+const unusable = (detail: string) => new ListUnusable({ detail })
+
+/** The largest number a list may have, so that there is always a next one: half of the exact integers. */
+const largestNumber = 2 ** 52
+
+/** Extensions of a list that change nothing about its entries, or that are read below. */
+const known = new Set(["2.5.29.35", "2.5.29.20", "2.5.29.18", "2.5.29.28", "2.5.29.46", "1.3.6.1.5.5.7.1.1"])
+
+const DELTA = "it is a delta list (RFC 5280 section 5.2.4); a complete one is needed"
+const INDIRECT =
+  "it is an indirect list, which names certificates of other CAs (RFC 5280 section 5.2.5); a list of this "
+  + "CA alone is needed"
+
+const extensionsTag = 0xa0
+
+/** Reads the extensions of a list or of an entry: each with its OID, whether it is critical, and its value. */
+const readExtensions = (
+  list: DerReader,
+  read: (id: string, isCritical: boolean, value: DerReader) => void
+): void => {
+  while (list.more) {
+    const one = list.enter(Tag.sequence)
+    const id = one.oid()
+    const isCritical = one.next === Tag.boolean && one.boolean()
+    read(id, isCritical, one.enter(Tag.octetString))
+    one.end()
+  }
+}
+
+const numberOf = (octets: Uint8Array): number => Number(`0x${Buffer.from(octets).toString("hex")}`)
+
+/** Whether an issuingDistributionPoint says that the list is an indirect one. */
+const isIndirect = (value: DerReader): boolean => {
+  const point = value.enter(Tag.sequence)
+  while (point.more) {
+    if (point.next === 0x84) return point.content(0x84).some((octet) => octet !== 0)
+    else point.skip()
+  }
+  return false
+}
+
+interface Head extends Omit<RevocationList, "entries"> {
+  /** The entries one after another. */
+  readonly revoked: Uint8Array
+  /** Why the list may not be used, in spite of its form. */
+  readonly refusal: string | undefined
+}
+
+const readHead = (whole: DerReader): Head => {
+  const outer = whole.enter(Tag.sequence)
+  const fields = outer.fork().enter(Tag.sequence)
+  const signed = outer.raw(Tag.sequence)
+  const algorithm = outer.enter(Tag.sequence).oid()
+  const signature = outer.bits()
+  outer.end()
+  if (fields.next === Tag.integer) fields.skip()
+  const inner = fields.enter(Tag.sequence).oid()
+  if (inner !== algorithm) fields.fail("the list names two algorithms of its signature")
+  fields.skip(Tag.sequence)
+  const thisUpdate = fields.time()
+  if (fields.next === Tag.utcTime || fields.next === Tag.generalizedTime) fields.time()
+  const revoked = fields.next === Tag.sequence ? fields.content(Tag.sequence) : new Uint8Array()
+  let number = 0
+  let refusal: string | undefined
+  if (fields.more) {
+    readExtensions(fields.enter(extensionsTag).enter(Tag.sequence), (id, isCritical, value) => {
+      if (id === "2.5.29.20") number = numberOf(value.integer())
+      else if (id === "2.5.29.27") refusal ??= DELTA
+      else if (id === "2.5.29.28" && isIndirect(value)) refusal ??= INDIRECT
+      else if (isCritical && !known.has(id)) refusal ??= `it has the critical extension ${id}, which is not known here`
+    })
+  }
+  fields.end()
+  if (!(number <= largestNumber)) refusal ??= `its number is above ${largestNumber}, so that no list could follow it`
+  return { signed, algorithm, signature, number, thisUpdate, revoked, refusal }
+}
+
+/** The entries, and why the list may not be used. */
+const readEntries = (list: DerReader, entries: Array<CrlEntry>): string | undefined => {
+  let refusal: string | undefined
+  while (list.more) {
+    const one = list.enter(Tag.sequence)
+    const serial = serialText(one.integer())
+    const revokedAt = one.time()
+    let reason: number | undefined
+    if (one.more) {
+      readExtensions(one.enter(Tag.sequence), (id, isCritical, value) => {
+        if (id === "2.5.29.21") reason = value.content(0x0a)[0]
+        else if (id === "2.5.29.29") refusal ??= INDIRECT
+        else if (isCritical) refusal ??= `an entry has the critical extension ${id}, which is not known here`
+      })
+    }
+    one.end()
+    if (reason === 8) refusal ??= DELTA // removeFromCRL is of delta lists alone
+    entries.push({ serial, revokedAt, reason })
+  }
+  return refusal
+}
+
+const entriesAtOnce = 2000
+
+/** Where each part of so many entries ends. */
+const partsOf = (revoked: Uint8Array) =>
+  decode(revoked, (list) => {
+    const ends: Array<number> = []
+    let at = 0
+    for (let count = 1; list.more; count++) {
+      at += list.raw(Tag.sequence).length
+      if (count % entriesAtOnce === 0) ends.push(at)
+    }
+    return at === ends.at(-1) ? ends : [...ends, at]
+  }, Number.POSITIVE_INFINITY)
+
+const decoded = <A>(der: Uint8Array, read: (reader: DerReader) => A): Effect.Effect<A, ListUnusable> =>
+  Effect.mapError(
+    Effect.fromResult(decode(der, read, Number.POSITIVE_INFINITY)),
+    ({ detail }) => unusable(`it is no revocation list in DER: ${detail}`)
+  )
+
+/**
+ * Reads a complete list of one CA. A delta list, an indirect one, and one with a critical extension that is not known are refused
+ * (RFC 5280 sections 5.2 and 5.3). The signature is not checked. Other work goes on between parts of a long list.
+ */
+export const readRevocationList = Effect.fnUntraced(function*(
+  der: Uint8Array
+): Effect.fn.Return<RevocationList, ListUnusable> {
+  const { refusal, revoked, ...head } = yield* decoded(der, readHead)
+  if (refusal !== undefined) return yield* unusable(refusal)
+  const entries: Array<CrlEntry> = []
+  let from = 0
+  const ends = yield* Effect.mapError(
+    Effect.fromResult(partsOf(revoked)),
+    ({ detail }) => unusable(`it is no revocation list in DER: ${detail}`)
+  )
+  for (const end of ends) {
+    const refused = yield* decoded(revoked.subarray(from, end), (list) => readEntries(list, entries))
+    if (refused !== undefined) return yield* unusable(refused)
+    from = end
+    yield* Effect.yieldNow
+  }
+  return { ...head, entries }
+})
+
+/** The digest of each algorithm, by the kind of key it is of (RFC 4055, RFC 5758). */
+const digests: { readonly [oid: string]: readonly [kind: string, digest: string] } = {
+  "1.2.840.113549.1.1.11": ["rsa", "sha256"],
+  "1.2.840.113549.1.1.12": ["rsa", "sha384"],
+  "1.2.840.113549.1.1.13": ["rsa", "sha512"],
+  "1.2.840.10045.4.3.2": ["ec", "sha256"],
+  "1.2.840.10045.4.3.3": ["ec", "sha384"],
+  "1.2.840.10045.4.3.4": ["ec", "sha512"]
+}
+
+/** Refuses a list that this key has not signed. The work is done beside the event loop. */
+export const verifyList = (
+  { algorithm, signature, signed }: Pick<RevocationList, "algorithm" | "signature" | "signed">,
+  key: KeyObject
+): Effect.Effect<void, ListUnusable> => {
+  const [kind, digest] = digests[algorithm] ?? []
+  if (digest === undefined) return unusable(`its signature is of the algorithm ${algorithm}, which is not known here`)
+  const foreign = unusable("it does not verify under the key of this CA: another CA has signed it, or it was changed")
+  if (kind !== key.asymmetricKeyType) return foreign
+  return Effect.callback((resume) =>
+    verify(
+      digest,
+      signed,
+      key,
+      signature,
+      (cause, isGood) => resume(cause === null && isGood ? Effect.void : foreign)
+    )
+  )
+}

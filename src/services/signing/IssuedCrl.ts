@@ -1,0 +1,90 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { FileUnusable } from "../../kernel/host/KeyFile.ts"
+import { isTaken, readOctets, replaceFile, said, stampOf } from "../../kernel/host/KeyFile.ts"
+import { Entropy } from "../../pki/Entropy.ts"
+import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
+import type { ListUnusable, RevocationList } from "../../pki/x509/RevocationList.ts"
+import { readRevocationList, verifyList } from "../../pki/x509/RevocationList.ts"
+
+/* The record of the last list that a CA has issued, on the disk of the worker (docs/decisions/issued-lists.md). */
+
+/** The record is there and cannot be used, so nobody knows what the CA has revoked. The message names the file. */
+export class IssuedCrlUnusable extends Data.TaggedError("IssuedCrlUnusable")<{
+  readonly path: string
+  readonly detail: string
+}> {
+  override get message(): string {
+    const { detail, path } = this
+    return `signer.local_ca.crl_path: ${path}, the record of the list that this CA issued last, cannot be used: ${detail}. ` +
+      "The CA revokes nothing and signs no list until it is mended, or moved away once crl import has taken in the last list there is."
+  }
+}
+
+/** The list could not be recorded, so it is not published. */
+export class IssuedCrlNotWritten extends Data.TaggedError("IssuedCrlNotWritten")<{ readonly error: FileUnusable }> {
+  override get message(): string {
+    return `the list is recorded before it is published, and ${this.error.message}`
+  }
+}
+
+/** The record of the last list of one CA. */
+export interface IssuedCrl {
+  readonly path: string
+  /** What the file holds; `undefined` where there is none. */
+  readonly read: Effect.Effect<Buffer | undefined, IssuedCrlUnusable>
+  /** The list in the octets of the file, once it verifies under the key of the CA. */
+  readonly verified: (octets: Uint8Array) => Effect.Effect<RevocationList, IssuedCrlUnusable>
+  /** Records a list: it is on the disk when this has succeeded. */
+  readonly write: (der: Uint8Array) => Effect.Effect<void, IssuedCrlNotWritten, Entropy>
+  /** Why the record cannot be used, in a sentence. A file that has not changed is not read again. */
+  readonly trouble: Effect.Effect<string | undefined>
+}
+
+const largest = 512 * 1024 * 1024
+
+/** The record that belongs to a `signer.local_ca.crl_path`. */
+export const issuedPathOf = (crlPath: string): string => `${crlPath}.issued`
+
+/** The record of a CA with this public key. It reads and writes nothing yet. */
+export const make = (crlPath: string, publicKey: CaMaterial["publicKey"]): IssuedCrl => {
+  const path = issuedPathOf(crlPath)
+  let good: string | undefined
+  const failed = (detail: string) => {
+    good = undefined // it may be a symbolic link, whose target changes without it
+    return new IssuedCrlUnusable({ path, detail })
+  }
+  const read = Effect.catch(
+    Effect.map(readOctets(path, largest), ({ octets }): Buffer | undefined => octets),
+    (error) =>
+      error.reason === "absent"
+        ? Effect.flatMap(isTaken(path), (taken) => taken ? failed("it leads to no file") : Effect.succeed(undefined))
+        : failed(said(error))
+  )
+  const verified = (octets: Uint8Array) =>
+    readRevocationList(octets).pipe(
+      Effect.tap((list) => verifyList(list, publicKey)),
+      Effect.mapError(({ detail }: ListUnusable) => failed(octets.length === 0 ? "it is empty" : detail))
+    )
+  return {
+    path,
+    read,
+    verified,
+    write: (content) =>
+      Effect.mapError(
+        Effect.flatMap(
+          Effect.flatMap(Entropy, ({ token }) => token),
+          (suffix) => replaceFile({ path, content, mode: 0o644, suffix })
+        ),
+        (error) => new IssuedCrlNotWritten({ error })
+      ),
+    trouble: Effect.gen(function*() {
+      const stamp = yield* stampOf(path)
+      if (stamp !== "" && stamp === good) return undefined
+      const octets = yield* read
+      if (octets !== undefined) yield* verified(octets)
+      good = stamp
+      return undefined
+    }).pipe(Effect.catch(({ message }) => Effect.succeed(message)))
+  }
+}
