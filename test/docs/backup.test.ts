@@ -39,6 +39,8 @@ describe("docs/backup.md", () => {
     const crl = await place.run("acme-svc crl list")
     const [, issuer = ""] = /^([0-9a-f]{64}) /m.exec(crl.stdout) ?? []
     place.stand("ISSUER", issuer)
+    assert.match(await place.succeed("crlImport"), /^imported +0$/m)
+    assert.include(await place.succeed("restored"), "0 of 0 row(s)")
     place.stand("SERIAL", "7a0b1c")
     assert.include(await place.succeed("ofSerial"), "0 of 0 row(s)")
     assert.include(await place.succeed("crlRevoke"), "Certificate 7a0b1c is revoked")

@@ -1,5 +1,5 @@
 import Sqlite from "better-sqlite3"
-import { writeFileSync } from "node:fs"
+import { copyFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Client, escapeIdentifier } from "pg"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
@@ -155,6 +155,30 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     const last = await session.poll(list, ({ serials }) => serials.length === wanted.length)
     assert.deepStrictEqual(last.serials.toSorted(), wanted)
     assert.isAbove(last.number, first.number)
+    session.close()
+  })
+
+  it("has an older list taken in by command, where no record of the last one is left", async () => {
+    const session = await AcmeSession.open(server.directoryUrl, { patienceMs: 10_000 })
+    await session.register()
+    const { chain } = await session.issue(["kept.example"], new Map())
+    await server.stop()
+    const backup = await copyOf(databaseUrl)
+    await serve(databaseUrl)
+    await ends(0, "cert", "revoke", serialOf(chain), "--wait", "20")
+    const before = await list()
+    await server.stop()
+    copyFileSync(join(directory, "ca.crl"), join(directory, "ca.crl.before"))
+    rmSync(join(directory, "ca.crl.issued"))
+    await serve(backup)
+    assert.notInclude((await list()).serials, serialOf(chain))
+    const [{ issuer = "" } = {}] = (JSON.parse(await ends(0, "crl", "list", "--json")) as {
+      readonly items: ReadonlyArray<{ readonly issuer: string }>
+    }).items
+    const imported = await ends(0, "crl", "import", issuer, "ca.crl.before", "--yes", "--json")
+    assert.deepInclude(JSON.parse(imported), { imported: 1, withoutOrder: 0, crlNumber: before.number })
+    const last = await session.poll(list, ({ serials }) => serials.includes(serialOf(chain)))
+    assert.isAbove(last.number, before.number)
     session.close()
   })
 })

@@ -4,13 +4,19 @@ import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { NumberNotAbove } from "../../domain/OperatorError.ts"
+import { readOctets, said } from "../../kernel/host/KeyFile.ts"
 import { mapLayerError } from "../../kernel/Layers.ts"
+import { rfc3339 } from "../../kernel/Time.ts"
 import * as crls from "../../operations/crl/CrlRecords.ts"
+import * as lists from "../../operations/crl/ListImport.ts"
 import { crlObject } from "../../operations/Objects.ts"
+import { largestNumber } from "../../pki/x509/RevocationList.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
+import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
-import { filesFailed } from "../CommandFailed.ts"
+import { CommandFailed, filesFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
+import { fromHere } from "../Here.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords, withRecordsAndConfig } from "../Records.ts"
 import { command } from "./Descriptor.ts"
@@ -47,8 +53,6 @@ const listCommand = command(
       }).pipe(Effect.provide(mapLayerError(Issuers.layer(served), filesFailed)))
     }))
 )
-
-const largestNumber = 2 ** 52 // half of the exact integers, so there is always a next number
 
 const raiseCommand = command(
   "raise",
@@ -91,8 +95,54 @@ const revokeCommand = command(
     )
 )
 
+const mostOctets = 512 * 1024 * 1024
+
+const importCommand = command(
+  "import",
+  "Take back in, after a restore, what a list of a CA revokes and the database lacks. Example: acme-svc crl import ISSUER ca.crl.before. Exit codes: 0, 1, 2, 3.",
+  {
+    issuer: Argument.String("issuer").pipe(Argument.withDescription("The CA's id, as crl list shows it.")),
+    file: Argument.String("file").pipe(
+      Argument.withDescription("A complete revocation list that this CA has signed, PEM or DER.")
+    ),
+    json: jsonOption
+  },
+  ({ file, issuer, json }) =>
+    withRecordsAndConfig(Effect.fnUntraced(function*({ config }) {
+      const served = config.profiles.filter(({ enabled }) => enabled)
+      yield* Effect.gen(function*() {
+        const { octets } = yield* Effect.mapError(
+          Effect.flatMap(fromHere(file), (path) => readOctets(path, mostOctets)),
+          (error) => new CommandFailed({ code: 3, message: `${error.path} cannot be used: ${said(error)}.` })
+        )
+        const found = yield* lists.examine(served.map(({ name }) => name), issuer, file, octets)
+        const { compared: { ended, lacking, recorded }, list } = found
+        const ofOrders = lacking.filter(({ certificate }) => certificate !== undefined).length
+        if (lacking.length > 0) {
+          yield* Confirmation.ask(
+            `Revoke ${lacking.length} certificates that list ${list.number} of ${
+              rfc3339(list.thisUpdate)
+            } names and the database does not? This cannot be undone.`
+          )
+        }
+        const imported = yield* lists.importList(yield* Operator, found)
+        const object = {
+          issuer,
+          crlNumber: list.number,
+          thisUpdate: rfc3339(list.thisUpdate),
+          entries: list.entries.length,
+          recorded,
+          ended,
+          imported,
+          withoutOrder: lacking.length - ofOrders
+        }
+        yield* print(json, object, () => renderDetail(object))
+      }).pipe(Effect.provide(mapLayerError(Issuers.layer(served), filesFailed)))
+    }))
+)
+
 /** `crl`: the revocation lists of the local CAs. */
 export const crlCommand = Command.make("crl").pipe(
   Command.withDescription("Revocation lists of the local CAs."),
-  Command.withSubcommands([listCommand, raiseCommand, revokeCommand])
+  Command.withSubcommands([listCommand, raiseCommand, revokeCommand, importCommand])
 )

@@ -95,7 +95,7 @@ const view = Effect.fnUntraced(function*(
 })
 
 /** The CAs of these profiles, each once with the names of its profiles. */
-const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
+export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
   const issuers = yield* Issuers
   const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()
   for (const profile of profiles) {

@@ -1,9 +1,11 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
-import { verify } from "node:crypto"
+import { verify, X509Certificate } from "node:crypto"
 import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
+import { splitPem } from "../asn1/Pem.ts"
 import type { CrlEntry } from "./Crl.ts"
 import { serialText } from "./Serial.ts"
 
@@ -27,7 +29,7 @@ export class ListUnusable extends Data.TaggedError("ListUnusable")<{ readonly de
 const unusable = (detail: string) => new ListUnusable({ detail })
 
 /** The largest number a list may have, so that there is always a next one: half of the exact integers. */
-const largestNumber = 2 ** 52
+export const largestNumber = 2 ** 52
 
 /** Extensions of a list that change nothing about its entries, or that are read below. */
 const known = new Set(["2.5.29.35", "2.5.29.20", "2.5.29.18", "2.5.29.28", "2.5.29.46", "1.3.6.1.5.5.7.1.1"])
@@ -195,4 +197,17 @@ export const verifyList = (
       (cause, isGood) => resume(cause === null && isGood ? Effect.void : foreign)
     )
   )
+}
+
+/** The key of a CA, from the DER of its certificate. */
+export const publicKeyOf = (certificate: Uint8Array): KeyObject => new X509Certificate(certificate).publicKey
+
+/** The DER of a list in a file, which holds it as it is or as one block of PEM. */
+export const listInFile = (octets: Buffer): Result.Result<Uint8Array, ListUnusable> => {
+  if (octets[0] === Tag.sequence) return Result.succeed(octets)
+  const blocks = Result.getOrElse(splitPem(octets.toString("latin1"), "before"), () => [])
+  const [list, another] = blocks
+  return list === undefined || another !== undefined || list.label !== "X509 CRL"
+    ? Result.fail(unusable("it is neither DER nor one block X509 CRL of PEM"))
+    : Result.succeed(list.der)
 }

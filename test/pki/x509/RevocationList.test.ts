@@ -4,9 +4,9 @@ import { sign } from "node:crypto"
 import { assert, beforeAll } from "vitest"
 import type { CrlEntry } from "../../../src/pki/x509/Crl.ts"
 import { encodeEntries, makeCrlSigner } from "../../../src/pki/x509/Crl.ts"
-import { readRevocationList, verifyList } from "../../../src/pki/x509/RevocationList.ts"
+import { listInFile, publicKeyOf, readRevocationList, verifyList } from "../../../src/pki/x509/RevocationList.ts"
 import { DAY, makeCa, NOW, type TestCa } from "../Ca.ts"
-import { bitString, der, ext, hexed, int, mutate, oid, seeded, seq } from "../Pki.ts"
+import { bitString, der, ext, hexed, int, mutate, oid, pem, seeded, seq } from "../Pki.ts"
 
 const caTypes = ["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const
 const cas = new Map<string, TestCa>()
@@ -66,7 +66,7 @@ describe("a revocation list from outside", () => {
         ]
         const list = yield* readRevocationList(yield* listOf(ca, entries, 258))
         assert.deepInclude(list, { entries, number: 258, thisUpdate: NOW })
-        yield* verifyList(list, ca.material.publicKey)
+        yield* verifyList(list, publicKeyOf(ca.material.certificates[0] ?? new Uint8Array()))
         const other = yield* Effect.promise(() => makeCa(type))
         for (const foreign of [other, caOfType(type === "rsa-2048" ? "ecdsa-p256" : "rsa-2048")]) {
           const refused = yield* Effect.flip(verifyList(list, foreign.material.publicKey))
@@ -150,5 +150,17 @@ describe("a revocation list from outside", () => {
       yield* Fiber.interrupt(others)
       assert.deepStrictEqual(list.entries, entries)
       yield* verifyList(list, ca.material.publicKey)
+    }))
+
+  it.effect("is in a file as DER or as one block of PEM", () =>
+    Effect.gen(function*() {
+      const list = crafted()
+      const block = pem("X509 CRL", list)
+      for (const file of [list, Buffer.from(block), Buffer.from(`a comment\n${block}\n`)]) {
+        assert.deepStrictEqual(Buffer.from(yield* Effect.fromResult(listInFile(file))), list)
+      }
+      for (const file of ["", "nothing", block + block, pem("CERTIFICATE", list), block.slice(0, 90)]) {
+        assert.isTrue(Result.isFailure(listInFile(Buffer.from(file))), file)
+      }
     }))
 })

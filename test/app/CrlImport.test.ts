@@ -1,0 +1,178 @@
+import { Effect, Result } from "effect"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import type { Database } from "../../src/kernel/sql/Database.ts"
+import { Database as Db } from "../../src/kernel/sql/Database.ts"
+import { rfc3339 } from "../../src/kernel/Time.ts"
+import * as crl from "../../src/operations/crl/Crl.ts"
+import { listedSerials } from "../../src/pki/x509/Crl.ts"
+import { Signers } from "../../src/services/signing/Signer.ts"
+import * as crls from "../../src/store/revocation/Crls.ts"
+import * as revocations from "../../src/store/revocation/Revocations.ts"
+import { bitString, der, ext, int, oid, pem, seq } from "../pki/Pki.ts"
+import type { World } from "../support/Graph.ts"
+import { openDriver, sql, world } from "../support/Graph.ts"
+import { profilesIn } from "../support/Issued.ts"
+import type { Place } from "../support/RunCommand.ts"
+import { freshPlace } from "../support/RunCommand.ts"
+import { useTests } from "../support/UseTests.ts"
+
+/* `crl import`, run in this process. */
+
+const startsAt = 1_800_000_000
+const { test } = useTests({ startsAt })
+
+/** Works on the database and with the CA of a place as its service would. */
+const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Database | World>) =>
+  Effect.scoped(
+    Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>
+      program.pipe(
+        Effect.provide(world({ profiles: profilesIn(directory) })),
+        Effect.provideService(Db, driver)
+      ))
+  )
+
+const own = Effect.map(Signers, ({ crlIssuers: [only] }) => only ?? assert.fail("no CA"))
+
+/** A list of a CA with these serials, revoked at a time for `superseded`. */
+const listOf = (number: number, serials: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const { id } = yield* own
+    const before = yield* crls.find(id)
+    for (const serial of serials) {
+      yield* revocations.insert({ issuer: id, serial, now: 5, reason: 4, notAfter: undefined })
+    }
+    yield* sql(`UPDATE crls SET crl_number = ${number - 1}`)
+    yield* crl.regenerate({ issuer: id })
+    const made = (yield* crls.find(id))?.der ?? assert.fail("no list")
+    if (before !== undefined) {
+      yield* sql("DELETE FROM crls")
+      yield* crls.insert({ ...before, issuer: id, number: before.crlNumber })
+    }
+    yield* sql("DELETE FROM revocations")
+    return Buffer.from(made)
+  })
+
+/** A place whose service has met its CA, with the list that a backup lacks. */
+const restored = Effect.gen(function*() {
+  const place = freshPlace((here) => `
+    [profiles.default.signer.local_ca]
+    cert_path = "${here}/ca.pem"
+    key_path = "${here}/ca.key"
+    crl_path = "${here}/ca.crl"
+  `)
+  assert.strictEqual((yield* place.run(["migrate"])).code, 0)
+  const { issuer, list } = yield* served(
+    place,
+    Effect.gen(function*() {
+      yield* crl.initialize
+      const { id } = yield* own
+      return { issuer: id, list: yield* listOf(41, ["0a", "0b"]) }
+    })
+  )
+  writeFileSync(join(place.directory, "kept.pem"), pem("X509 CRL", list))
+  writeFileSync(join(place.directory, "kept.crl"), list)
+  return { place, issuer, list, run: (...words: ReadonlyArray<string>) => place.run(["crl", "import", ...words]) }
+})
+
+describe("crl import", () => {
+  test("asks, takes in what is lacking from PEM or DER, and counts what was new", () =>
+    Effect.gen(function*() {
+      const { issuer, list, place, run } = yield* restored
+      assert.strictEqual((yield* run(issuer, "kept.pem")).code, 2, "nobody can be asked")
+      const declined = yield* place.run(["crl", "import", issuer, "kept.pem"], { typed: "n" })
+      assert.strictEqual(declined.code, 3)
+      assert.include(
+        declined.err,
+        `Revoke 2 certificates that list 41 of ${rfc3339(startsAt)} names and the database does not?`
+      )
+      const { code, err, out } = yield* run(issuer, "kept.pem", "--yes", "--json")
+      assert.deepStrictEqual([code, err], [0, ""])
+      assert.deepStrictEqual(JSON.parse(out), {
+        issuer,
+        crlNumber: 41,
+        thisUpdate: rfc3339(startsAt),
+        entries: 2,
+        recorded: 0,
+        ended: 0,
+        imported: 2,
+        withoutOrder: 2
+      })
+      const again = yield* run(issuer, "kept.crl")
+      assert.deepStrictEqual([again.code, again.err], [0, ""], "nothing is left to be asked for")
+      assert.match(again.out, /^recorded +2$/m)
+      assert.match(again.out, /^imported +0$/m)
+      yield* served(
+        place,
+        Effect.gen(function*() {
+          assert.deepStrictEqual(
+            (yield* sql("SELECT event, actor_kind, actor_id, cert_serial FROM audit_log ORDER BY id")).map((row) =>
+              Object.values(row).join(" ")
+            ),
+            [
+              "revocation_restored cli tester 0a",
+              "revocation_restored cli tester 0b",
+              "crl_number_raised cli tester "
+            ]
+          )
+          assert.deepStrictEqual(
+            (yield* sql("SELECT serial, revoked_at, reason, not_after FROM revocations ORDER BY serial")).map((row) =>
+              Object.values(row).map(String).join(" ")
+            ),
+            ["0a 5 4 null", "0b 5 4 null"]
+          )
+          assert.deepStrictEqual((yield* sql("SELECT kind FROM jobs")).map(({ kind }) => kind), [
+            "local_ca_crl_regenerate"
+          ])
+          yield* crl.regenerate({ issuer })
+          const next = yield* crls.find(issuer)
+          assert.strictEqual(next?.crlNumber, 42)
+          assert.deepStrictEqual([...Result.getOrThrow(listedSerials(next?.der ?? list))], ["0a", "0b"])
+        })
+      )
+    }))
+
+  test("refuses with 3 and in words what is no complete list that this CA has signed, and changes nothing", () =>
+    Effect.gen(function*() {
+      const { issuer, list, place, run } = yield* restored
+      const at = (name: string) => join(place.directory, name)
+      const another = freshPlace()
+      yield* another.run(["migrate"])
+      const foreign = yield* served(another, Effect.andThen(crl.initialize, listOf(50, ["0c"])))
+      writeFileSync(at("foreign.crl"), foreign)
+      writeFileSync(at("cut.crl"), list.subarray(0, 100))
+      writeFileSync(at("empty.crl"), "")
+      mkdirSync(at("folder"))
+      const algorithm = seq(oid("1.2.840.10045.4.3.2"))
+      const time = der(0x17, Buffer.from("260101000000Z"))
+      const signed = seq(int(1n), algorithm, seq(), time, der(0xa0, seq(ext("2.5.29.27", int(1n), true))))
+      const delta = seq(signed, algorithm, bitString(Buffer.alloc(8)))
+      writeFileSync(at("odd.crl"), delta)
+      const before = readFileSync(at("acme.db"))
+      for (
+        const [words, says] of [
+          [[issuer, "foreign.crl"], "foreign.crl cannot be imported: it does not verify under the key of this CA"],
+          [[issuer, "cut.crl"], "it is no revocation list in DER"],
+          [[issuer, "odd.crl"], "odd.crl cannot be imported: it is a delta list"],
+          [[issuer, "empty.crl"], "it is neither DER nor one block X509 CRL of PEM"],
+          [[issuer, "ca.pem"], "it is neither DER nor one block X509 CRL of PEM"],
+          [[issuer, "absent.crl"], "absent.crl cannot be used: no such file or directory"],
+          [[issuer, "folder"], "folder cannot be used: not a regular file"],
+          [["unknown", "kept.crl"], "There is no issuer unknown."]
+        ] as const
+      ) {
+        const { code, err, out } = yield* run(...words, "--yes")
+        assert.deepStrictEqual([code, out], [3, ""], words.join(" "))
+        assert.include(err, says)
+      }
+      assert.deepStrictEqual(readFileSync(at("acme.db")), before)
+      yield* served(
+        place,
+        sql(`INSERT INTO crls (issuer, crl_number, der, this_update, next_update) VALUES ('former', 1, x'00', 0, 0)`)
+      )
+      const unserved = yield* run("former", "kept.crl", "--yes")
+      assert.strictEqual(unserved.code, 3)
+      assert.include(unserved.err, "No enabled profile signs with the CA former")
+    }))
+})
