@@ -121,12 +121,12 @@ const acmeSurface = Effect.fnUntraced(function*(
     signer.backend === "relay" && signer.relay.challenge_strategy === "http01"
   )
   const respondsForRelay = relaying.length > 0
-  const { admission_wait_ms, base_url, max_concurrent_requests } = config.server
+  const { admission_wait_ms, base_url, cors_origins: corsOrigins, max_concurrent_requests } = config.server
   const admission = yield* Admission.make({ slots: max_concurrent_requests, waitMillis: admission_wait_ms })
   const app = yield* Effect.provide(
     Effect.map(
       Policies,
-      (policies) => acme.make(endpoints, { admission, policies, proxies: config.filter, respondsForRelay })
+      (policies) => acme.make(endpoints, { admission, corsOrigins, policies, proxies: config.filter, respondsForRelay })
     ),
     services
   )

@@ -8,6 +8,7 @@ import {
   httpUrl,
   logFilter,
   orEmpty,
+  origin,
   path,
   proxyUrl,
   resolver,
@@ -29,7 +30,7 @@ import {
   words
 } from "../kernel/config/Key.ts"
 import { metadataServices } from "../kernel/net/MetadataServices.ts"
-import { signatureAlgorithms } from "../pki/jose/Jwk.ts"
+import { account, eab, limits } from "./AccountTable.ts"
 import { admin } from "./AdminTable.ts"
 import { databaseUrl } from "./DatabaseUrl.ts"
 import { notify } from "./NotifyTable.ts"
@@ -57,26 +58,6 @@ const order = Schema.Struct({
   max_identifiers: count(100, "Names one order may ask for."),
   validity_seconds: count(604800, "Lifetime of an order."),
   retention_days: integer(30, { min: 0 }, "Days after its expiry before an order is deleted; 0 keeps orders for ever.")
-})
-
-const limits = Schema.Struct({
-  window_seconds: count(3600, "Length of the window in which new accounts, orders and names are counted."),
-  accounts_per_network: integer(
-    0,
-    { min: 0 },
-    "New accounts from one network, the /24 of an IPv4 address or the /48 of an IPv6 one; 0 means no limit."
-  ),
-  orders_per_account: integer(0, { min: 0 }, "New orders of one account; 0 means no limit."),
-  names_per_account: integer(0, { min: 0 }, "Names in new orders of one account; 0 means no limit."),
-  pending_authorizations_per_account: integer(
-    0,
-    { min: 0 },
-    "Pending authorizations of one account at any time; 0 means no limit."
-  ),
-  orders_per_replacement: count(
-    5,
-    "New orders that replace one certificate (RFC 9773). They count in no other limit, and are counted where another limits orders."
-  )
 })
 
 const challenge = Schema.Struct({
@@ -121,18 +102,6 @@ const meta = Schema.Struct({
   terms_of_service: text("", orEmpty(httpUrl), "URL of the terms; when set, clients must agree to them."),
   website: text("", orEmpty(httpUrl), "URL about this service, shown to clients."),
   caa_identities: texts([], dnsName, "Names to use in CAA records, shown to clients. CAA is not checked.")
-})
-
-const account = Schema.Struct({
-  algorithms: words(
-    ["ES256", "RS256"],
-    { offered: signatureAlgorithms },
-    "Algorithms with which clients may sign their requests; ES256 is one of them (RFC 8555 section 6.2)."
-  )
-})
-
-const eab = Schema.Struct({
-  enabled: flag(false, "New accounts need a credential of `acme-svc eab create` (external account binding).")
 })
 
 const profileNames: Names = {
@@ -183,6 +152,11 @@ export const Table = Schema.Struct({
       "http://localhost:3000",
       baseUrl,
       "Public URL, as clients see it. With a wrong one every signed request fails."
+    ),
+    cors_origins: texts(
+      [],
+      origin,
+      "Origins whose scripts may use the ACME endpoints from a browser (RFC 8555 section 6.1); * is every origin."
     ),
     max_concurrent_requests: count(100, "ACME requests that run at once; further requests wait for a turn."),
     admission_wait_ms: milliseconds(50, "How long a request waits for its turn before it is answered with 503."),

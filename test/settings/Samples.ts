@@ -348,6 +348,21 @@ export const others: Record<string, TextSamples> = {
   "admin.tls.key_path": paths("admin.key"),
   "server.tls.cert_path": paths("server.pem"),
   "server.tls.key_path": paths("server.key"),
+  "server.cors_origins": {
+    initial: [],
+    good: [[], ["*"], ["https://tool.example.org", "http://localhost:8080", "https://[2001:db8::1]:8443"]],
+    bad: [
+      ["tool.example.org"],
+      ["https://tool.example.org/"],
+      ["https://tool.example.org:443"],
+      ["https://TOOL.example.org"],
+      ["https://tool.example.org/app"],
+      ["https://*.example.org"],
+      ["https://u@tool.example.org"],
+      ["ftp://tool.example.org"],
+      ["null"]
+    ]
+  },
   "account.algorithms": {
     initial: ["ES256", "RS256"],
     good: [["ES256"], ["EdDSA", "ES256", "ES384", "ES512", "RS256"]],

@@ -18,7 +18,12 @@ export const surfaceOf = ({ filter, profiles, server }: Config, slots = 100) =>
   Effect.gen(function*() {
     const admission = yield* Admission.make({ slots, waitMillis: server.admission_wait_ms })
     const endpoints = new Map(profiles.map((profile) => [profile.name, new Endpoint(profile, server.base_url)]))
-    return asked(acme.make(endpoints, { admission, policies: yield* Policies, proxies: filter }))
+    return asked(acme.make(endpoints, {
+      admission,
+      corsOrigins: server.cors_origins,
+      policies: yield* Policies,
+      proxies: filter
+    }))
   })
 
 /** An app that can be asked without a listener. */

@@ -91,6 +91,20 @@ export const baseUrl: Form = {
   }
 }
 
+/** Origin of scripts, as a browser writes it, or every origin. */
+export const origin: Form = {
+  says: "`https://` or `http://` origin: scheme, host and port as browsers write them, or `*`",
+  fault: (text) => {
+    if (text === "*") return undefined
+    if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
+      return "must be an origin, such as https://tool.example.org, or *"
+    }
+    if (text.includes("*")) return "must be one origin without a wildcard, or * alone"
+    const written = new URL(text).origin
+    return written === text ? undefined : `must be written as browsers do: ${written}`
+  }
+}
+
 /** Absolute URL of a service, to which the paths of that service are appended. */
 export const serviceUrl: Form = form(
   "absolute http or https URL without query, fragment and user part",

@@ -15,6 +15,7 @@ import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { Admission } from "../../kernel/http/Admission.ts"
+import { makeCors } from "../../kernel/http/Cors.ts"
 import { unlessHeld } from "../../kernel/http/EntityTag.ts"
 import type { Answer, App, Request, Routed } from "../../kernel/http/Message.ts"
 import { header, unmatched, withHeaders } from "../../kernel/http/Message.ts"
@@ -85,14 +86,21 @@ const checkMediaType = (request: Request): Effect.Effect<void, UnsupportedMediaT
     : new UnsupportedMediaType({ detail: "A request body must not be compressed." })
 }
 
-const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): string =>
-  [...(route.get === undefined ? [] : ["GET", "HEAD"]), ...(route.post === undefined ? [] : ["POST"])].join(", ")
+const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): ReadonlyArray<string> => [
+  ...(route.get === undefined ? [] : ["GET", "HEAD"]),
+  ...(route.post === undefined ? [] : ["POST"])
+]
+
+/** What the script of another origin may read of an answer, and set on a request: what ACME needs (RFC 8555 section 6.1). */
+const cors = { exposed: "Replay-Nonce, Link, Location, Retry-After", accepted: "Content-Type" }
 
 /** The ACME surface of the mounted profiles: docs/decisions/acme-surface.md, "Layers of a request", from the second on. */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
-  { admission, policies, proxies, respondsForRelay = false }: {
+  { admission, corsOrigins = [], policies, proxies, respondsForRelay = false }: {
     readonly admission: Admission
+    /** Whose scripts may use the profiles: `server.cors_origins`. */
+    readonly corsOrigins?: ReadonlyArray<string>
     readonly policies: Policies["Service"]
     /** Whether this process answers for tokens of the relay's http01 strategy. */
     readonly respondsForRelay?: boolean
@@ -102,6 +110,7 @@ export const make = (
 ): App<Needs | Nonces> => {
   const addressElsewhere = clientAddress(proxies)
   const proxiedElsewhere = fromTrusted(proxies)
+  const shared = corsOrigins.length === 0 ? undefined : makeCors({ ...cors, origins: corsOrigins })
   const routed = (
     request: Request,
     at: Place | undefined,
@@ -131,7 +140,12 @@ export const make = (
       : request.method === "HEAD"
       ? route.head ?? route.get
       : undefined
-    return read === undefined ? new MethodNotAllowed({ allow: allowed(route) }) : read({ endpoint, id })
+    if (read !== undefined) return read({ endpoint, id })
+    if (shared === undefined) return new MethodNotAllowed({ allow: allowed(route).join(", ") })
+    const methods = [...allowed(route), "OPTIONS"].join(", ")
+    return request.method === "OPTIONS"
+      ? Effect.succeed(shared.preflight(request, methods))
+      : new MethodNotAllowed({ allow: methods })
   }
 
   /**
@@ -163,6 +177,17 @@ export const make = (
   }
 
   const dressed = (
+    request: Request,
+    at: Place | undefined,
+    answer: Answer
+  ): Effect.Effect<Answer, never, Nonces> => {
+    const finished = withLinks(request, at, answer)
+    return shared === undefined || at === undefined
+      ? finished
+      : Effect.map(finished, (answer) => shared.opened(request, answer))
+  }
+
+  const withLinks = (
     request: Request,
     at: Place | undefined,
     answer: Answer

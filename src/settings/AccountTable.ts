@@ -1,0 +1,40 @@
+import * as Schema from "effect/Schema"
+import { count, flag, integer, words } from "../kernel/config/Key.ts"
+import { signatureAlgorithms } from "../pki/jose/Jwk.ts"
+
+/* The sections about accounts: who gets one, how it signs, and how much it may ask for. */
+
+/** `limits` */
+export const limits = Schema.Struct({
+  window_seconds: count(3600, "Length of the window in which new accounts, orders and names are counted."),
+  accounts_per_network: integer(
+    0,
+    { min: 0 },
+    "New accounts from one network, the /24 of an IPv4 address or the /48 of an IPv6 one; 0 means no limit."
+  ),
+  orders_per_account: integer(0, { min: 0 }, "New orders of one account; 0 means no limit."),
+  names_per_account: integer(0, { min: 0 }, "Names in new orders of one account; 0 means no limit."),
+  pending_authorizations_per_account: integer(
+    0,
+    { min: 0 },
+    "Pending authorizations of one account at any time; 0 means no limit."
+  ),
+  orders_per_replacement: count(
+    5,
+    "New orders that replace one certificate (RFC 9773). They count in no other limit, and are counted where another limits orders."
+  )
+})
+
+/** `account` */
+export const account = Schema.Struct({
+  algorithms: words(
+    ["ES256", "RS256"],
+    { offered: signatureAlgorithms },
+    "Algorithms with which clients may sign their requests; ES256 is one of them (RFC 8555 section 6.2)."
+  )
+})
+
+/** `eab` */
+export const eab = Schema.Struct({
+  enabled: flag(false, "New accounts need a credential of `acme-svc eab create` (external account binding).")
+})
