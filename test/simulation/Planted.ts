@@ -24,14 +24,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "an order is issued whatever became of its authorizations since the signing began",
     file: "src/store/orders/Orders.ts",
-    guard: "WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyAuthorizationValid}\n",
+    guard: "WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyNameProved}\n",
     without: "WHERE id = :id AND ${leaving(orderMoves.issue)}\n"
   },
   {
     name: "an order is claimed in whatever state it is",
     file: "src/store/orders/Orders.ts",
-    guard: "AND ${leaving(orderMoves.claim)} AND ${everyAuthorizationValid}",
-    without: "AND ${everyAuthorizationValid}"
+    guard: "AND ${leaving(orderMoves.claim)} AND ${everyNameProved}",
+    without: "AND ${everyNameProved}"
   },
   {
     name: "the signing job is written after the order was claimed, not with it",

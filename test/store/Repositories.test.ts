@@ -16,7 +16,7 @@ import * as certificates from "../../src/store/orders/Certificates.ts"
 import * as orders from "../../src/store/orders/Orders.ts"
 import * as burntKeys from "../../src/store/revocation/BurntKeys.ts"
 import { databases } from "../support/Databases.ts"
-import { column, count, sql } from "../support/Graph.ts"
+import { column, count, idLiteral, sql } from "../support/Graph.ts"
 import { useStore } from "../support/UseTests.ts"
 
 const uuid = Effect.flatMap(Entropy, ({ uuid }) => uuid)
@@ -226,6 +226,41 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.promote(two.id), "one of two")
       }))
 
+    test("an authorization that is missing proves nothing: no order is promoted, claimed or issued without it", () =>
+      Effect.gen(function*() {
+        const accountId = yield* addAccount()
+        for (const status of ["pending", "ready", "processing"] as const) {
+          for (const lost of ["one", "both", "none"] as const) {
+            const { authz, id } = yield* addOrder(accountId, ["a.example", "b.example"])
+            for (const one of authz) yield* set("authorizations", one, "valid")
+            yield* set("orders", id, status)
+            for (const one of lost === "none" ? [] : authz.slice(0, lost === "one" ? 1 : 2)) {
+              yield* sql(`DELETE FROM authorizations WHERE id = ${idLiteral(backend.dialect, one)}`)
+            }
+            const isWhole = lost === "none"
+            const unproved = { none: 0, one: 1, both: 2 }[lost]
+            assert.strictEqual((yield* orders.findForIssuance("p", id))?.unproved, unproved)
+            const said = `${status}, ${lost} lost`
+            const done = status === "pending"
+              ? yield* orders.promote(id)
+              : status === "ready"
+              ? yield* orders.claim({ id, profile: "p", accountId, createdAfter: 99 })
+              : yield* orders.issue({
+                id,
+                certificate: "PEM",
+                certSerial: "0a",
+                certPubkey: Buffer.from([1]),
+                certNotAfter: 1
+              })
+            assert.strictEqual(done !== undefined, isWhole, said)
+          }
+        }
+        const { id } = yield* addOrder(accountId, ["a.example"])
+        yield* sql(`UPDATE orders SET identifiers = 'spoilt' WHERE id = ${idLiteral(backend.dialect, id)}`)
+        yield* sql(`DELETE FROM authorizations WHERE order_id = ${idLiteral(backend.dialect, id)}`)
+        assert.isUndefined(yield* orders.promote(id), "names that cannot be read")
+      }))
+
     test("demote leaves ready alone", () =>
       Effect.gen(function*() {
         for (const status of orderStatuses) {
@@ -316,7 +351,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         yield* set("accounts", accountId, "deactivated")
         assert.deepInclude((yield* orders.findForIssuance("p", order.id)) ?? {}, {
           accountStatus: "deactivated",
-          unvalidated: 2
+          unproved: 2
         })
         assert.isUndefined(yield* orders.findForIssuance("q", order.id))
       }))

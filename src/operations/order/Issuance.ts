@@ -27,7 +27,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
   if (order === undefined || order.status !== "processing") return Done()
-  if (order.accountStatus !== "valid" || order.unvalidated > 0) {
+  if (order.accountStatus !== "valid" || order.unproved !== 0) {
     return Done({ commit: withdrawn(payload, order) })
   }
   const csr = reopenCsr(Buffer.from(payload.csr, "base64url"))

@@ -101,7 +101,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     const commit = order.status === "valid" ? endUpstream("valid") : endUpstream("invalid", "the order has ended")
     return Done({ commit })
   }
-  if (order.accountStatus !== "valid" || order.unvalidated > 0) {
+  if (order.accountStatus !== "valid" || order.unproved !== 0) {
     return Done({ commit: Effect.andThen(withdrawn(issuance, order), endUnauthorized) })
   }
   const refused = (detail: string) =>

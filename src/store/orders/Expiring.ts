@@ -7,6 +7,7 @@ import { keptTotal } from "../../kernel/sql/Kept.ts"
 import { all, first, lenient } from "../../kernel/sql/Query.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
+import { nameCountOf } from "./NameCount.ts"
 import { orderColumns } from "./Orders.ts"
 
 /* Certificates that are issued, not revoked and expire soon, of every profile or of one (docs/decisions/expiring.md). */
@@ -51,6 +52,7 @@ const coverings = ({ aside }: Fragments): string =>
   `order_identifiers n CROSS JOIN orders s
    WHERE s.id = n.order_id AND n.profile = o.profile AND n.name = ${rarestName}
      AND ${aside("s.account_id")} = o.account_id AND ${living("s")} AND s.cert_not_after > o.cert_not_after
+     AND (SELECT count(*) FROM order_identifiers k WHERE k.order_id = o.id) = ${nameCountOf("o")}
      AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
        (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
 

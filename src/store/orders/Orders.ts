@@ -13,6 +13,7 @@ import { all, first, lenient, run } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { identifiersColumn, problemColumn } from "../Columns.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
+import { nameCountOf } from "./NameCount.ts"
 
 /** The columns that every query of orders reads. */
 export const orderColumns = {
@@ -102,8 +103,11 @@ const insertNames = statement({
      FROM ${each(":names")}`
 })
 
-const everyAuthorizationValid =
-  `NOT EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = orders.id AND a.status <> 'valid')`
+const validOf = (order: "orders" | "o") =>
+  `(SELECT count(*) FROM authorizations a WHERE a.order_id = ${order}.id AND a.status = 'valid')`
+
+// An order without names has none to prove, and none to issue for.
+const everyNameProved = `${nameCountOf("orders")} = NULLIF(${validOf("orders")}, 0)`
 
 const accountValid = `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')`
 
@@ -113,7 +117,7 @@ const promoteStatement = statement({
   row: { id: orderColumns.id },
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.promote)}
-     WHERE id = :id AND ${leaving(orderMoves.promote)} AND ${everyAuthorizationValid} RETURNING id`
+     WHERE id = :id AND ${leaving(orderMoves.promote)} AND ${everyNameProved} RETURNING id`
 })
 
 const demoteStatement = statement({
@@ -132,7 +136,7 @@ const claimStatement = statement({
   sql: () =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}
      WHERE id = :id AND profile = :profile AND account_id = :accountId AND created_at > :createdAfter
-       AND ${leaving(orderMoves.claim)} AND ${everyAuthorizationValid} AND ${accountValid}
+       AND ${leaving(orderMoves.claim)} AND ${everyNameProved} AND ${accountValid}
      RETURNING ${select(orderColumns)}`
 })
 
@@ -157,7 +161,7 @@ const failProcessing = statement({
 const forIssuance = {
   ...orderColumns,
   accountStatus: text<AccountStatus>(),
-  unvalidated: int
+  unproved: int
 }
 
 const forIssuanceStatement = statement({
@@ -166,7 +170,7 @@ const forIssuanceStatement = statement({
   row: forIssuance,
   sql: () =>
     `SELECT ${select(orderColumns, "o")}, c.status AS "accountStatus",
-       (SELECT count(*) FROM authorizations a WHERE a.order_id = o.id AND a.status <> 'valid') AS "unvalidated"
+       ${nameCountOf("o")} - ${validOf("o")} AS "unproved"
      FROM orders o JOIN accounts c ON c.id = o.account_id WHERE o.id = :id AND o.profile = :profile`
 })
 
@@ -183,7 +187,7 @@ const issueStatement = statement({
   sql: ({ dialect }) =>
     `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
        cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
-     WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyAuthorizationValid}
+     WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyNameProved}
        AND ${accountValid}
        AND ${unburnt(":certPubkey", dialect)}
      RETURNING id`

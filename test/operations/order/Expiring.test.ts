@@ -91,6 +91,15 @@ describe.each(databases)("certificates that end soon on $name", (backend) => {
       assert.deepStrictEqual((yield* within(2)).followers[1], undefined)
     }))
 
+  test("are not replaced by one that has the rest of their names, where the row of a name is missing", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const old = yield* ending(caller, 2, "a.example", "b.example")
+      yield* ending(caller, 50, "a.example")
+      yield* sql(`DELETE FROM order_identifiers WHERE name = 'b.example'`)
+      assert.deepStrictEqual([(yield* within(2)).ids, (yield* within(2)).followers], [[old], [undefined]])
+    }))
+
   test("are replaced by one whose order names them in replaces, whatever its names", () =>
     Effect.gen(function*() {
       const caller = yield* here
