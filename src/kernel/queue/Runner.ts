@@ -185,12 +185,12 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       const now = yield* currentSeconds
       const heldAt = yield* lifeMillis
       const claimant = { now, owner, until: now + Leases.leaseSeconds }
-      const claimed = yield* slots.fill(options.max_concurrent, kindsOf(handlers), now, {
+      yield* slots.fill(options.max_concurrent, kindsOf(handlers), now, {
+        begin: (job) => void fork(attempt(job, heldAt)),
         claim: (of) => jobClaims.claim({ ...claimant, ...of }),
         heads: jobClaims.heads,
         claimThese: (ids) => jobClaims.claimThese({ ...claimant, ids })
       })
-      for (const job of claimed) fork(attempt(job, heldAt))
     }))
 
     const reach: Times.Reach = (kind) => {

@@ -13,8 +13,10 @@ export interface Head {
   readonly runAt: number
 }
 
-/** The statements that read and claim rows. */
+/** The statements that read and claim rows, and what begins a row. */
 export interface Source {
+  /** Begins a claimed row, at the end of a look: whether that is its own end, a failure or a defect. */
+  readonly begin: (job: Job) => void
   /** Claims the oldest due rows. `among`: some kinds are left out. */
   readonly claim: (of: {
     readonly limit: number
@@ -162,13 +164,13 @@ export const make = () => {
   })
 
   return {
-    /** Claims as many rows as there is room for. */
+    /** Claims as many rows as there is room for, and begins them. */
     fill: (
       most: number,
       kinds: ReadonlyArray<JobKind>,
       now: number,
       source: Source
-    ): Effect.Effect<ReadonlyArray<Job>, StorageFailed, Database> =>
+    ): Effect.Effect<void, StorageFailed, Database> =>
       Effect.suspend(() => {
         const all: Array<Job> = []
         isLooking = true
@@ -176,12 +178,8 @@ export const make = () => {
           oldest(all, most, kinds, source),
           Effect.forEach(kinds, (kind) => fairly(all, most, kind, now, source), { discard: true })
         ).pipe(
-          Effect.map(() => {
-            isLooking = false
-            return all
-          }),
-          // Rows that were claimed before the error have to be run.
-          Effect.catch((error) => all.length === 0 ? Effect.fail(error) : Effect.succeed(all))
+          Effect.map(() => void (isLooking = false)),
+          Effect.ensuring(Effect.sync(() => all.forEach(source.begin)))
         )
       }),
     /**

@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import * as Semaphore from "effect/Semaphore"
 import { assert, describe } from "vitest"
 import type { AnyHandler, Outcome } from "../../../src/kernel/queue/Handler.ts"
@@ -35,6 +35,7 @@ const job = (kind: JobKind, share = ""): Job => ({
 })
 
 const nothing: Source = {
+  begin: () => {},
   claim: () => Effect.succeed([]),
   heads: () => Effect.succeed([]),
   claimThese: () => Effect.succeed([])
@@ -44,12 +45,14 @@ const jobsOf = (kind: JobKind, count: number, share = "") => Array.from({ length
 
 const kinds: ReadonlyArray<JobKind> = ["challenge_validate", "signer_issue", "local_ca_crl_regenerate"]
 
-const filled = (
-  slots: ReturnType<typeof Slots.make>,
-  source: Partial<Source>,
-  most = 4
-): Effect.Effect<ReadonlyArray<Job>, StorageFailed> =>
-  slots.fill(most, kinds, 0, { ...nothing, ...source }) as Effect.Effect<ReadonlyArray<Job>, StorageFailed>
+/** What a look begins, however it ends. */
+const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, of = kinds, most = 4) =>
+  Effect.suspend(() => {
+    const begun: Array<Job> = []
+    const all: Source = { ...nothing, ...source, begin: (one) => void begun.push(one) }
+    const look = slots.fill(most, of, 0, all) as Effect.Effect<void, StorageFailed>
+    return Effect.map(Effect.exit(look), (exit) => ({ begun, exit }))
+  })
 
 describe("the slots of a runner", () => {
   it("are of each kind for itself: what waits for others has many, what computes has those that are configured", () => {
@@ -121,7 +124,7 @@ describe("the slots of a runner", () => {
           )
       }
       // 64 slots: 16 to whoever was first, and the rest for who has less, down to what others may still need.
-      const claimed = yield* filled(slots, source)
+      const { begun: claimed } = yield* filled(slots, source)
       const has = (share: string) => claimed.filter((one) => one.share === share).length
       assert.deepStrictEqual([has("a/1"), has("a/2"), has("b/1")], [16, 6, 8])
     }))
@@ -131,7 +134,7 @@ describe("the slots of a runner", () => {
       const slots = Slots.make()
       let shares = ["a/webhook/slow"]
       const heads = () => shares.map((share, index): Head => ({ id: idOf(index), share, runAt: 0 }))
-      const source: Source = {
+      const source: Partial<Source> = {
         claim: ({ limit }) => Effect.succeed(jobsOf("notify_deliver", limit, "a/webhook/slow")),
         heads: () => Effect.sync(heads),
         claimThese: (ids) =>
@@ -139,7 +142,7 @@ describe("the slots of a runner", () => {
             heads().filter(({ id }) => ids.includes(id)).map(({ share }) => job("notify_deliver", share))
           )
       }
-      const fill = slots.fill(8, ["notify_deliver"], 0, source) as Effect.Effect<ReadonlyArray<Job>, StorageFailed>
+      const fill = Effect.map(filled(slots, source, ["notify_deliver"], 8), ({ begun }) => begun)
       const first = yield* fill
       assert.lengthOf(first, 4)
       assert.lengthOf(yield* fill, 0, "a receiver that hangs has no more")
@@ -165,14 +168,23 @@ describe("the slots of a runner", () => {
     assert.notInclude(chosen(20, some, 4, 1 / 4), "a/2", "what is left is for others")
   })
 
-  it.effect("keep what was claimed when a later question fails", () =>
+  it.effect("are of rows that have begun when a later question fails, or whoever asks it dies", () =>
     Effect.gen(function*() {
       const failed = new StorageFailed({ statement: "job_claim", detail: "gone", transient: false })
-      const claimed = yield* filled(Slots.make(), {
-        claim: ({ among, limit }) => among ? failed : Effect.succeed(jobsOf("signer_issue", limit)),
-        heads: () => failed
-      })
-      assert.strictEqual(claimed.length, 3)
+      for (const ends of [Effect.fail(failed), Effect.die("planted")]) {
+        const slots = Slots.make()
+        const { begun, exit } = yield* filled(slots, {
+          claim: ({ among, limit }) => among ? ends : Effect.succeed(jobsOf("signer_issue", limit)),
+          heads: () => ends
+        })
+        assert.lengthOf(begun, 3)
+        assert.isTrue(Exit.isFailure(exit), "it is not passed over")
+        for (const one of begun) slots.release(one)
+        const again = yield* filled(slots, {
+          claim: ({ limit }) => Effect.succeed(jobsOf("signer_issue", Math.min(limit, 3)))
+        })
+        assert.lengthOf(again.begun, 3, "no slot is lost")
+      }
     }))
 })
 
