@@ -12,8 +12,9 @@ import * as AcmeClient from "../../src/services/signing/relay/AcmeClient.ts"
 import type { Strategy } from "../../src/services/signing/relay/Strategy.ts"
 import { bypass } from "../../src/services/signing/relay/Strategy.ts"
 import type { UpstreamFailed } from "../../src/services/signing/relay/UpstreamFailed.ts"
-import type { StoredUpstreamOrder, Wanted } from "../../src/services/signing/relay/UpstreamOrder.ts"
+import type { Wanted } from "../../src/services/signing/relay/UpstreamOrder.ts"
 import { fulfil } from "../../src/services/signing/relay/UpstreamOrder.ts"
+import type { StoredUpstreamOrder } from "../../src/services/signing/relay/UpstreamRecord.ts"
 import { newEcKey } from "./Keys.ts"
 import { sleptThrough } from "./Watched.ts"
 
@@ -50,6 +51,8 @@ export interface Said {
   readonly lost?: boolean
   /** The request never arrives. */
   readonly unsent?: boolean
+  /** It is longer than what is read of it. */
+  readonly truncated?: boolean
   readonly status?: number
   readonly json?: Json
   readonly text?: string
@@ -112,14 +115,14 @@ export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Sai
     if (answers === undefined) return new WebFailed({ detail: `nobody at ${path}` })
     const turn = turns.get(path) ?? 0
     turns.set(path, turn + 1)
-    const { headers = {}, json, lost = false, status = 200, text = "", unsent = false } =
+    const { headers = {}, json, lost = false, status = 200, text = "", truncated = false, unsent = false } =
       answers[Math.min(turn, answers.length - 1)] ?? {}
     if (lost || unsent) return new WebFailed({ detail: lost ? "socket hang up" : "connect ECONNREFUSED", unsent })
     const answer: WebAnswer = {
       status,
       headers: { "replay-nonce": `nonce${asked.length}`, ...headers },
       body: Buffer.from(json === undefined ? text : JSON.stringify(json)),
-      truncated: false
+      truncated
     }
     return Effect.succeed(answer)
   })

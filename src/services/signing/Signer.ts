@@ -6,7 +6,7 @@ import type { CrlSigner } from "../../pki/x509/Crl.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
 import type { IssuedCrl } from "./IssuedCrl.ts"
 import type { TokenStore } from "./relay/Strategy.ts"
-import type { Keeper, StoredUpstreamOrder } from "./relay/UpstreamOrder.ts"
+import type { Keeper, StoredUpstreamOrder } from "./relay/UpstreamRecord.ts"
 
 /** A request to a backend for a certificate. The CSR has been checked against the order; times are epoch seconds. */
 export interface IssueRequest {

@@ -17,6 +17,8 @@ export interface UpstreamAnswer {
   readonly status: number
   /** The body as a JSON object; `undefined` when it is not one. */
   readonly json: { readonly [member: string]: unknown } | undefined
+  /** The body as JSON of any kind; `undefined` when it is none, because it was cut off on the way, for example. */
+  readonly value: unknown
   readonly text: string
   /** The URL of the Location header, if it may be followed. */
   readonly location: string | undefined
@@ -47,16 +49,18 @@ const noncesKept = 32
 const directoryLife = 3_600_000
 const longestText = 2000
 
-const json = (body: Buffer): { readonly [member: string]: unknown } | undefined => {
+const parsed = (body: Buffer): unknown => {
   try {
-    const value: unknown = JSON.parse(body.toString("utf8"))
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? value as { readonly [member: string]: unknown }
-      : undefined
+    return JSON.parse(body.toString("utf8"))
   } catch {
     return undefined
   }
 }
+
+const objectOf = (value: unknown): { readonly [member: string]: unknown } | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? value as { readonly [member: string]: unknown }
+    : undefined
 
 const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
@@ -136,7 +140,10 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
             orElse: () => Effect.fail(unavailable(`no answer within ${answerMillis} ms`))
           })
         )
-        if (answer.truncated) return yield* unavailable(`answers with more than ${maxAnswerBytes} bytes`, answer.status)
+        if (answer.truncated) {
+          const detail = `answers with more than ${maxAnswerBytes} bytes`
+          return yield* new UpstreamUnavailable({ detail, status: answer.status, isTooLong: true })
+        }
         const nonce = answer.headers["replay-nonce"]
         if (typeof nonce === "string" && /^[\w-]{1,512}$/.test(nonce) && nonces.length < noncesKept) nonces.push(nonce)
         return answer
@@ -146,7 +153,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
       const answer = yield* send("GET", directoryUrl)
       const { status } = answer
       if (status !== 200) return yield* unavailable(`the directory answers ${status}`, status)
-      const members = json(answer.body)
+      const members = objectOf(parsed(answer.body))
       if (members === undefined) return yield* unavailable("the directory is no JSON object", status)
       const meta = (members["meta"] ?? {}) as { readonly [member: string]: unknown }
       return {
@@ -204,13 +211,15 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         const signed = yield* key.sign(header, payload === "" ? "" : JSON.stringify(payload))
         const answer = yield* send("POST", url, JSON.stringify(signed))
         const { body, headers, status } = answer
-        const members = json(body)
+        const value = parsed(body)
+        const members = objectOf(value)
         const retryAfter = retryAfterOf(headers["retry-after"], yield* currentMillis)
         if (status >= 200 && status < 300) {
           const location = headers.location
           return {
             status,
             json: members,
+            value,
             text: body.toString("utf8"),
             next: nextOf(headers.link),
             location: location === undefined ? undefined : yield* checked(location, "a location"),

@@ -20,16 +20,21 @@ export interface Conversation extends Upstream {
   readonly names: ReadonlyArray<string>
   /** Whether there were attempts before. */
   readonly wasBegun: boolean
+  /** When to wait no more, in milliseconds of the process's life. */
+  readonly deadline: number
   /** Sends a request signed for the account; without a payload it reads. */
   readonly ask: (url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
   /** Waits until it is time to poll again. Fails when no time is left, and says what was waited for. */
   readonly pause: (
     what: string,
-    answer?: Pick<UpstreamAnswer, "retryAfter">
+    answer?: { readonly retryAfter?: number | undefined }
   ) => Effect.Effect<void, UpstreamUnavailable>
 }
 
-/** A wait is at least the configured one. It is longer if the upstream asks for that, up to this many milliseconds. */
+/**
+ * The longest wait, in milliseconds, where the upstream asks for more time than the order has. Some ask for a day and are done
+ * in seconds. A wait for which there is time is as long as they ask.
+ */
 const longestPause = 30_000
 
 const late = (what: string) =>
@@ -38,22 +43,24 @@ const late = (what: string) =>
     status: undefined
   })
 
-/** Begins the conversation about an order; after `deadline`, in milliseconds of the process's life, it waits no more. */
+/** Begins the conversation about an order. */
 export const converse = (
   upstream: Upstream,
-  { deadline, names, wasBegun }: Pick<Conversation, "names" | "wasBegun"> & { readonly deadline: number }
+  { deadline, names, wasBegun }: Pick<Conversation, "names" | "wasBegun" | "deadline">
 ): Conversation => {
   const { client, kid, pollMillis } = upstream
   return {
     ...upstream,
     names,
     wasBegun,
+    deadline,
     ask: (url, payload) => client.post(url, payload ?? "", { kid }),
-    pause: (what, { retryAfter = 0 } = { retryAfter: 0 }) =>
+    pause: (what, { retryAfter = 0 } = {}) =>
       Effect.flatMap(lifeMillis, (life) => {
-        if (life >= deadline) return late(what)
-        const wanted = Math.min(Math.max(pollMillis, retryAfter * 1000), Math.max(pollMillis, longestPause))
-        return Effect.sleep(Math.min(wanted, deadline - life))
+        const left = deadline - life
+        if (left <= 0) return late(what)
+        const asked = retryAfter * 1000 <= left ? retryAfter * 1000 : longestPause
+        return Effect.sleep(Math.min(Math.max(pollMillis, asked), left))
       })
   }
 }

@@ -8,6 +8,8 @@ export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")
   readonly retryAfter?: number | undefined
   /** The request never left this host, so that it had no effect. */
   readonly unsent?: boolean
+  /** The answer is longer than any that is read. */
+  readonly isTooLong?: boolean
 }> {}
 
 /** A definite refusal. `type` is the suffix of the problem type, `detail` the upstream's own text. */

@@ -19,14 +19,6 @@ export const untrusted = (detail: string) => new UpstreamRefused({ detail, statu
 export const objectOf = ({ json }: UpstreamAnswer, what: string): Effect.Effect<Members, UpstreamUnavailable> =>
   json === undefined ? broken(`${what} that is no JSON object`) : Effect.succeed(json)
 
-/** A list that an answer must have: without the list nothing is known about its content. */
-export const listOf = (members: Members, name: string): Effect.Effect<ReadonlyArray<unknown>, UpstreamUnavailable> => {
-  const value = members[name]
-  return Array.isArray(value)
-    ? Effect.succeed(value as ReadonlyArray<unknown>)
-    : broken(`an object without its list of ${name}`)
-}
-
 /** A member as text; empty when it is not text. */
 export const textIn = (members: Members, name: string): string => {
   const value = members[name]

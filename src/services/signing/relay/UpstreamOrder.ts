@@ -1,27 +1,16 @@
 import * as Effect from "effect/Effect"
-import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
-import type { UpstreamAnswer } from "./AcmeClient.ts"
 import { plain, problemIn } from "./AcmeClient.ts"
 import type { Conversation, Upstream } from "./Conversation.ts"
 import { converse } from "./Conversation.ts"
+import * as LostOrder from "./LostOrder.ts"
 import { authorize, clearAt } from "./UpstreamAuthorization.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
-import { broken, hasNames, identifiersOf, listIn, listOf, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
+import { broken, hasNames, identifiersOf, listIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
 import type { Members } from "./UpstreamObjects.ts"
+import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
 /* Takes one order at the upstream from any state to its certificate: a stored order is continued, never begun again. */
-
-/** What is known about the upstream's order. */
-export interface StoredUpstreamOrder {
-  readonly orderUrl: string | undefined
-  readonly finalizeUrl: string | undefined
-  readonly certificateUrl: string | undefined
-  /** How many times the upstream was asked to open the order and did not answer with its URL. */
-  readonly asks: number
-  /** Epoch seconds of the last such request. */
-  readonly askedAt: number | undefined
-}
 
 /** The order to fulfil. */
 export interface Wanted {
@@ -29,21 +18,10 @@ export interface Wanted {
   readonly names: ReadonlyArray<string>
   readonly csr: Uint8Array
   readonly stored: StoredUpstreamOrder
-  /** Whether an attempt before this one may have opened an order whose URL was never written down. */
+  /** Whether there were attempts before this one. They may have left proofs in place. */
   readonly wasBegun: boolean
-  /** Epoch milliseconds at which the order is given up. */
+  /** When the order is given up, in milliseconds of the process's life. */
   readonly deadline: number
-}
-
-/** Stores what outlives an attempt. */
-export interface Keeper<E> {
-  /** Called before the upstream is asked for an order, so that a lost answer is not forgotten: {@link StoredUpstreamOrder}. */
-  readonly asked: (asks: number) => Effect.Effect<void, E>
-  /** Answers whether the upstream's order belongs to this order: an upstream may give one to two equal requests. */
-  readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
-  readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
-  /** Which of these upstream orders belong to no order here. */
-  readonly unclaimed: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>
 }
 
 const otherNames = untrusted("the upstream's order has other names")
@@ -51,55 +29,8 @@ const otherNames = untrusted("the upstream's order has other names")
 /** How many names are proved at a time: a hundred names one after the other would take longer than anybody waits. */
 const atOnce = 10
 
-/** How many lists and orders are read in the search for a lost order. */
-const mostReads = 300
-
-/** How long after a request an upstream may still open the order: until then a list without the order proves nothing. */
-const settlingMillis = 10_000
-
 /** How many requests for an order may remain unanswered at an upstream that lists no orders. */
 const mostAsks = 2
-
-/** Reads an upstream order that belongs to no order here; `undefined` when the upstream refuses to show it. */
-const readOrder = ({ ask, client }: Conversation, url: string) =>
-  Effect.flatMap(client.checked(url, "an order"), (checked) => ask(checked)).pipe(
-    Effect.flatMap((answer) => objectOf(answer, "an order")),
-    Effect.catchTag("UpstreamRefused", () => Effect.succeed(undefined))
-  )
-
-/** An order that is only opened, and for exactly these names, may be continued: if finalized, its URL would be known. */
-const isOpenFor = (members: Members | undefined, names: ReadonlyArray<string>): members is Members =>
-  members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names)
-
-/** Whether an upstream never answers the question, as opposed to not answering it now. */
-const isUntold = (error: unknown): boolean =>
-  error instanceof UpstreamRefused
-    ? error.type !== "accountDoesNotExist"
-    : error instanceof UpstreamUnavailable && (error.status === 404 || error.status === 405)
-
-/**
- * Looks in the account's list for an order that an earlier attempt opened and whose URL never arrived. `none` means that the
- * whole list was read. `unlisted` means that there is no list, or that it is too long to be read.
- */
-const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
-  Effect.gen(function*() {
-    const { ask, client, kid, names } = talk
-    let page: unknown = (yield* objectOf(yield* ask(kid), "an account"))["orders"]
-    if (page === undefined) return "unlisted"
-    let reads = 0
-    while (page !== undefined) {
-      if (++reads > mostReads) return "unlisted"
-      const listed: UpstreamAnswer = yield* ask(yield* client.checked(page, "a list of orders"))
-      const urls = yield* listOf(yield* objectOf(listed, "a list of orders"), "orders")
-      for (const url of yield* keeper.unclaimed(urls.filter((url): url is string => typeof url === "string"))) {
-        if (++reads > mostReads) return "unlisted"
-        const members = yield* readOrder(talk, url)
-        if (isOpenFor(members, names)) return { url, members }
-      }
-      page = listed.next
-    }
-    return "none"
-  }).pipe(Effect.catchIf(isUntold, () => Effect.succeed("unlisted" as const)))
 
 /** Whether a request with this failure certainly opened no order. */
 const opensNone = (error: unknown): boolean =>
@@ -113,22 +44,6 @@ const unanswered = new UpstreamUnavailable({
     "lies between this service and the upstream",
   status: undefined
 })
-
-/** The order that may have been opened, if it is found; otherwise how many orders may exist that cannot be found. */
-const found = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder, keeper: Keeper<E>) =>
-  Effect.gen(function*() {
-    if (!talk.wasBegun) return asks
-    // If the clock was wrong in the meantime, the wait is as long as with a right clock.
-    const settled = (yield* lifeMillis) + Math.min((askedAt + 1) * 1000 - (yield* currentMillis), 0) + settlingMillis
-    for (;;) {
-      const begun = yield* lifeMillis
-      const searched = yield* search(talk, keeper)
-      if (searched === "unlisted") return asks
-      if (searched !== "none") return searched
-      if (asks === 0 || begun >= settled) return 0
-      yield* talk.pause("it may be about to open the order it was asked for")
-    }
-  })
 
 const open = <E>(
   talk: Conversation,
@@ -147,7 +62,7 @@ const open = <E>(
       yield* ifTaken
       return yield* broken("an order that another one here has already")
     })
-    const known = yield* found(talk, stored, keeper)
+    const known = yield* LostOrder.find(talk, stored, keeper)
     if (typeof known !== "number") return yield* keep(known.url, known.members)
     if (known >= mostAsks) return yield* unanswered
     const { newOrder } = yield* client.directory

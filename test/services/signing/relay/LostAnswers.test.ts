@@ -27,8 +27,8 @@ import {
 type Damage = "lost" | "cut" | "swallowed" | "unsent"
 
 interface Option {
-  /** Whether the account's orders are listed, three to a page. */
-  readonly lists: boolean
+  /** Whether the account's orders are listed, three to a page, or in a bare array as step-ca and Caddy list them. */
+  readonly lists: boolean | "array"
   /** Orders for the same name that were there before, one of each status. */
   readonly before?: ReadonlyArray<string>
   /** Of the requests, counted from 0, what is damaged. */
@@ -88,10 +88,11 @@ const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) =>
       case "nonce":
         return {}
       case "acct":
-        return { json: { status: "valid", ...(lists ? { orders: `${ca}/orders` } : {}) } }
+        return { json: { status: "valid", ...(lists !== false ? { orders: `${ca}/orders` } : {}) } }
       case "orders": {
         const page = Number(searchParams.get("page") ?? 0)
         const shown = orders.flatMap(({ shownAt }, id) => shownAt <= now ? [`${ca}/order/${id}`] : [])
+        if (lists === "array") return { json: shown }
         const rest = shown.length > 3 * (page + 1) ? { link: `<${ca}/orders?page=${page + 1}>;rel="next"` } : {}
         return { json: { orders: shown.slice(3 * page, 3 * page + 3) }, headers: rest }
       }
@@ -200,15 +201,17 @@ const undisturbed = attempted({ lists: true, damage: new Map() })
 
 describe("an order here is one order at the upstream", () => {
   for (const kind of ["lost", "cut", "swallowed", "unsent"] as const) {
-    it.effect(`whichever of its requests is ${kind}, where orders are listed`, () =>
-      Effect.gen(function*() {
-        const { asked } = yield* undisturbed
-        for (const [turn, request] of asked.entries()) {
-          const { chain, errors, orders } = yield* attempted({ lists: true, damage: at(turn, kind) })
-          assert.strictEqual(chain, "the chain of 0", `${request} ${kind}: ${errors.join("; ")}`)
-          assert.lengthOf(orders, 1, `${request} ${kind}`)
-        }
-      }))
+    for (const lists of [true, "array"] as const) {
+      it.effect(`whichever of its requests is ${kind}, where orders are listed${lists === true ? "" : " bare"}`, () =>
+        Effect.gen(function*() {
+          const { asked } = yield* undisturbed
+          for (const [turn, request] of asked.entries()) {
+            const { chain, errors, orders } = yield* attempted({ lists, damage: at(turn, kind) })
+            assert.strictEqual(chain, "the chain of 0", `${request} ${kind}: ${errors.join("; ")}`)
+            assert.lengthOf(orders, 1, `${request} ${kind}`)
+          }
+        }))
+    }
   }
 
   it.effect("whichever two in a row are lost or cut, of all that are made again", () =>

@@ -23,6 +23,9 @@ import {
 
 /* An upstream that lies, dawdles or fails (docs/attacks.md, "Relay"). */
 
+/** After an attempt whose request for an order was not answered. */
+const asked = { wasBegun: true, stored: storedAt(undefined, 1, 0) }
+
 describe("an order at an honest upstream", () => {
   it.effect("goes from newOrder to its certificate, what outlives the attempt kept on the way", () =>
     Effect.gen(function*() {
@@ -77,7 +80,7 @@ describe("an order at an honest upstream", () => {
           json: order("valid", { certificate: `${ca}/cert` })
         }]
       }
-      const { kept, posts } = yield* play(paths, { wasBegun: true, claimed: [`${ca}/order/7`] })
+      const { kept, posts } = yield* play(paths, { ...asked, claimed: [`${ca}/order/7`] })
       assert.notInclude(posts, "/order")
       assert.strictEqual(kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
     }))
@@ -92,10 +95,10 @@ describe("an order at an honest upstream", () => {
         "/acct/1": acct,
         "/orders": [first, second],
         "/order/1": [{ json: order("pending") }, { json: order("valid", { certificate: `${ca}/cert` }) }]
-      }, { wasBegun: true, claimed: [`${ca}/order/7`] })
+      }, { ...asked, claimed: [`${ca}/order/7`] })
       assert.strictEqual(found.kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
       const endless = yield* play({ "/acct/1": acct, "/orders": [first] }, {
-        wasBegun: true,
+        ...asked,
         claimed: [`${ca}/order/7`],
         deadline: 900_000
       })
@@ -103,32 +106,84 @@ describe("an order at an honest upstream", () => {
       assert.strictEqual(endless.ended._tag, "Success", "another is opened")
     }))
 
-  it.effect("is another one where the upstream lists none, but not while it does not answer", () =>
+  it.effect("is not looked for where none can have been opened", () =>
     Effect.gen(function*() {
-      const refused = yield* play({ "/acct/1": [{ status: 404, json: { detail: "no" } }] }, { wasBegun: true })
-      assert.strictEqual(refused.ended._tag, "Success")
-      assert.include(refused.posts, "/order")
-      const silent = yield* failureOf({ "/acct/1": [{ status: 503 }] }, { wasBegun: true, deadline: 900_000 })
-      assert.strictEqual(silent.failure._tag, "UpstreamUnavailable")
-      assert.notInclude(silent.posts, "/order")
+      const { ended, posts } = yield* play({}, { wasBegun: true })
+      assert.strictEqual(ended._tag, "Success")
+      assert.strictEqual(posts[0], "/order")
     }))
 
-  it.effect("is not another one while account, list or an order in it cannot be read", () =>
+  const acct = [{ json: { orders: `${ca}/orders` } }]
+  const unlisted: ReadonlyArray<readonly [what: string, paths: { readonly [path: string]: ReadonlyArray<Said> }]> = [
+    ["an account that it refuses to show", { "/acct/1": [{ status: 404, json: { detail: "no" } }] }],
+    ["an account without a list", { "/acct/1": [{ json: {} }] }],
+    ["an account that is null", { "/acct/1": [{ text: "null" }] }],
+    ["a list at no URL", { "/acct/1": [{ json: { orders: "" } }] }],
+    ["a list that it has not built", { "/acct/1": acct, "/orders": [{ status: 501 }] }],
+    ["a list that is null", { "/acct/1": acct, "/orders": [{ text: "null" }] }],
+    ["a list that is an object of nothing", { "/acct/1": acct, "/orders": [{ json: {} }] }],
+    ["a list without URLs", { "/acct/1": acct, "/orders": [{ text: "[7, null]" }] }],
+    ["a list of more than is read", { "/acct/1": acct, "/orders": [{ truncated: true }] }]
+  ]
+  for (const [what, paths] of unlisted) {
+    it.effect(`is another one, at once, where the upstream has ${what}`, () =>
+      Effect.gen(function*() {
+        const { ended, kept, posts } = yield* play(paths, asked)
+        assert.strictEqual(ended._tag, "Success")
+        assert.deepStrictEqual(posts.slice(Object.keys(paths).length, 3)[0], "/order")
+        assert.strictEqual(kept[0], "asked 2")
+      }))
+  }
+
+  const list = [{ json: { orders: [`${ca}/order/7`, `${ca}/order/1`] } }]
+  const unreadable: ReadonlyArray<readonly [what: string, path: string, said: Said, whole: Said]> = [
+    ["the account is cut off", "/acct/1", { text: "{\"orders\":" }, acct[0] ?? {}],
+    ["the account is a page", "/acct/1", { text: "<html>" }, acct[0] ?? {}],
+    ["the account is a failure", "/acct/1", { status: 500 }, acct[0] ?? {}],
+    ["the list is a failure", "/orders", { status: 503 }, list[0] ?? {}],
+    ["the list is lost", "/orders", { lost: true }, list[0] ?? {}],
+    ["the list is cut off", "/orders", { text: "{\"orders\":[" }, list[0] ?? {}],
+    ["an order in the list is cut off", "/order/7", { text: "{" }, { json: order("invalid") }]
+  ]
+  for (const [what, path, said, whole] of unreadable) {
+    it.effect(`is not another one while ${what}, unless it stays so`, () =>
+      Effect.gen(function*() {
+        const paths = { "/acct/1": acct, "/orders": list, "/order/7": [{ json: order("invalid") }] }
+        const passed = yield* play({ ...paths, [path]: [said, said, whole] }, asked)
+        assert.strictEqual(passed.ended._tag, "Success")
+        assert.notInclude(passed.posts, "/order")
+        const stays = yield* play({ ...paths, [path]: [said] }, { ...asked, deadline: 900_000 })
+        assert.strictEqual(stays.ended._tag, "Success")
+        assert.isAbove(stays.posts.indexOf("/order"), 5)
+        assert.strictEqual(stays.kept[0], "asked 2")
+      }))
+  }
+
+  it.effect("is found in a bare array, as some upstreams list orders", () =>
     Effect.gen(function*() {
-      const acct = [{ json: { orders: `${ca}/orders` } }]
-      const unreadable: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
-        { "/acct/1": [{ text: "{\"orders\":" }] },
-        { "/acct/1": acct, "/orders": [{ text: "{\"orders\":[" }] },
-        { "/acct/1": acct, "/orders": [{ json: {} }] },
-        { "/acct/1": acct, "/orders": [{ json: { orders: [`${ca}/order/7`] } }], "/order/7": [{ text: "{" }] }
-      ]
-      for (const paths of unreadable) {
-        for (const stored of [storedAt(undefined), storedAt(undefined, 1, 0)]) {
-          const { failure, posts } = yield* failureOf(paths, { wasBegun: true, stored, deadline: 900_000 })
-          assert.strictEqual(failure._tag, "UpstreamUnavailable")
-          assert.notInclude(posts, "/order")
-        }
-      }
+      const { ended, posts } = yield* play({
+        "/acct/1": acct,
+        "/orders": [{ text: JSON.stringify([`${ca}/order/1`]) }]
+      }, asked)
+      assert.strictEqual(ended._tag, "Success")
+      assert.notInclude(posts, "/order")
+    }))
+
+  it.effect("is not looked for among ten thousand to the end, nor where they lie on other hosts", () =>
+    Effect.gen(function*() {
+      const urls = (base: string, count: number) => Array.from({ length: count }, (_, at) => `${base}/order/${at}`)
+      const many = yield* play({
+        "/acct/1": acct,
+        "/orders": [{ json: { orders: urls(ca, 10_000) } }],
+        ...Object.fromEntries(urls("", 10_000).map((path) => [path, [{ json: order("valid") }]]))
+      }, { ...asked, deadline: 900_000 })
+      assert.isBelow(many.posts.indexOf("/order"), 302)
+      const elsewhere = yield* play({
+        "/acct/1": acct,
+        "/orders": [{ json: { orders: urls("https://127.0.0.1", 20) } }]
+      }, { ...asked, deadline: 1_500_000 })
+      assert.strictEqual(elsewhere.ended._tag, "Success")
+      assert.isTrue(elsewhere.asked.every(({ url }) => url.href.startsWith(ca)))
     }))
 
   it.effect("that turns out to be finalized already is gone on with, as long as it goes on", () =>

@@ -1,0 +1,108 @@
+import * as Effect from "effect/Effect"
+import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
+import type { UpstreamAnswer } from "./AcmeClient.ts"
+import type { Conversation } from "./Conversation.ts"
+import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
+import type { Members } from "./UpstreamObjects.ts"
+import { broken, hasNames, objectOf, textIn } from "./UpstreamObjects.ts"
+import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
+
+/* An order that the upstream was asked for, and whose URL never arrived (docs/decisions/relays.md). */
+
+/** How many lists and orders are read in the search for a lost order. */
+const mostReads = 300
+
+/** How long after a request an upstream may still open the order: until then a list without the order proves nothing. */
+const settlingMillis = 10_000
+
+/** Reads an upstream order that belongs to no order here; `undefined` when the upstream refuses to show it. */
+const readOrder = ({ ask, client }: Conversation, url: string) =>
+  Effect.flatMap(client.checked(url, "an order"), (checked) => ask(checked)).pipe(
+    Effect.flatMap((answer) => objectOf(answer, "an order")),
+    Effect.catchTag("UpstreamRefused", () => Effect.succeed(undefined))
+  )
+
+/** An order that is only opened, and for exactly these names, may be continued: if finalized, its URL would be known. */
+const isOpenFor = (members: Members | undefined, names: ReadonlyArray<string>): members is Members =>
+  members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names)
+
+/** Whether an upstream never answers the question, as opposed to not answering it now. */
+const isUntold = (error: unknown): boolean =>
+  error instanceof UpstreamRefused
+    ? error.type !== "accountDoesNotExist"
+    : error instanceof UpstreamUnavailable &&
+      (error.isTooLong === true || [404, 405, 501].includes(error.status ?? 0))
+
+/**
+ * The URLs in a page of an account's list; `undefined` when the upstream has no list that is understood. RFC 8555 section
+ * 7.1.2.1 has an object; step-ca and Caddy answer with a bare array.
+ */
+const urlsOf = (value: unknown): ReadonlyArray<string> | undefined => {
+  const list: unknown = Array.isArray(value) ? value : ((value ?? {}) as Members)["orders"]
+  return Array.isArray(list) && list.every((url) => typeof url === "string" && URL.canParse(url))
+    ? list as ReadonlyArray<string>
+    : undefined
+}
+
+/** JSON that arrived whole, of whatever kind; what was cut off may be whole the next time. */
+const wholeOf = ({ value }: UpstreamAnswer, what: string): Effect.Effect<unknown, UpstreamUnavailable> =>
+  value === undefined ? broken(`${what} that is no JSON`) : Effect.succeed(value)
+
+/**
+ * Looks in the account's list for an order that an earlier attempt opened and whose URL never arrived. `none` means that the
+ * whole list was read. `unlisted` means that there is no list, that it is not understood, or that it is too long to be read.
+ */
+const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
+  Effect.gen(function*() {
+    const { ask, client, kid, names } = talk
+    const account = yield* wholeOf(yield* ask(kid), "an account")
+    let page: unknown = ((account ?? {}) as Members)["orders"]
+    if (page === undefined) return "unlisted"
+    let reads = 0
+    while (page !== undefined) {
+      if (++reads > mostReads) return "unlisted"
+      const listed: UpstreamAnswer = yield* ask(yield* client.checked(page, "a list of orders"))
+      const urls = urlsOf(yield* wholeOf(listed, "a list of orders"))
+      if (urls === undefined) return "unlisted"
+      for (const url of yield* keeper.unclaimed(urls)) {
+        if (++reads > mostReads) return "unlisted"
+        const members = yield* readOrder(talk, url)
+        if (isOpenFor(members, names)) return { url, members }
+      }
+      page = listed.next
+    }
+    return "none"
+  }).pipe(Effect.catchIf(isUntold, () => Effect.succeed("unlisted" as const)))
+
+/** For how long a list that cannot be read is asked for again, in milliseconds; it counts as none then. */
+const searchMillis = 30_000
+
+/** The order that may have been opened, if it is found; otherwise how many orders may exist that cannot be found. */
+export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder, keeper: Keeper<E>) =>
+  Effect.gen(function*() {
+    if (asks === 0) return 0
+    const begun = yield* lifeMillis
+    // If the clock was wrong in the meantime, the wait is as long as with a right clock.
+    const settled = begun + Math.min((askedAt + 1) * 1000 - (yield* currentMillis), 0) + settlingMillis
+    const patience = begun + Math.min(searchMillis, (talk.deadline - begun) / 2)
+    for (;;) {
+      const now = yield* lifeMillis
+      const searched = yield* Effect.catchIf(
+        search(talk, keeper),
+        (error) => error instanceof UpstreamUnavailable,
+        Effect.succeed
+      )
+      if (searched instanceof UpstreamUnavailable) {
+        const { retryAfter = 0 } = searched
+        const life = yield* lifeMillis
+        if (life + retryAfter * 1000 > talk.deadline) return yield* searched
+        if (life >= patience) return asks
+        yield* talk.pause("the list of its orders cannot be read", searched)
+        continue
+      }
+      if (searched === "unlisted") return asks
+      if (searched !== "none") return searched
+      if (now >= settled) return 0
+      yield* talk.pause("it may be about to open the order it was asked for")
+    }
+  })

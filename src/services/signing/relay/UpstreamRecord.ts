@@ -1,0 +1,25 @@
+import type * as Effect from "effect/Effect"
+
+/* What is kept here of an order at the upstream, beyond the attempt that learns it. */
+
+/** What is known about the upstream's order. */
+export interface StoredUpstreamOrder {
+  readonly orderUrl: string | undefined
+  readonly finalizeUrl: string | undefined
+  readonly certificateUrl: string | undefined
+  /** How many times the upstream was asked to open the order and did not answer with its URL. */
+  readonly asks: number
+  /** Epoch seconds of the last such request. */
+  readonly askedAt: number | undefined
+}
+
+/** Stores what outlives an attempt. */
+export interface Keeper<E> {
+  /** Called before the upstream is asked for an order, so that a lost answer is not forgotten: {@link StoredUpstreamOrder}. */
+  readonly asked: (asks: number) => Effect.Effect<void, E>
+  /** Answers whether the upstream's order belongs to this order: an upstream may give one to two equal requests. */
+  readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
+  readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
+  /** Which of these upstream orders belong to no order here. */
+  readonly unclaimed: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>
+}
