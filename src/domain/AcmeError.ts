@@ -112,6 +112,8 @@ export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /** The upstream refused the order; `detail` is its own text. */
 export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<Detailed> {}
+/** The upstream limits requests; `detail` is its own text, with the time when it may be asked again if it told one. */
+export class UpstreamRateLimited extends Data.TaggedError("UpstreamRateLimited")<Detailed> {}
 /** The upstream did not finish in time. */
 export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}
 /** The upstream refused a name of the order. */
@@ -137,6 +139,7 @@ export type IssuanceFailed =
   | IssuanceAbandoned
   | UpstreamRefusedOrder
   | UpstreamRefusedName
+  | UpstreamRateLimited
   | UpstreamTooSlow
 
 /** Every failure that an ACME client can receive. */
@@ -195,4 +198,5 @@ export type AcmeError =
   | IssuanceAbandoned
   | UpstreamRefusedOrder
   | UpstreamRefusedName
+  | UpstreamRateLimited
   | UpstreamTooSlow

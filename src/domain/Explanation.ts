@@ -143,6 +143,10 @@ const orderWords: { readonly [T in ProblemTypeOf<IssuanceFailed>]: Words } = {
     "The upstream authority refused a name of the order.",
     "The message quotes its answer; have the name allowed there, or order without it."
   ],
+  rateLimited: [
+    "The upstream authority limits the requests of this service.",
+    "The message says until when, if it told; order again after that, or have the limit raised there."
+  ],
   serverInternal: [
     "The certificate could not be issued here, and the audit row that says why is gone.",
     "Look for the order's id in the log of that time; order again."
@@ -168,9 +172,9 @@ export const explainEnd = ({ cause, challengeFailures, orderError, requestId }: 
   const problemType = suffixOf(found)
   const words = failure !== undefined
     ? wordsOf(reasonWords, failure.cause?.reason) ?? wordsOf(challengeWords, problemType)
-    // A refused name and a refused order have the same cause; the explanation for a name says more.
-    : problemType === "rejectedIdentifier"
-    ? orderWords.rejectedIdentifier
+    // What the upstream refuses has one cause; the explanation for its type says more.
+    : problemType === "rejectedIdentifier" || problemType === "rateLimited"
+    ? orderWords[problemType]
     : wordsOf(causeWords, cause) ?? wordsOf(orderWords, problemType)
   const [summary, nextStep] = words ?? unknown
   return { summary, nextStep, problemType, ...(requestId === undefined ? {} : { requestId }) }

@@ -28,7 +28,7 @@ export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFail
     "signer_failed"
   ]),
   detail: Words,
-  /** The suffix of the problem type, when an upstream definitely refused. */
+  /** The suffix of the problem type, when an upstream refused: for good, or for the time being (`rateLimited`). */
   problemType: Schema.optional(Words)
 }) implements Failure {
   /** The upstream refused a name of the order, not the order. */

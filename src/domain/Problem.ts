@@ -254,6 +254,11 @@ const table = {
     status: 500,
     detail: ({ detail }) => `The upstream authority refused the order: ${detail}`
   },
+  UpstreamRateLimited: {
+    type: "rateLimited",
+    status: 429,
+    detail: ({ detail }) => `The upstream authority limits requests, and says: ${detail}`
+  },
   UpstreamTooSlow: {
     type: "serverInternal",
     status: 500,

@@ -16,6 +16,7 @@ const ofOrder = [
   new errors.IssuanceAbandoned(),
   new errors.UpstreamRefusedOrder({ detail }),
   new errors.UpstreamRefusedName({ detail }),
+  new errors.UpstreamRateLimited({ detail }),
   new errors.UpstreamTooSlow()
 ]
 
@@ -49,6 +50,8 @@ describe("why an order failed", () => {
   it.each([
     ["upstream_refused", new errors.UpstreamRefusedOrder({ detail }), /upstream authority refused the order/],
     ["upstream_refused", new errors.UpstreamRefusedName({ detail }), /refused a name/],
+    ["upstream_refused", new errors.UpstreamRateLimited({ detail }), /limits the requests/],
+    ["attempts_exhausted", new errors.UpstreamRateLimited({ detail }), /limits the requests/],
     ["poll_timeout", new errors.UpstreamTooSlow(), /did not issue.*/],
     ["order_expired", new errors.IssuanceAbandoned(), /lifetime ended/],
     ["filter_denied", new errors.BadCsr({ detail }), /policy/],

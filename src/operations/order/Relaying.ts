@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import {
   IssuanceAbandoned,
+  UpstreamRateLimited,
   UpstreamRefusedName,
   UpstreamRefusedOrder,
   UpstreamTooSlow
@@ -163,7 +164,8 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
  */
 const problemBy = (failure: JobFailure) => {
   if (failure._tag !== "SignerFailed") return new IssuanceAbandoned()
-  const { cause, detail, isOfName } = failure
+  const { cause, detail, isOfName, problemType } = failure
+  if (problemType === "rateLimited") return new UpstreamRateLimited({ detail })
   if (cause === "poll_timeout") return new UpstreamTooSlow()
   if (cause !== "upstream_refused") return new IssuanceAbandoned()
   return isOfName ? new UpstreamRefusedName({ detail }) : new UpstreamRefusedOrder({ detail })

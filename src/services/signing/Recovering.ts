@@ -6,28 +6,31 @@ import { SigningFailed } from "./Signer.ts"
 const againAfterMillis = 10_000
 
 /**
- * The signer of a profile whose backend the world has made unusable: it signs nothing, and is made again every ten seconds. `relays` says
- * of which kind it will be. Whoever asks for its trouble has it tried.
+ * The signer of a profile whose backend the world has made unusable: it signs nothing, and is made again every ten seconds, or after the
+ * seconds that an upstream asks for. `relays` says of which kind it will be. Whoever asks for its trouble has it tried.
  */
-export const recovering = <E extends { readonly detail: string }>(
+export const recovering = <E extends { readonly detail: string; readonly retryAfter?: number | undefined }>(
   relays: boolean,
   first: E,
   again: Effect.Effect<Signer, E>
 ): Signer => {
   let made: Signer | undefined
-  let detail = first.detail
+  let failure = first
   let triedAt: number | undefined
   const failed = Effect.suspend(() =>
-    new SigningFailed({ cause: "signer_failed", detail: `the signer of the profile cannot be used: ${detail}` })
+    new SigningFailed({ cause: "signer_failed", detail: `the signer of the profile cannot be used: ${failure.detail}` })
   )
   const trouble = Effect.gen(function*() {
     if (made !== undefined) return made.trouble === undefined ? undefined : yield* made.trouble
     const now = yield* lifeMillis
     triedAt ??= now
-    if (now - triedAt < againAfterMillis) return detail
+    if (now - triedAt < Math.max(againAfterMillis, (failure.retryAfter ?? 0) * 1000)) return failure.detail
     triedAt = now
     return yield* Effect.matchEffect(again, {
-      onFailure: (error) => Effect.succeed<string | undefined>(detail = error.detail),
+      onFailure: (error) => {
+        failure = error
+        return Effect.succeed<string | undefined>(failure.detail)
+      },
       onSuccess: (signer) => {
         made = signer
         return signer.trouble ?? Effect.succeed(undefined)

@@ -41,7 +41,7 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly detail: string
   /** The program was ended, since its time was up. */
   readonly isTimedOut?: boolean
-  /** The suffix of the problem type, for a definite refusal. */
+  /** The suffix of the problem type, for a definite refusal, and `rateLimited`. */
   readonly problemType?: string
   /** Seconds to wait before another attempt, if that matters. */
   readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }

@@ -235,6 +235,26 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       }))
   }
 
+  for (const [what, cause] of [["at once", "upstream_refused"], ["after all attempts", "signer_failed"]] as const) {
+    test(`that an upstream limits ${what} ends with rateLimited, in the upstream's words`, () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        const detail = "too many; it is not to be asked before 2026-01-01T00:00:00Z"
+        play(() => new SigningFailed({ cause, detail, problemType: "rateLimited" }))
+        for (let attempt = 1; attempt <= (cause === "signer_failed" ? 3 : 1); attempt++) {
+          yield* relay
+          yield* TestClock.adjust("2 hours")
+        }
+        yield* without
+        assert.deepStrictEqual(yield* orderError, {
+          type: "urn:ietf:params:acme:error:rateLimited",
+          status: 429,
+          detail: `The upstream authority limits requests, and says: ${detail}`
+        })
+        assert.deepInclude((yield* trail)[0], { reason: "rateLimited" })
+      }))
+  }
+
   describe("past its time", () => {
     const expired = Effect.gen(function*() {
       yield* without

@@ -48,6 +48,7 @@ const noncesKept = 32
 /** Milliseconds after which the directory is read again: an upstream may move. */
 const directoryLife = 3_600_000
 const longestText = 2000
+const longestType = 100
 
 const parsed = (body: Buffer): unknown => {
   try {
@@ -87,17 +88,24 @@ export const problemIn = (
     return [`${textOf(identifier?.value) ?? "?"}: ${textOf(detail) ?? "?"}`]
   })
   return {
-    type: (textOf(members["type"]) ?? "").replace(urn, ""),
+    type: plain(textOf(members["type"]) ?? "").replace(urn, "").slice(0, longestType),
     detail: plain([own === "" ? `status ${status ?? "?"}` : own, ...more].join("; "))
   }
 }
+
+/** Ten years, in seconds: nothing here lives longer, and a date can still be made of it. */
+const longestWait = 315_360_000
 
 /** RFC 9110 section 10.2.3, seconds or a date. */
 const retryAfterOf = (text: string | undefined, now: number): number | undefined => {
   if (text === undefined) return undefined
   const seconds = /^-?\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
-  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined
+  return Number.isFinite(seconds) ? Math.min(Math.max(0, seconds), longestWait) : undefined
 }
+
+/** RFC 9457: by its media type, or by a type of RFC 8555 where the media type is another. */
+const isProblem = (members: { readonly [member: string]: unknown }, mediaType = ""): boolean =>
+  /^application\/problem\+json\s*(?:;|$)/i.test(mediaType) || urn.test(textOf(members["type"]) ?? "")
 
 /** RFC 8288; node joins several fields with commas. */
 const nextOf = (links: ReadonlyArray<string> | string | undefined): string | undefined =>
@@ -128,6 +136,9 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
     const checked = (text: unknown, what: string): Effect.Effect<string, UpstreamRefused> =>
       typeof text === "string" && upstreamUrl(text, base) !== undefined ? Effect.succeed(text) : lie(what)
 
+    const waitIn = (answer: WebAnswer) =>
+      Effect.map(currentMillis, (now) => retryAfterOf(answer.headers["retry-after"], now))
+
     const send = (method: string, url: string, body?: string): Effect.Effect<WebAnswer, UpstreamUnavailable> =>
       Effect.gen(function*() {
         const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
@@ -152,7 +163,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
     const readDirectory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
       const answer = yield* send("GET", directoryUrl)
       const { status } = answer
-      if (status !== 200) return yield* unavailable(`the directory answers ${status}`, status)
+      if (status !== 200) return yield* unavailable(`the directory answers ${status}`, status, yield* waitIn(answer))
       const members = objectOf(parsed(answer.body))
       if (members === undefined) return yield* unavailable("the directory is no JSON object", status)
       const meta = (members["meta"] ?? {}) as { readonly [member: string]: unknown }
@@ -180,8 +191,10 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         return kept
       }
       const { newNonce } = yield* directory
-      const { status } = yield* send("HEAD", newNonce)
-      return nonces.pop() ?? (yield* unavailable(`newNonce answers ${status} without a nonce`, status))
+      const answer = yield* send("HEAD", newNonce)
+      const { status } = answer
+      return nonces.pop() ??
+        (yield* unavailable(`newNonce answers ${status} without a nonce`, status, yield* waitIn(answer)))
     })
 
     /** Marks a failure to get a nonce: without a nonce no request was sent. */
@@ -213,7 +226,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         const { body, headers, status } = answer
         const value = parsed(body)
         const members = objectOf(value)
-        const retryAfter = retryAfterOf(headers["retry-after"], yield* currentMillis)
+        const retryAfter = yield* waitIn(answer)
         if (status >= 200 && status < 300) {
           const location = headers.location
           return {
@@ -227,8 +240,11 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           }
         }
         // Without a problem document the cause is unknown: a proxy on the way may have refused, or the body was lost.
-        if (members === undefined && status >= 400 && status < 500) {
-          return yield* unavailable(`answers ${status} without a problem document`, status, retryAfter)
+        if (members === undefined || !isProblem(members, headers["content-type"])) {
+          const says = status < 400
+            ? `${status} instead of a success or a failure`
+            : `${status} without a problem document`
+          return yield* unavailable(`answers ${says}`, status, retryAfter)
         }
         const { detail, type } = problemIn(members, status)
         if (type === "badNonce" && tries > 1) {
@@ -238,11 +254,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         const isPassing = status >= 500 || status === 429 || status === 408 || status < 400 ||
           type === "badNonce" || type === "rateLimited" || type === "serverInternal"
         return yield* isPassing
-          ? unavailable(
-            status < 400 ? `answers ${status} instead of a success or a failure` : detail,
-            status,
-            retryAfter
-          )
+          ? new UpstreamUnavailable({ detail, status, retryAfter, type })
           : new UpstreamRefused({ detail, status, type })
       })
 

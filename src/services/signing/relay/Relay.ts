@@ -4,7 +4,7 @@ import * as Ref from "effect/Ref"
 import type { UpdateServer } from "../../../kernel/net/DnsUpdate.ts"
 import { DnsUpdate } from "../../../kernel/net/DnsUpdate.ts"
 import type { Web } from "../../../kernel/net/Web.ts"
-import { lifeMillis } from "../../../kernel/Time.ts"
+import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { Entropy } from "../../../pki/Entropy.ts"
 import { accept } from "../ForeignChain.ts"
 import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
@@ -16,7 +16,7 @@ import { bypass, dns01, http01 } from "./Strategy.ts"
 import type { AccountUnusable } from "./UpstreamAccount.ts"
 import { accountLost, loadKey, open, readKid } from "./UpstreamAccount.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
-import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
+import { isLimit, UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { Wanted } from "./UpstreamOrder.ts"
 import { clear, finished, fulfil } from "./UpstreamOrder.ts"
 
@@ -81,8 +81,12 @@ const strategyOf = (
 const isAccountLost = (error: UpstreamFailed): boolean =>
   error._tag === "UpstreamRefused" && error.type === "accountDoesNotExist"
 
+/** Whole seconds until the upstream may be asked again, if it said so. The queue counts from a second that has begun. */
+const waitBefore = ({ retryAfter }: UpstreamUnavailable): number | undefined =>
+  retryAfter === undefined ? undefined : Math.ceil(retryAfter) + 1
+
 /** Turns a failure of the upstream into one of signing; `left` is the time left to try again, in milliseconds. */
-const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFailed => {
+const asSigning = (error: UpstreamFailed, left: number, now: number): CsrRejected | SigningFailed => {
   // Most texts about failures on the way have no subject.
   const detail = error._tag === "UpstreamRefused" || error.detail.startsWith("the ")
     ? error.detail
@@ -92,15 +96,21 @@ const asSigning = (error: UpstreamFailed, left: number): CsrRejected | SigningFa
       ? new CsrRejected({ detail })
       : new SigningFailed({ cause: "upstream_refused", detail, problemType: error.type })
   }
-  // The next attempt must have at least as much time as the wait before it.
-  const atMost = Math.floor(left / 2000)
-  return atMost < 1
-    ? new SigningFailed({ cause: "poll_timeout", detail })
-    : new SigningFailed({
-      cause: "signer_failed",
-      detail,
-      again: { atLeast: error._tag === "UpstreamRefused" ? undefined : error.retryAfter, atMost }
-    })
+  const limit = error._tag === "UpstreamUnavailable" && isLimit(error) ? { problemType: "rateLimited" } : {}
+  const atLeast = error._tag === "UpstreamRefused" ? undefined : waitBefore(error)
+  // The next attempt must have at least as much time as the wait before it, unless the upstream asks for more.
+  const atMost = Math.max(Math.floor(left / 2000), atLeast ?? 0)
+  if (atMost >= 1 && atMost * 1000 < left) {
+    return new SigningFailed({ cause: "signer_failed", detail, again: { atLeast, atMost }, ...limit })
+  }
+  const until = atLeast === undefined ?
+    "" :
+    `; it is not to be asked before ${new Date(now + atLeast * 1000).toISOString().replace(/\.\d+/, "")}`
+  return new SigningFailed({
+    cause: "problemType" in limit ? "upstream_refused" : "poll_timeout",
+    detail: `${detail}${until}`,
+    ...limit
+  })
 }
 
 /** The client of the upstream, and the account there, which is created when there is none yet. */
@@ -181,7 +191,10 @@ export const make = (
             Effect.catch(fulfil(upstream, wanted, keeper), named<E>),
             (error): Effect.Effect<never, CsrRejected | SigningFailed | E> =>
               error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
-                ? Effect.flatMap(left, (left) => Effect.fail(asSigning(error, left)))
+                ? Effect.flatMap(
+                  Effect.all([left, currentMillis]),
+                  ([left, now]) => Effect.fail(asSigning(error, left, now))
+                )
                 : Effect.fail(error)
           )
           return yield* accept(`${chain.trimEnd()}\n`, request)

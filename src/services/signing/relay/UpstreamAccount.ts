@@ -25,6 +25,8 @@ export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
   readonly mayPass: boolean
   /** The world did it, and no fault of the configuration: a file is gone, or the upstream is away or refuses. */
   readonly isOutside?: boolean
+  /** Seconds that the upstream asks to wait. */
+  readonly retryAfter?: number | undefined
 }> {}
 
 const unusable = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass })
@@ -161,10 +163,12 @@ export const open = (options: {
       (error) =>
         error._tag === "AccountUnusable"
           ? error
-          : outside(
-            `signer.relay.directory_url: the upstream makes no account: ${withoutStop(error.detail)}.`,
-            error._tag === "UpstreamUnavailable"
-          )
+          : new AccountUnusable({
+            detail: `signer.relay.directory_url: the upstream makes no account: ${withoutStop(error.detail)}.`,
+            mayPass: error._tag === "UpstreamUnavailable",
+            isOutside: true,
+            retryAfter: error._tag === "UpstreamUnavailable" ? error.retryAfter : undefined
+          })
     )
     yield* writeKid(keyPath, kid)
     yield* emit("upstream_registered", facts)

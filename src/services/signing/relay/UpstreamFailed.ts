@@ -6,6 +6,8 @@ export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")
   readonly status: number | undefined
   /** Seconds that the upstream asks the client to wait. */
   readonly retryAfter?: number | undefined
+  /** The suffix of the problem type, if the answer was a problem document: the upstream has read the request, and did nothing. */
+  readonly type?: string
   /** The request never left this host, so that it had no effect. */
   readonly unsent?: boolean
   /** The answer is longer than any that is read. */
@@ -18,5 +20,8 @@ export class UpstreamRefused extends Data.TaggedError("UpstreamRefused")<{
   readonly status: number | undefined
   readonly type: string
 }> {}
+
+/** Whether the upstream asks for fewer requests. */
+export const isLimit = ({ status, type }: UpstreamUnavailable): boolean => status === 429 || type === "rateLimited"
 
 export type UpstreamFailed = UpstreamUnavailable | UpstreamRefused

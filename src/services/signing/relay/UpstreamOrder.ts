@@ -35,7 +35,8 @@ const mostAsks = 2
 /** Whether a request with this failure certainly opened no order. */
 const opensNone = (error: unknown): boolean =>
   error instanceof UpstreamRefused ||
-  (error instanceof UpstreamUnavailable && (error.unsent === true || error.status === 429 || error.status === 503))
+  (error instanceof UpstreamUnavailable &&
+    (error.unsent === true || error.type !== undefined || error.status === 429 || error.status === 503))
 
 const unanswered = new UpstreamUnavailable({
   detail:

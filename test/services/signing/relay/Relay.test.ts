@@ -7,7 +7,7 @@ import { Entropy } from "../../../../src/pki/Entropy.ts"
 import { faultText } from "../../../../src/pki/x509/Chain.ts"
 import { parseCsr } from "../../../../src/pki/x509/Csr.ts"
 import * as LocalCa from "../../../../src/services/signing/LocalCa.ts"
-import type { IssueRequest, Relaying } from "../../../../src/services/signing/Signer.ts"
+import type { IssueRequest, Relaying, SigningFailed } from "../../../../src/services/signing/Signer.ts"
 import { csrOf, dns, pem, sanOf } from "../../../pki/Pki.ts"
 import { freshDirectory } from "../../../support/Databases.ts"
 import { newPrivateKey } from "../../../support/Graph.ts"
@@ -211,7 +211,76 @@ describe("an order at the upstream", () => {
     Effect.gen(function*() {
       for (const [spentSeconds, cause] of [[0, "signer_failed"], [299, "poll_timeout"]] as const) {
         const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { spentSeconds })
-        assert.deepInclude(failure, { _tag: "SigningFailed", cause, detail: "the upstream: status 503" })
+        assert.deepInclude(failure, {
+          _tag: "SigningFailed",
+          cause,
+          detail: "the upstream: answers 503 without a problem document"
+        })
+      }
+    }))
+})
+
+describe("an upstream that asks to wait", () => {
+  const limited = (seconds: number, status = 429, type = "rateLimited"): Said => ({
+    ...refusal(type, status),
+    headers: { "retry-after": `${seconds}` }
+  })
+  const away = (seconds: number): Said => ({ status: 503, headers: { "retry-after": `${seconds}` } })
+
+  for (
+    const [what, paths] of [
+      ["newOrder", { "/order": [limited(200)] }],
+      ["newOrder, with another status", { "/order": [limited(200, 403)] }],
+      ["the order", { "/order/1": [away(200)] }],
+      ["finalize", { "/finalize": [limited(200, 500, "serverInternal")] }],
+      ["the certificate", { "/cert": [limited(200)] }]
+    ] as const
+  ) {
+    it.effect(`at ${what} is asked no sooner, while the order has the time`, () =>
+      Effect.gen(function*() {
+        const { failure } = yield* failureOf(paths)
+        const { again } = failure as SigningFailed
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause: "signer_failed" })
+        assert.strictEqual(again?.atLeast, 201)
+        assert.isAtLeast(again?.atMost ?? 0, 201)
+      }))
+  }
+
+  it.effect("for longer than the order has ends it at once: by a limit where it is one, and with the time", () =>
+    Effect.gen(function*() {
+      const until = new Date((madeAt + 3601) * 1000).toISOString().replace(".000", "")
+      for (const said of [limited(3600), limited(3600, 403)]) {
+        const { failure, asked } = yield* failureOf({ "/order": [said] })
+        assert.deepInclude(failure, {
+          _tag: "SigningFailed",
+          cause: "upstream_refused",
+          problemType: "rateLimited",
+          detail: `the upstream: no; it is not to be asked before ${until}`
+        })
+        assert.notProperty(failure, "again")
+        assert.strictEqual(postsOf(asked).filter((path) => path === "/order").length, 1)
+      }
+      const { failure } = yield* failureOf({ "/order": [away(3600)] })
+      assert.deepInclude(failure, { cause: "poll_timeout" })
+      assert.match((failure as SigningFailed).detail, new RegExp(`; it is not to be asked before ${until}$`))
+      assert.notProperty(failure, "problemType")
+    }))
+
+  it.effect("without a time is told as a limit all the same", () =>
+    Effect.gen(function*() {
+      for (const said of [refusal("rateLimited", 403), { status: 429 }]) {
+        const { failure } = yield* failureOf({ "/order": [said] })
+        assert.deepInclude(failure, { cause: "signer_failed", problemType: "rateLimited" })
+        const late = yield* failureOf({ "/order": [said] }, { spentSeconds: 299 })
+        assert.deepInclude(late.failure, { cause: "upstream_refused", problemType: "rateLimited" })
+      }
+    }))
+
+  it.effect("for as long as no clock goes, or for a year of no calendar, is understood within bounds", () =>
+    Effect.gen(function*() {
+      for (const seconds of ["9".repeat(15), "9".repeat(400), "Fri, 31 Dec 9999 23:59:59 GMT", "later", "-1"]) {
+        const { failure } = yield* failureOf({ "/order": [{ ...limited(1), headers: { "retry-after": seconds } }] })
+        assert.deepInclude(failure, { problemType: "rateLimited" })
       }
     }))
 })

@@ -62,7 +62,10 @@ describe("the account of a relay", () => {
       for (
         const [paths, says] of [
           [{ "/account": [refusal("externalAccountRequired")] }, /^signer\.relay\.directory_url: .* no account: no\.$/],
-          [{ "/account": [{ status: 503 }] }, /^signer\.relay\.directory_url: .*: status 503\.$/],
+          [
+            { "/account": [{ status: 503 }] },
+            /^signer\.relay\.directory_url: .*: answers 503 without a problem document\.$/
+          ],
           [{ "/account": [{ status: 201, json: {} }] }, /^signer\.relay\.directory_url: .*does not tell its URL\.$/],
           [{ "/directory": [{ status: 404 }] }, /^signer\.relay\.directory_url: .*the directory answers 404\.$/]
         ] as const

@@ -23,6 +23,8 @@ import {
 
 /* An upstream that lies, dawdles or fails (docs/attacks.md, "Relay"). */
 
+const urn = "urn:ietf:params:acme:error:"
+
 /** After an attempt whose request for an order was not answered. */
 const asked = { wasBegun: true, stored: storedAt(undefined, 1, 0) }
 
@@ -321,7 +323,7 @@ describe("an upstream that lies", () => {
           [{ "/authz": [{ json: authorization("half") }] }, /an authorization of no known status$/],
           [{ "/directory": [{ text: "{" }] }, /^the directory is no JSON object$/],
           [{ "/order": [{ status: 403, text: "<h1>no</h1>" }] }, /^answers 403 without a problem document$/],
-          [{ "/order": [{ status: 500, text: "<h1>oops</h1>" }] }, /^status 500$/],
+          [{ "/order": [{ status: 500, text: "<h1>oops</h1>" }] }, /^answers 500 without a problem document$/],
           [
             { "/order": [{ status: 429, json: { type: "urn:ietf:params:acme:error:rateLimited", detail: "later" } }] },
             /^later$/
@@ -335,6 +337,47 @@ describe("an upstream that lies", () => {
         const { failure } = yield* failureOf(paths)
         assert.strictEqual(failure._tag, "UpstreamUnavailable")
         assert.match(failure.detail, says)
+      }
+    }))
+
+  const tooLong = "x".repeat(500_000)
+  const problem = "application/problem+json"
+  for (
+    const [what, said, asks] of [
+      ["a limit with another status", { status: 403, json: { type: `${urn}rateLimited` } }, 0],
+      ["a failure of its own", { status: 500, json: { type: `${urn}serverInternal` } }, 0],
+      ["a nonce it never takes", { status: 400, json: { type: `${urn}badNonce` } }, 0],
+      ["a problem without a type", { status: 500, json: { title: "no" }, headers: { "content-type": problem } }, 0],
+      ["a refusal without a type", { status: 403, json: { title: "no" }, headers: { "content-type": problem } }, 0],
+      ["a problem of a megabyte", { status: 403, json: { type: tooLong, detail: tooLong } }, 1],
+      ["a problem longer than is read", { status: 403, truncated: true, headers: { "content-type": problem } }, 1],
+      ["a page", { status: 500, text: "<h1>oops</h1>", headers: { "content-type": "text/html" } }, 1],
+      ["a page that says it is a problem", { status: 500, text: "<h1>", headers: { "content-type": problem } }, 1],
+      ["JSON of something in between", { status: 403, json: { message: "blocked" } }, 1],
+      ["nothing", { status: 500 }, 1]
+    ] as const
+  ) {
+    it.effect(`with ${what} ${asks === 0 ? "has answered" : "may have opened the order"}`, () =>
+      Effect.gen(function*() {
+        const { failure, kept } = yield* failureOf({ "/order": [said] })
+        assert.deepStrictEqual(kept, asks === 0 ? ["asked 1", "asked 0"] : ["asked 1"])
+        assert.isAtMost(failure.detail.length, 2000)
+        assert.isAtMost((failure.type ?? "").length, 100)
+      }))
+  }
+
+  it.effect("that asks to wait when it is asked for a nonce or its directory is understood", () =>
+    Effect.gen(function*() {
+      const wait = { "retry-after": "200", "replay-nonce": "" }
+      const plain = { json: directory, headers: { "replay-nonce": "" } }
+      for (
+        const paths of [
+          { "/directory": [{ status: 503, headers: wait }] },
+          { "/directory": [plain], "/nonce": [{ status: 429, headers: wait }] }
+        ]
+      ) {
+        const { failure } = yield* failureOf(paths)
+        assert.deepInclude(failure, { _tag: "UpstreamUnavailable", retryAfter: 200 })
       }
     }))
 
