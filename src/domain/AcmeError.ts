@@ -1,6 +1,7 @@
 import * as Data from "effect/Data"
 import type { BodyTooLarge, BodyTooSlow, Shed } from "../kernel/http/Refused.ts"
 import type { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "../pki/jose/Refused.ts"
+import type { Subproblem } from "./JobFailure.ts"
 import type { Reached } from "./Limit.ts"
 import type { OrderStatus } from "./Order.ts"
 import type { Identifier } from "./ProblemDocument.ts"
@@ -110,14 +111,29 @@ export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned")
 export class AuthorizationDeactivated extends Data.TaggedError("AuthorizationDeactivated")<{ readonly name: string }> {}
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
-/** The upstream refused the order; `detail` is its own text. */
-export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<Detailed> {}
-/** The upstream limits requests; `detail` is its own text, with the time when it may be asked again if it told one. */
+/** What an upstream said: `detail` is its own text, `subproblems` what it said of names of the order. */
+export interface FromUpstream extends Detailed {
+  readonly subproblems?: ReadonlyArray<Subproblem> | undefined
+}
+
+/** The upstream refused the order, for a reason that is not the client's. */
+export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<FromUpstream> {}
+/** The upstream limits requests; `detail` has the time when it may be asked again if it told one. */
 export class UpstreamRateLimited extends Data.TaggedError("UpstreamRateLimited")<Detailed> {}
 /** The upstream did not finish in time. */
 export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}
 /** The upstream refused a name of the order. */
-export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")<Detailed> {}
+export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")<FromUpstream> {}
+/** The upstream certifies no names of that kind. */
+export class UpstreamUnsupportedName extends Data.TaggedError("UpstreamUnsupportedName")<FromUpstream> {}
+/** The upstream takes a name of the order for malformed. */
+export class UpstreamMalformedName extends Data.TaggedError("UpstreamMalformedName")<FromUpstream> {}
+/** The upstream refused several names, each for its own reason. */
+export class UpstreamRefusedNames extends Data.TaggedError("UpstreamRefusedNames")<FromUpstream> {}
+/** A CAA record forbids the upstream to issue (RFC 8659). */
+export class UpstreamForbiddenByCaa extends Data.TaggedError("UpstreamForbiddenByCaa")<FromUpstream> {}
+/** The upstream does not take the key of the CSR. */
+export class UpstreamRefusedKey extends Data.TaggedError("UpstreamRefusedKey")<FromUpstream> {}
 
 export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | MalformedIdentifier
 
@@ -139,6 +155,11 @@ export type IssuanceFailed =
   | IssuanceAbandoned
   | UpstreamRefusedOrder
   | UpstreamRefusedName
+  | UpstreamUnsupportedName
+  | UpstreamMalformedName
+  | UpstreamRefusedNames
+  | UpstreamForbiddenByCaa
+  | UpstreamRefusedKey
   | UpstreamRateLimited
   | UpstreamTooSlow
 
@@ -198,5 +219,10 @@ export type AcmeError =
   | IssuanceAbandoned
   | UpstreamRefusedOrder
   | UpstreamRefusedName
+  | UpstreamUnsupportedName
+  | UpstreamMalformedName
+  | UpstreamRefusedNames
+  | UpstreamForbiddenByCaa
+  | UpstreamRefusedKey
   | UpstreamRateLimited
   | UpstreamTooSlow

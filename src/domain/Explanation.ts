@@ -136,20 +136,46 @@ const causeWords: { readonly [C in IssueFailureCause]: Words } = {
   ]
 }
 
-const orderWords: { readonly [T in ProblemTypeOf<IssuanceFailed>]: Words } = {
+type OwnType = "badCSR" | "unauthorized" | "serverInternal"
+
+const ownWords: { readonly [T in OwnType]: Words } = {
   badCSR: causeWords.bad_csr,
   unauthorized: causeWords.authority_withdrawn,
+  serverInternal: [
+    "The certificate could not be issued here, and the audit row that says why is gone.",
+    "Look for the order's id in the log of that time; order again."
+  ]
+}
+
+/** Refusals of an upstream share one cause; the words for the type say more. */
+const upstreamWords: { readonly [T in Exclude<ProblemTypeOf<IssuanceFailed>, OwnType>]: Words } = {
   rejectedIdentifier: [
     "The upstream authority refused a name of the order.",
     "The message quotes its answer; have the name allowed there, or order without it."
   ],
+  unsupportedIdentifier: [
+    "The upstream authority certifies no names of that kind.",
+    "The message quotes its answer; order without the name, or have another profile sign it."
+  ],
+  malformed: [
+    "The upstream authority takes a name of the order for malformed.",
+    "The message quotes its answer; order without the name."
+  ],
+  compound: [
+    "The upstream authority refused several names of the order.",
+    "The message quotes its answer for each; have them allowed there, or order without them."
+  ],
+  caa: [
+    "A CAA record of a name forbids the upstream authority to issue.",
+    "Let the owner of the name add the authority to the record, or remove the record."
+  ],
+  badPublicKey: [
+    "The upstream authority does not take the key of the signing request.",
+    "The message quotes its answer; order again with a key of another kind or size."
+  ],
   rateLimited: [
     "The upstream authority limits the requests of this service.",
     "The message says until when, if it told; order again after that, or have the limit raised there."
-  ],
-  serverInternal: [
-    "The certificate could not be issued here, and the audit row that says why is gone.",
-    "Look for the order's id in the log of that time; order again."
   ]
 }
 
@@ -172,10 +198,7 @@ export const explainEnd = ({ cause, challengeFailures, orderError, requestId }: 
   const problemType = suffixOf(found)
   const words = failure !== undefined
     ? wordsOf(reasonWords, failure.cause?.reason) ?? wordsOf(challengeWords, problemType)
-    // What the upstream refuses has one cause; the explanation for its type says more.
-    : problemType === "rejectedIdentifier" || problemType === "rateLimited"
-    ? orderWords[problemType]
-    : wordsOf(causeWords, cause) ?? wordsOf(orderWords, problemType)
+    : wordsOf(upstreamWords, problemType) ?? wordsOf(causeWords, cause) ?? wordsOf(ownWords, problemType)
   const [summary, nextStep] = words ?? unknown
   return { summary, nextStep, problemType, ...(requestId === undefined ? {} : { requestId }) }
 }

@@ -17,6 +17,15 @@ export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("Pr
   }
 }
 
+/** What an upstream says of one identifier of an order (RFC 8555 section 6.7.1). */
+const Subproblem = Schema.Struct({
+  /** The suffix of the problem type. */
+  type: Words,
+  detail: Words,
+  identifier: Schema.Struct({ type: Words, value: Words })
+})
+export type Subproblem = typeof Subproblem.Type
+
 /** The signer did not sign, or did not revoke. */
 export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFailed", {
   cause: Schema.Literals([
@@ -29,7 +38,8 @@ export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFail
   ]),
   detail: Words,
   /** The suffix of the problem type, when an upstream refused: for good, or for the time being (`rateLimited`). */
-  problemType: Schema.optional(Words)
+  problemType: Schema.optional(Words),
+  subproblems: Schema.optional(Schema.Array(Subproblem))
 }) implements Failure {
   /** The upstream refused a name of the order, not the order. */
   get isOfName(): boolean {

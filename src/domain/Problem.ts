@@ -3,6 +3,8 @@ import { shownName } from "../pki/Character.ts"
 import type { AcmeError, Detailed } from "./AcmeError.ts"
 import { limitedThings } from "./Limit.ts"
 import type { Identifier, ProblemDocument } from "./ProblemDocument.ts"
+import { acmeError } from "./ProblemDocument.ts"
+import { upstreamProblems } from "./UpstreamProblems.ts"
 
 interface Row<E> {
   /** Suffix of the URN of RFC 8555 section 6.7; absent when no type of the RFC fits. */
@@ -249,27 +251,7 @@ const table = {
     status: 403,
     detail: () => "The account or an authorization was withdrawn before the certificate was signed."
   },
-  UpstreamRefusedOrder: {
-    type: "serverInternal",
-    status: 500,
-    detail: ({ detail }) => `The upstream authority refused the order: ${detail}`
-  },
-  UpstreamRateLimited: {
-    type: "rateLimited",
-    status: 429,
-    detail: ({ detail }) => `The upstream authority limits requests, and says: ${detail}`
-  },
-  UpstreamTooSlow: {
-    type: "serverInternal",
-    status: 500,
-    detail: () =>
-      `The authority behind this server did not issue the certificate in time; a new order may succeed, and ${logHasReason}`
-  },
-  UpstreamRefusedName: {
-    type: "rejectedIdentifier",
-    status: 403,
-    detail: ({ detail }) => `The upstream authority refused a name: ${detail}`
-  },
+  ...upstreamProblems,
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
 } as const satisfies { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> }
 
@@ -277,15 +259,13 @@ const table = {
 export type ProblemTypeOf<E extends AcmeError> = (typeof table)[E["_tag"]] extends { readonly type: infer T } ? T
   : never
 
-const urn = "urn:ietf:params:acme:error:"
-
 const rowOf = <E extends AcmeError>(error: E): Row<E> => table[error._tag] as Row<E>
 
 /** Renders a failure as a problem document, for an answer or for a stored error. */
 export const problemOf = (error: AcmeError): ProblemDocument => {
   const row = rowOf(error)
   return {
-    ...(row.type === undefined ? {} : { type: `${urn}${row.type}` }),
+    ...(row.type === undefined ? {} : { type: `${acmeError}${row.type}` }),
     status: row.status,
     detail: row.detail(error),
     ...row.more?.(error)

@@ -1,3 +1,6 @@
+/** The URN of problem types begins so (RFC 8555 section 6.7). */
+export const acmeError = "urn:ietf:params:acme:error:"
+
 /** The identifier object of the protocol. */
 export interface Identifier {
   readonly type: string

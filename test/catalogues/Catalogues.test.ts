@@ -25,8 +25,12 @@ describe("a catalogue", () => {
     const tags = namesIn(renderProblems()).filter((name) => name !== "Failure")
     assert.isAbove(tags.length, 50)
     for (const tag of tags) assert.isTrue(isAcmeError({ _tag: tag }), tag)
-    const [, table = ""] = /^const table = \{$(.*?)^\} as const/ms.exec(committed("src/domain/Problem.ts")) ?? []
-    assert.sameMembers([...table.matchAll(/^ {2}(\w+): \{/gm)].map(([, tag]) => tag), tags)
+    const declared = ["Problem", "UpstreamProblems"].flatMap((file) => {
+      const table = /^(?:export )?const \w+ = \{$(.*?)^\} as const/ms.exec(committed(`src/domain/${file}.ts`))?.[1] ??
+        ""
+      return [...table.matchAll(/^ {2}(\w+): \{/gm)].map(([, tag]) => tag)
+    })
+    assert.sameMembers(declared, tags)
   })
 
   it("of log records has every event and every field", () => {

@@ -17,6 +17,11 @@ const ofOrder = [
   new errors.UpstreamRefusedOrder({ detail }),
   new errors.UpstreamRefusedName({ detail }),
   new errors.UpstreamRateLimited({ detail }),
+  new errors.UpstreamUnsupportedName({ detail }),
+  new errors.UpstreamMalformedName({ detail }),
+  new errors.UpstreamRefusedNames({ detail }),
+  new errors.UpstreamForbiddenByCaa({ detail }),
+  new errors.UpstreamRefusedKey({ detail }),
   new errors.UpstreamTooSlow()
 ]
 
@@ -50,6 +55,8 @@ describe("why an order failed", () => {
   it.each([
     ["upstream_refused", new errors.UpstreamRefusedOrder({ detail }), /upstream authority refused the order/],
     ["upstream_refused", new errors.UpstreamRefusedName({ detail }), /refused a name/],
+    ["upstream_refused", new errors.UpstreamForbiddenByCaa({ detail }), /CAA record/],
+    ["upstream_refused", new errors.UpstreamRefusedKey({ detail }), /does not take the key/],
     ["upstream_refused", new errors.UpstreamRateLimited({ detail }), /limits the requests/],
     ["attempts_exhausted", new errors.UpstreamRateLimited({ detail }), /limits the requests/],
     ["poll_timeout", new errors.UpstreamTooSlow(), /did not issue.*/],

@@ -1,15 +1,22 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type { FromUpstream, IssuanceFailed } from "../../domain/AcmeError.ts"
 import {
   IssuanceAbandoned,
+  UpstreamForbiddenByCaa,
+  UpstreamMalformedName,
   UpstreamRateLimited,
+  UpstreamRefusedKey,
   UpstreamRefusedName,
+  UpstreamRefusedNames,
   UpstreamRefusedOrder,
-  UpstreamTooSlow
+  UpstreamTooSlow,
+  UpstreamUnsupportedName
 } from "../../domain/AcmeError.ts"
 import { OrderId } from "../../domain/Id.ts"
-import type { JobFailure } from "../../domain/JobFailure.ts"
+import type { JobFailure, Subproblem } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
+import { mendableTypes } from "../../domain/UpstreamProblems.ts"
 import { DeadlinePassed } from "../../kernel/queue/Failure.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
@@ -147,28 +154,46 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     case "ProfileNotMounted":
       return Retry(new ProfileNotServed({ profile: payload.profile }))
     case "SigningFailed": {
-      const { again, cause, detail, problemType } = failure
+      const { again, cause, detail, problemType, subproblems } = failure
       yield* count((metrics) =>
         metrics.signingFailed(payload.profile, cause === "signer_failed" ? "upstream_unavailable" : cause)
       )
       yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
-      const failed = new SignerFailed({ cause, detail, problemType })
+      const failed = new SignerFailed({ cause, detail, problemType, subproblems })
       const isOver = cause === "upstream_refused" || cause === "poll_timeout"
       return isOver ? Failed(failed) : Retry(failed, again)
     }
   }
 })
 
+/** Refusals that are the client's to mend, by the type of the upstream's problem. */
+const refusals: { readonly [type: string]: new(from: FromUpstream) => IssuanceFailed } = {
+  rejectedIdentifier: UpstreamRefusedName,
+  unsupportedIdentifier: UpstreamUnsupportedName,
+  malformed: UpstreamMalformedName,
+  caa: UpstreamForbiddenByCaa,
+  badPublicKey: UpstreamRefusedKey
+}
+
+/** A refusal of several names is the client's to mend if each part of it is. */
+const isOfNames = (subproblems: ReadonlyArray<Subproblem> = []): boolean =>
+  subproblems.length > 0 && subproblems.every(({ type }) => mendableTypes.has(type))
+
 /**
  * The problem an order ends with. The client does not learn why the upstream was unavailable; only the operator does.
  */
-const problemBy = (failure: JobFailure) => {
+const problemBy = (failure: JobFailure): IssuanceFailed => {
   if (failure._tag !== "SignerFailed") return new IssuanceAbandoned()
-  const { cause, detail, isOfName, problemType } = failure
+  const { cause, detail, problemType = "", subproblems } = failure
   if (problemType === "rateLimited") return new UpstreamRateLimited({ detail })
   if (cause === "poll_timeout") return new UpstreamTooSlow()
   if (cause !== "upstream_refused") return new IssuanceAbandoned()
-  return isOfName ? new UpstreamRefusedName({ detail }) : new UpstreamRefusedOrder({ detail })
+  const Refusal = Object.hasOwn(refusals, problemType)
+    ? refusals[problemType]
+    : isOfNames(subproblems)
+    ? UpstreamRefusedNames
+    : undefined
+  return new (Refusal ?? UpstreamRefusedOrder)({ detail, subproblems })
 }
 
 /** The queue or an operator gave the relaying up: the order and the record of the upstream's order end `invalid`. */

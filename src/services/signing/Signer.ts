@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import type { SignerFailed } from "../../domain/JobFailure.ts"
+import type { SignerFailed, Subproblem } from "../../domain/JobFailure.ts"
 import type { CrlSigner } from "../../pki/x509/Crl.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
 import type { IssuedCrl } from "./IssuedCrl.ts"
@@ -43,6 +43,8 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly isTimedOut?: boolean
   /** The suffix of the problem type, for a definite refusal, and `rateLimited`. */
   readonly problemType?: string
+  /** What an upstream says of names of the order. */
+  readonly subproblems?: ReadonlyArray<Subproblem>
   /** Seconds to wait before another attempt, if that matters. */
   readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }
 }> {}

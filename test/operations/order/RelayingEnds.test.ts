@@ -116,7 +116,18 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
     for (
       const [problemType, type, status, says] of [
         ["unauthorized", "serverInternal", 500, "The upstream authority refused the order: no such account"],
-        ["rejectedIdentifier", "rejectedIdentifier", 403, "The upstream authority refused a name: no such account"]
+        ["userActionRequired", "serverInternal", 500, "The upstream authority refused the order: no such account"],
+        ["constructor", "serverInternal", 500, "The upstream authority refused the order: no such account"],
+        ["rejectedIdentifier", "rejectedIdentifier", 403, "The upstream authority refused a name: no such account"],
+        [
+          "unsupportedIdentifier",
+          "unsupportedIdentifier",
+          400,
+          /^The upstream authority certifies no such name, and says/
+        ],
+        ["malformed", "malformed", 400, /^The upstream authority takes a name for malformed, and says/],
+        ["caa", "caa", 403, /^A CAA record forbids it, says the upstream authority: no such account$/],
+        ["badPublicKey", "badPublicKey", 400, /^The upstream authority does not take the key of the signing request/]
       ] as const
     ) {
       test(`with ${problemType} ends at once with ${type}, in the upstream's words`, () =>
@@ -125,17 +136,18 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
           play(() => refusal("no such account", problemType))
           yield* relay
           yield* without
-          assert.deepStrictEqual(yield* orderError, {
-            type: `urn:ietf:params:acme:error:${type}`,
-            status,
-            detail: says
-          })
+          const error = yield* orderError
+          assert.deepInclude(error, { type: `urn:ietf:params:acme:error:${type}`, status })
+          assert.match(
+            (error as { readonly detail: string }).detail,
+            typeof says === "string" ? new RegExp(`^${says}$`) : says
+          )
           const name = problemType === "rejectedIdentifier" ? "rejectedIdentifier: " : ""
-          const error = `upstream_refused: ${name}no such account`
-          assert.deepStrictEqual(yield* upstreamRows, [["invalid", error]])
+          const kept = `upstream_refused: ${name}no such account`
+          assert.deepStrictEqual(yield* upstreamRows, [["invalid", kept]])
           assert.deepStrictEqual(yield* relayJobs, ["failed"])
           assert.deepStrictEqual(yield* trail, [
-            { event: "certificate_issue_failed", reason: type, detail: { cause: "upstream_refused", error } }
+            { event: "certificate_issue_failed", reason: type, detail: { cause: "upstream_refused", error: kept } }
           ])
           const [row] = yield* sql(
             "SELECT actor_kind, actor_id, profile, identifiers, client_ip, user_agent, request_id FROM audit_log"
@@ -150,6 +162,37 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
             request_id: "request-1"
           })
           assert.includeMembers([...eventsOf(records)], ["upstream_relay_failed", "order_finalize_abandoned"])
+        }))
+    }
+
+    for (
+      const [types, type, status] of [
+        [["caa", "rejectedIdentifier"], "compound", 403],
+        [["caa", "dns"], "serverInternal", 500]
+      ] as const
+    ) {
+      test(`name by name, with ${types.join(" and ")}, ends with ${type}, and each name with its own`, () =>
+        Effect.gen(function*() {
+          yield* finalized("default", ["a.example", "b.example"])
+          const subproblems = types.map((type, index) => ({
+            type,
+            detail: `no ${index}`,
+            identifier: { type: "dns", value: ["a.example", "b.example"][index] ?? "" }
+          }))
+          play(() =>
+            new SigningFailed({ cause: "upstream_refused", detail: "no", problemType: "compound", subproblems })
+          )
+          yield* relay
+          const error = yield* orderError
+          const urn = "urn:ietf:params:acme:error:"
+          assert.deepInclude(error, {
+            type: `${urn}${type}`,
+            status,
+            subproblems: subproblems.map((part) => ({
+              ...part,
+              type: `${urn}${part.type === "dns" ? "serverInternal" : part.type}`
+            }))
+          })
         }))
     }
 

@@ -1,5 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
+import type { Subproblem } from "../../../domain/JobFailure.ts"
+import type { Identifier } from "../../../domain/ProblemDocument.ts"
 import { oneLine } from "../../../kernel/HiddenText.ts"
 import type { WebAnswer } from "../../../kernel/net/Web.ts"
 import { Web } from "../../../kernel/net/Web.ts"
@@ -16,7 +18,7 @@ import { upstreamUrl } from "./UpstreamUrl.ts"
 export interface UpstreamAnswer {
   readonly status: number
   /** The body as a JSON object; `undefined` when it is not one. */
-  readonly json: { readonly [member: string]: unknown } | undefined
+  readonly json: Members | undefined
   /** The body as JSON of any kind; `undefined` when it is none, because it was cut off on the way, for example. */
   readonly value: unknown
   readonly text: string
@@ -49,6 +51,7 @@ const noncesKept = 32
 const directoryLife = 3_600_000
 const longestText = 2000
 const longestType = 100
+const longestPart = 300
 
 const parsed = (body: Buffer): unknown => {
   try {
@@ -58,10 +61,10 @@ const parsed = (body: Buffer): unknown => {
   }
 }
 
-const objectOf = (value: unknown): { readonly [member: string]: unknown } | undefined =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-    ? value as { readonly [member: string]: unknown }
-    : undefined
+type Members = { readonly [member: string]: unknown }
+
+const objectOf = (value: unknown): Members | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined
 
 const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
@@ -70,26 +73,37 @@ export const plain = (text: string): string => oneLine(text).slice(0, longestTex
 
 const urn = /^urn:ietf:params:acme:error:/
 
+const typeOf = (members: Members): string => plain(textOf(members["type"]) ?? "").replace(urn, "").slice(0, longestType)
+
+const identifierOf = (members: Members): Identifier | undefined => {
+  const { type = "dns", value } = objectOf(members["identifier"]) ?? {}
+  return typeof type === "string" && typeof value === "string" ? { type: plain(type), value: plain(value) } : undefined
+}
+
+const mostSubproblems = 10
+
 /** A problem document as a failure. In the detail, the identifier of each subproblem comes before its text. */
 export const problemIn = (
   problem: unknown,
   status: number | undefined
-): { readonly type: string; readonly detail: string } => {
-  const members = typeof problem === "object" && problem !== null
-    ? problem as { readonly [member: string]: unknown }
-    : {}
+): Pick<UpstreamRefused, "type" | "detail" | "identifier" | "subproblems"> => {
+  const members = objectOf(problem) ?? {}
   const own = textOf(members["detail"]) ?? ""
   const parts = Array.isArray(members["subproblems"]) ? members["subproblems"] as ReadonlyArray<unknown> : []
-  const more = parts.slice(0, 10).flatMap((part) => {
-    const { detail, identifier } = (part ?? {}) as {
-      readonly detail?: unknown
-      readonly identifier?: { readonly value?: unknown }
+  const subproblems = parts.slice(0, mostSubproblems).map((part): Subproblem => {
+    const members = objectOf(part) ?? {}
+    return {
+      type: typeOf(members),
+      detail: plain(textOf(members["detail"]) ?? "?").slice(0, longestPart),
+      identifier: identifierOf(members) ?? { type: "dns", value: "?" }
     }
-    return [`${textOf(identifier?.value) ?? "?"}: ${textOf(detail) ?? "?"}`]
   })
+  const more = subproblems.map(({ detail, identifier }) => `${identifier.value}: ${detail}`)
   return {
-    type: plain(textOf(members["type"]) ?? "").replace(urn, "").slice(0, longestType),
-    detail: plain([own === "" ? `status ${status ?? "?"}` : own, ...more].join("; "))
+    type: typeOf(members),
+    detail: plain([own === "" ? `status ${status ?? "?"}` : own, ...more].join("; ")),
+    ...subproblems.length === 0 ? {} : { subproblems },
+    identifier: identifierOf(members)
   }
 }
 
@@ -104,7 +118,7 @@ const retryAfterOf = (text: string | undefined, now: number): number | undefined
 }
 
 /** RFC 9457: by its media type, or by a type of RFC 8555 where the media type is another. */
-const isProblem = (members: { readonly [member: string]: unknown }, mediaType = ""): boolean =>
+const isProblem = (members: Members, mediaType = ""): boolean =>
   /^application\/problem\+json\s*(?:;|$)/i.test(mediaType) || urn.test(textOf(members["type"]) ?? "")
 
 /** RFC 8288; node joins several fields with commas. */
@@ -246,7 +260,8 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
             : `${status} without a problem document`
           return yield* unavailable(`answers ${says}`, status, retryAfter)
         }
-        const { detail, type } = problemIn(members, status)
+        const problem = problemIn(members, status)
+        const { detail, type } = problem
         if (type === "badNonce" && tries > 1) {
           yield* emit("upstream_bad_nonce_retry", { target_host: base.host })
           return yield* post(url, payload, by, tries - 1)
@@ -255,7 +270,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           type === "badNonce" || type === "rateLimited" || type === "serverInternal"
         return yield* isPassing
           ? new UpstreamUnavailable({ detail, status, retryAfter, type })
-          : new UpstreamRefused({ detail, status, type })
+          : new UpstreamRefused({ ...problem, status })
       })
 
     const told = <A>(asked: Effect.Effect<A, UpstreamFailed>): Effect.Effect<A, UpstreamFailed> =>

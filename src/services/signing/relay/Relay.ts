@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
+import type { Identifier } from "../../../domain/ProblemDocument.ts"
 import type { UpdateServer } from "../../../kernel/net/DnsUpdate.ts"
 import { DnsUpdate } from "../../../kernel/net/DnsUpdate.ts"
 import type { Web } from "../../../kernel/net/Web.ts"
@@ -81,20 +82,41 @@ const strategyOf = (
 const isAccountLost = (error: UpstreamFailed): boolean =>
   error._tag === "UpstreamRefused" && error.type === "accountDoesNotExist"
 
+/**
+ * The type of a refusal, and what it says of names of the order. A malformed request is the client's fault only if it is about
+ * a name of the order, because everything else in it is ours.
+ */
+const whose = (
+  { detail, identifier, subproblems = [], type }: UpstreamRefused,
+  names: ReadonlyArray<string>
+): Pick<SigningFailed, "problemType" | "subproblems"> => {
+  const isOurs = ({ value }: Identifier) => names.includes(value.toLowerCase())
+  const about = subproblems.filter(({ identifier }) => isOurs(identifier))
+  const isAboutName = about.length > 0 || (identifier !== undefined && isOurs(identifier)) ||
+    names.some((name) => detail.toLowerCase().includes(name))
+  return {
+    ...(type === "malformed" && !isAboutName ? {} : { problemType: type }),
+    ...(about.length === 0 ? {} : { subproblems: about })
+  }
+}
+
 /** Whole seconds until the upstream may be asked again, if it said so. The queue counts from a second that has begun. */
 const waitBefore = ({ retryAfter }: UpstreamUnavailable): number | undefined =>
   retryAfter === undefined ? undefined : Math.ceil(retryAfter) + 1
 
-/** Turns a failure of the upstream into one of signing; `left` is the time left to try again, in milliseconds. */
-const asSigning = (error: UpstreamFailed, left: number, now: number): CsrRejected | SigningFailed => {
+/** Turns a failure of the upstream into one of signing; `left` is the time left to try again, `now` the time, both in milliseconds. */
+const asSigning = (
+  error: UpstreamFailed,
+  { left, names, now }: { readonly left: number; readonly names: ReadonlyArray<string>; readonly now: number }
+): CsrRejected | SigningFailed => {
   // Most texts about failures on the way have no subject.
   const detail = error._tag === "UpstreamRefused" || error.detail.startsWith("the ")
     ? error.detail
     : `the upstream: ${error.detail}`
   if (error._tag === "UpstreamRefused" && !isAccountLost(error)) {
     return error.type === "badCSR"
-      ? new CsrRejected({ detail })
-      : new SigningFailed({ cause: "upstream_refused", detail, problemType: error.type })
+      ? new CsrRejected({ detail: `The upstream authority says: ${detail}` })
+      : new SigningFailed({ cause: "upstream_refused", detail, ...whose(error, names) })
   }
   const limit = error._tag === "UpstreamUnavailable" && isLimit(error) ? { problemType: "rateLimited" } : {}
   const atLeast = error._tag === "UpstreamRefused" ? undefined : waitBefore(error)
@@ -193,7 +215,7 @@ export const make = (
               error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
                 ? Effect.flatMap(
                   Effect.all([left, currentMillis]),
-                  ([left, now]) => Effect.fail(asSigning(error, left, now))
+                  ([left, now]) => Effect.fail(asSigning(error, { left, names: request.names, now }))
                 )
                 : Effect.fail(error)
           )

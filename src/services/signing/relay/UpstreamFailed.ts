@@ -1,4 +1,6 @@
 import * as Data from "effect/Data"
+import type { Subproblem } from "../../../domain/JobFailure.ts"
+import type { Identifier } from "../../../domain/ProblemDocument.ts"
 
 /** A later attempt may succeed: no answer, 5xx, a limit, or a nonce that was never accepted. */
 export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")<{
@@ -19,6 +21,9 @@ export class UpstreamRefused extends Data.TaggedError("UpstreamRefused")<{
   readonly detail: string
   readonly status: number | undefined
   readonly type: string
+  /** The identifier that the problem is about. */
+  readonly identifier?: Identifier | undefined
+  readonly subproblems?: ReadonlyArray<Subproblem>
 }> {}
 
 /** Whether the upstream asks for fewer requests. */

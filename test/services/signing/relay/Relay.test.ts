@@ -14,7 +14,7 @@ import { newPrivateKey } from "../../../support/Graph.ts"
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../../support/LocalCa.ts"
 import type { Paths } from "../../../support/ScriptedRelay.ts"
 import { refusal, relayOf, relaySettings } from "../../../support/ScriptedRelay.ts"
-import type { Said } from "../../../support/ScriptedUpstream.ts"
+import type { Json, Said } from "../../../support/ScriptedUpstream.ts"
 import { ca, order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
 import { sleptThrough } from "../../../support/Watched.ts"
 
@@ -126,7 +126,7 @@ describe("an order at the upstream", () => {
   it.effect("whose CSR is refused is the CSR's fault; refused for anything else it has the upstream's word for it", () =>
     Effect.gen(function*() {
       const bad = yield* failureOf({ "/finalize": [refusal("badCSR", 400)] })
-      assert.deepInclude(bad.failure, { _tag: "CsrRejected", detail: "no" })
+      assert.deepInclude(bad.failure, { _tag: "CsrRejected", detail: "The upstream authority says: no" })
       for (const type of ["rejectedIdentifier", "unauthorized", "caa"]) {
         const { failure } = yield* failureOf({ "/order": [refusal(type)] })
         assert.deepInclude(failure, {
@@ -136,6 +136,50 @@ describe("an order at the upstream", () => {
           problemType: type
         })
       }
+    }))
+
+  it.effect("that is malformed is so by a name of it, or by what this service makes of it", () =>
+    Effect.gen(function*() {
+      const malformed = (more: Json): Said => ({
+        status: 400,
+        json: { type: "urn:ietf:params:acme:error:malformed", detail: "no", ...more }
+      })
+      const one = { type: "urn:ietf:params:acme:error:caa", detail: "forbidden" }
+      for (
+        const [said, isAboutName] of [
+          [malformed({ detail: "Domain name \"a.example\" ends in no suffix" }), true],
+          [malformed({ identifier: { type: "dns", value: "A.example" } }), true],
+          [malformed({ subproblems: [{ ...one, identifier: { type: "dns", value: "a.example" } }] }), true],
+          [malformed({ subproblems: [{ ...one, identifier: { type: "dns", value: "b.example" } }] }), false],
+          [malformed({ subproblems: [7, null, { identifier: 7 }] }), false],
+          [malformed({}), false]
+        ] as const
+      ) {
+        const { failure } = yield* failureOf({ "/order": [said] })
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause: "upstream_refused" })
+        assert.strictEqual((failure as SigningFailed).problemType, isAboutName ? "malformed" : undefined)
+      }
+    }))
+
+  it.effect("that is refused for several names says so of each that is the order's, and no more than ten", () =>
+    Effect.gen(function*() {
+      const part = (value: string) => ({
+        type: "urn:ietf:params:acme:error:caa",
+        detail: "x".repeat(1000),
+        identifier: { type: "dns", value }
+      })
+      const json = {
+        type: "urn:ietf:params:acme:error:compound",
+        subproblems: [part("b.example"), ...Array.from({ length: 20 }, () => part("a.example"))]
+      }
+      const { failure } = yield* failureOf({ "/order": [{ status: 403, json }] })
+      const { subproblems = [] } = failure as SigningFailed
+      assert.lengthOf(subproblems, 9)
+      assert.deepStrictEqual(subproblems[0], {
+        type: "caa",
+        detail: "x".repeat(300),
+        identifier: { type: "dns", value: "a.example" }
+      })
     }))
 
   for (const status of ["pending", "processing", "ready"]) {
