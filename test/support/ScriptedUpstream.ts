@@ -92,7 +92,6 @@ export const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
   "/nonce": [{}],
   "/order": [{ status: 201, json: order("pending"), headers: { location: `${ca}/order/1` } }],
   "/order/1": [
-    { json: order("pending") },
     { json: order("ready") },
     { json: order("processing") },
     { json: order("valid", { certificate: `${ca}/cert` }) }

@@ -75,6 +75,9 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
     yield* strategy.prepare(proofOf(talk, first, chosen))
     // The request of an interrupted attempt may have arrived. The authorization says whether the name is proved.
     const refused = chosen.status !== "pending" ? undefined : yield* ask(challenge, {}).pipe(
+      Effect.flatMap(({ retryAfter = 0 }) =>
+        retryAfter > 0 ? talk.pause(`${name} is not proved there yet`, { retryAfter }) : Effect.void
+      ),
       Effect.as(undefined),
       Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
     )

@@ -16,7 +16,10 @@ export const broken = (what: string) =>
 export const untrusted = (detail: string) => new UpstreamRefused({ detail, status: undefined, type: "untrusted" })
 
 /** The JSON object in an answer. */
-export const objectOf = ({ json }: UpstreamAnswer, what: string): Effect.Effect<Members, UpstreamUnavailable> =>
+export const objectOf = (
+  { json }: Pick<UpstreamAnswer, "json">,
+  what: string
+): Effect.Effect<Members, UpstreamUnavailable> =>
   json === undefined ? broken(`${what} that is no JSON object`) : Effect.succeed(json)
 
 /** A member as text; empty when it is not text. */

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type { UpstreamAnswer } from "./AcmeClient.ts"
 import { plain, problemIn } from "./AcmeClient.ts"
 import type { Conversation, Upstream } from "./Conversation.ts"
 import { converse } from "./Conversation.ts"
@@ -50,7 +51,7 @@ const open = <E>(
   talk: Conversation,
   stored: StoredUpstreamOrder,
   keeper: Keeper<E>
-): Effect.Effect<{ readonly url: string; readonly isRead: boolean }, UpstreamFailed | E> =>
+): Effect.Effect<{ readonly url: string; readonly shown: Members | undefined }, UpstreamFailed | E> =>
   Effect.gen(function*() {
     const { ask, client, names } = talk
     const keep = Effect.fnUntraced(function*(
@@ -59,7 +60,7 @@ const open = <E>(
       ifTaken: Effect.Effect<void, E> = Effect.void
     ) {
       const finalize = members && (yield* client.checked(members["finalize"], "a finalize"))
-      if (yield* keeper.opened(url, finalize)) return { url, isRead: members !== undefined }
+      if (yield* keeper.opened(url, finalize)) return { url, shown: members }
       yield* ifTaken
       return yield* broken("an order that another one here has already")
     })
@@ -103,6 +104,10 @@ export const finished = <E>(
     return textIn(members, "status") === "valid" ? yield* download(talk, members, keeper) : undefined
   })
 
+/** Whether the answer to finalize shows how the order ended; one that is processing may have ended since. */
+const isShown = ({ json = {} }: Pick<UpstreamAnswer, "json">): boolean =>
+  textIn(json, "status") === "invalid" || (textIn(json, "status") === "valid" && textIn(json, "certificate") !== "")
+
 /** Fulfils an order; answers its certificate, PEM. */
 export const fulfil = <E>(
   upstream: Upstream,
@@ -112,15 +117,20 @@ export const fulfil = <E>(
   Effect.gen(function*() {
     const talk = converse(upstream, about)
     const { ask, client, wasBegun } = talk
-    const { isRead, url } = stored.orderUrl === undefined
+    const { shown, url } = stored.orderUrl === undefined
       ? yield* open(talk, stored, keeper)
-      : { url: stored.orderUrl, isRead: stored.finalizeUrl !== undefined }
-    let [isAuthorized, isFinalized, mayBeUnclear] = [false, false, wasBegun]
+      : { url: stored.orderUrl, shown: undefined }
+    // The answers to newOrder and finalize show the order as a read would.
+    let next: Pick<UpstreamAnswer, "json" | "retryAfter"> = { json: shown, retryAfter: undefined }
+    let isRead = shown !== undefined || stored.finalizeUrl !== undefined
+    let [isAuthorized, isFinalized, isNotReady, mayBeUnclear] = [false, false, false, wasBegun]
     for (;;) {
-      const answer = yield* ask(url)
+      const answer = next.json === undefined ? yield* ask(url) : next
+      next = { json: undefined, retryAfter: undefined }
       const members = yield* objectOf(answer, "an order")
       const status = textIn(members, "status")
       if (!isRead && !hasNames(members, talk.names)) return yield* otherNames
+      isRead = true
       if (mayBeUnclear && status !== "pending") {
         yield* Effect.forEach(authorizationsIn(members, talk), (one) => clearAt(talk, one), { concurrency: atOnce })
       }
@@ -130,14 +140,20 @@ export const fulfil = <E>(
         isAuthorized = true
         continue
       } else if (status === "ready" && !isFinalized) {
+        if (isNotReady) yield* talk.pause("its order is ready, and is not finalized", answer)
         const finalize = yield* client.checked(members["finalize"], "a finalize")
-        // The request of an interrupted attempt may have arrived since. The order itself says its state.
-        yield* Effect.catchIf(
+        // The request of an interrupted attempt may have arrived since, or the upstream is not so far. The order says which.
+        const finalized = yield* Effect.catchIf(
           ask(finalize, { csr: Buffer.from(csr).toString("base64url") }),
           (error) => error instanceof UpstreamRefused && error.type === "orderNotReady",
-          () => Effect.void
+          () => Effect.succeed(undefined)
         )
-        isFinalized = true
+        isFinalized = finalized !== undefined
+        isNotReady = !isFinalized
+        if (finalized !== undefined) {
+          if (isShown(finalized)) next = finalized
+          else if ((finalized.retryAfter ?? 0) > 0) yield* talk.pause("its order is finalized", finalized)
+        }
         continue
       } else if (status === "valid") {
         return yield* download(talk, members, keeper)

@@ -55,7 +55,8 @@ describe("names the upstream holds for authorized already", () => {
           const paths of [
             { "/authz": [{ json: authorization("valid") }] },
             {
-              "/order/1": [{ json: order("ready") }, {
+              "/order": [{ status: 201, json: order("ready"), headers: { location: "https://ca.example/order/1" } }],
+              "/order/1": [{
                 json: order("valid", { certificate: "https://ca.example/cert" })
               }]
             }

@@ -114,7 +114,7 @@ describe("after an attempt that was killed", () => {
         assert.deepStrictEqual(did, ["clears a.example token"])
       }
       const did: Array<string> = []
-      const { posts } = yield* play({ "/authz": honest["/authz"] ?? [] }, {
+      const { posts } = yield* play({ "/order/1": [{ json: order("pending") }, ...honest["/order/1"] ?? []] }, {
         stored,
         wasBegun: true,
         strategy: watched(did)

@@ -36,7 +36,6 @@ describe("an order at an honest upstream", () => {
       assert.deepStrictEqual(kept, ["asked 1", `opened ${ca}/order/1 ${ca}/finalize`, `issued ${ca}/cert`])
       assert.deepStrictEqual(posts, [
         "/order",
-        "/order/1",
         "/authz",
         "/chall",
         "/authz",
@@ -59,7 +58,7 @@ describe("an order at an honest upstream", () => {
         assert.deepInclude(verified.protectedHeader, { alg: "ES256", url: url.href, kid: `${ca}/acct/1` })
         nonces.add(verified.protectedHeader?.["nonce"])
       }
-      assert.strictEqual(nonces.size, 10)
+      assert.strictEqual(nonces.size, 9)
     }))
 
   it.effect("is continued where it is known, without another newOrder", () =>
@@ -196,15 +195,52 @@ describe("an order at an honest upstream", () => {
       assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
     }))
 
-  it.effect("that is ready for ever, and not to be finalized, is given up", () =>
+  it.effect("that is ready, and was not to be finalized yet, is finalized again", () =>
     Effect.gen(function*() {
-      const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
+      const refused = { status: 403, json: { type: `${urn}orderNotReady`, detail: "no" } }
+      const { ended, posts } = yield* play({
+        "/finalize": [refused, { json: order("processing") }],
+        "/order/1": [
+          { json: order("ready") },
+          { json: order("ready") },
+          { json: order("valid", { certificate: `${ca}/cert` }) }
+        ]
+      })
+      assert.strictEqual(ended._tag, "Success")
+      assert.deepStrictEqual(posts.slice(4), ["/order/1", "/finalize", "/order/1", "/finalize", "/order/1", "/cert"])
+    }))
+
+  it.effect("that is ready for ever, and not to be finalized, is given up when its time is over", () =>
+    Effect.gen(function*() {
+      const refused = { status: 403, json: { type: `${urn}orderNotReady`, detail: "no" } }
       const { failure, posts } = yield* failureOf({ "/finalize": [refused], "/order/1": [{ json: order("ready") }] })
       assert.strictEqual(
         failure.detail,
-        "the upstream did not finish within signer.relay.poll_timeout_secs: its order is ready"
+        "the upstream did not finish within signer.relay.poll_timeout_secs: its order is ready, and is not finalized"
       )
-      assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
+      // Every other second is the configured wait.
+      assert.isAtMost(posts.filter((path) => path === "/finalize").length, 151)
+    }))
+
+  it.effect("that finalize shows as done is not read once more", () =>
+    Effect.gen(function*() {
+      const done = order("valid", { certificate: `${ca}/cert` })
+      const { ended, posts } = yield* play({ "/finalize": [{ json: done }] })
+      assert.strictEqual(ended._tag, "Success")
+      assert.deepStrictEqual(posts.slice(4), ["/order/1", "/finalize", "/cert"])
+      const { failure } = yield* failureOf({
+        "/finalize": [{ json: order("invalid", { error: { type: `${urn}caa`, detail: "CAA" } }) }]
+      }, { deadline: 900_000 })
+      assert.deepInclude(failure, { _tag: "UpstreamRefused", type: "caa" })
+    }))
+
+  it.effect("whose state finalize does not show in full is read", () =>
+    Effect.gen(function*() {
+      for (const said of [{ text: "{" }, { json: order("valid") }, { json: {} }, { json: order("ready") }]) {
+        const { ended, posts } = yield* play({ "/finalize": [said] }, { deadline: 9_000_000 })
+        assert.strictEqual(ended._tag, "Success")
+        assert.deepStrictEqual(posts.filter((path) => path === "/finalize"), ["/finalize"])
+      }
     }))
 
   it.effect("is gone about by the directory as it was within the hour", () =>
@@ -272,7 +308,13 @@ describe("an upstream that lies", () => {
               headers: { location: `${ca}/order/1` }
             }]
           },
-          { "/order/1": [{ json: order("pending", { authorizations: [url] }) }] },
+          {
+            "/order": [{
+              status: 201,
+              json: order("pending", { authorizations: [url] }),
+              headers: { location: `${ca}/order/1` }
+            }]
+          },
           { "/authz": [{ json: authorization("pending", { challenges: [{ ...challenge, url }] }) }] },
           { "/order/1": [{ json: order("ready", { finalize: url }) }] },
           { "/order/1": [{ json: order("valid", { certificate: url }) }] }
