@@ -85,6 +85,8 @@ export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFa
 export class RevocationPending extends Data.TaggedError("RevocationPending") {}
 /** The signer failed to revoke the certificate in every attempt, or an operator ended the attempts. */
 export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned") {}
+/** The upstream does not take the reason of the revocation; `detail` is its own text. */
+export class UpstreamRefusedReason extends Data.TaggedError("UpstreamRefusedReason")<Detailed> {}
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
 export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
@@ -201,6 +203,7 @@ export type AcmeError =
   | ChallengeEnqueueFailed
   | RevocationPending
   | RevocationAbandoned
+  | UpstreamRefusedReason
   | CrlNotReady
   | HandlerPanicked
   | ProfileDegraded

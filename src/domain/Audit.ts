@@ -84,6 +84,7 @@ export type RevokeFailureCause =
   | "list_stopped"
   | "cancelled"
   | "script_failed"
+  | "upstream_refused"
   | "signer_failed"
 
 /** What happens to the accounts of a deleted credential. */

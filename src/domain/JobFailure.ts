@@ -45,8 +45,14 @@ export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFail
   get isOfName(): boolean {
     return this.problemType === "rejectedIdentifier"
   }
+  /** What the operator can do about it. */
+  get #way(): string {
+    return this.problemType === "badRevocationReason"
+      ? "; signer.relay.revocation_reasons = false sends no reason to an upstream that takes none"
+      : ""
+  }
   get text(): string {
-    return `${this.cause}: ${this.isOfName ? "rejectedIdentifier: " : ""}${this.detail}`
+    return `${this.cause}: ${this.isOfName ? "rejectedIdentifier: " : ""}${this.detail}${this.#way}`
   }
   get row(): string {
     return rowOf(SignerFailed, this)
@@ -164,6 +170,9 @@ export const JobFailure = Schema.Union([
 export type JobFailure = typeof JobFailure.Type
 
 const read = Schema.decodeUnknownOption(Schema.fromJsonString(JobFailure))
+
+/** The failure that a row keeps, for who waits for a job that another process runs; `undefined` if it cannot be read. */
+export const readFailure = (row: string | undefined): JobFailure | undefined => Option.getOrUndefined(read(row))
 
 /**
  * The text of `jobs.last_error` for operators. Older versions stored plain text, and a newer version may store failures that

@@ -1,4 +1,4 @@
-import type { FromUpstream } from "./AcmeError.ts"
+import type { Detailed, FromUpstream } from "./AcmeError.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 import { acmeError } from "./ProblemDocument.ts"
 
@@ -41,6 +41,12 @@ export const upstreamProblems = {
     status: 500,
     detail: () =>
       `The authority behind this server did not issue the certificate in time; a new order may succeed, and the server's log has the reason.`
+  },
+  UpstreamRefusedReason: {
+    type: "badRevocationReason",
+    status: 400,
+    detail: ({ detail }: Detailed) =>
+      `The upstream authority does not take this reason; revoke for another or for none. It says: ${detail}`
   },
   UpstreamRefusedName: {
     type: "rejectedIdentifier",

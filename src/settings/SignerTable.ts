@@ -89,6 +89,10 @@ export const signer = Schema.Struct({
     ),
     poll_interval_ms: milliseconds(2000, "How often the upstream is asked for the state of an order."),
     poll_timeout_secs: count(300, "Time limit of one issuance at the upstream, including retries."),
+    revocation_reasons: flag(
+      true,
+      "The upstream is told the reason of a revocation; false for one that takes none, such as OpenBao. Here it is kept in any case."
+    ),
     eab: Schema.Struct({
       kid: text("", anyText, "Key identifier of a credential from the upstream; used at the first start only."),
       hmac_key: secret(

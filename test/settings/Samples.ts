@@ -166,6 +166,7 @@ export const booleans: Record<string, boolean> = {
   "challenge.http_01.follow_redirects": true,
   "eab.enabled": false,
   "signer.custom.supports_crl": false,
+  "signer.relay.revocation_reasons": true,
   "signer.custom.supports_renewal_info": false,
   "notify.expiry.to_contacts": false,
   "ipam.netbox.insecure_skip_verify": false,

@@ -7,13 +7,13 @@ import {
   BadRevocationReason,
   Malformed,
   NoSuchCertificate,
-  RevocationAbandoned,
   RevocationPending,
   RevocationStopped,
   ServerInternal,
   Unauthorized
 } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
+import { readFailure } from "../../domain/JobFailure.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { isAcceptedReason } from "../../domain/RevocationReason.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
@@ -32,6 +32,7 @@ import * as audit from "../../store/Audit.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
 import { auditFacts } from "../Caller.ts"
 import { burn, revoke } from "./Revocation.ts"
+import { problemBy } from "./SignerRevocation.ts"
 
 /** A revokeCert request whose signature and nonce have been checked. */
 export interface RevocationRequest {
@@ -144,6 +145,8 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   })
   if (isRevoked) return
   const ended = yield* (yield* Waits).settled(job)
-  if (ended?.status === "failed" || ended?.status === "cancelled") return yield* new RevocationAbandoned()
+  if (ended?.status === "failed" || ended?.status === "cancelled") {
+    return yield* problemBy(ended.status === "failed" ? readFailure(ended.lastError) : undefined)
+  }
   if (ended?.status !== "done") return yield* new RevocationPending()
 })

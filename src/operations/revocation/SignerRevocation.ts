@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { ServerInternal } from "../../domain/AcmeError.ts"
+import { RevocationAbandoned, UpstreamRefusedReason } from "../../domain/AcmeError.ts"
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
@@ -90,14 +90,23 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if (asked.failure._tag === "ProfileNotMounted") {
     return Retry(new ProfileNotServed({ profile: payload.profile }))
   }
-  const { cause, detail } = asked.failure
+  const { again, cause, detail, problemType } = asked.failure
   yield* emit("certificate_revoke_signer_failed", { order_id: order.id, job_id: job.id, error: detail })
-  return Retry(new SignerFailed({ cause, detail }))
+  const failed = new SignerFailed({ cause, detail, problemType })
+  return cause === "upstream_refused" ? Failed(failed) : Retry(failed, again)
 })
+
+/** The problem for the client of a revocation that was given up. */
+export const problemBy = (failure: JobFailure | undefined) => {
+  const isReason = failure?._tag === "SignerFailed" && failure.cause === "upstream_refused" &&
+    failure.problemType === "badRevocationReason"
+  return isReason ? new UpstreamRefusedReason({ detail: failure.detail }) : new RevocationAbandoned()
+}
 
 const causeOf = (failure: JobFailure): RevokeFailureCause => {
   if (failure._tag === "Cancelled") return "cancelled"
-  return failure._tag === "SignerFailed" && failure.cause === "script_failed" ? "script_failed" : "signer_failed"
+  const cause = failure._tag === "SignerFailed" ? failure.cause : undefined
+  return cause === "script_failed" || cause === "upstream_refused" ? cause : "signer_failed"
 }
 
 /**
@@ -110,7 +119,7 @@ export const abandon = (payload: Payload, failure: JobFailure, jobId: JobId, by?
       event: "certificate_revoke_failed",
       ...factsOf(payload, order),
       ...by,
-      reason: problemType(new ServerInternal({})),
+      reason: problemType(problemBy(failure)),
       detail: { cause: causeOf(failure), error: failure.text.slice(0, 500) }
     })
     yield* afterCommit(

@@ -24,6 +24,7 @@ import { Deliveries } from "../../services/notify/Deliveries.ts"
 import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasReminders } from "../../services/notify/Routes.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
+import { longestWait as longestRevocationWait } from "../../services/signing/relay/Relay.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
@@ -180,6 +181,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     handler<"signer_revoke", Needs, JobFailure>({
       kind: "signer_revoke",
       periodic: false,
+      reachSeconds: longestRevocationWait,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: (payload, job) => within(signerRevocation.revoke(payload, job)),
       abandon: (payload, failure, { id }) => signerRevocation.abandon(payload, failure, id)

@@ -123,6 +123,48 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual(yield* stamps, [["yes", null]])
     }))
 
+  for (
+    const [problemType, reason] of [["badRevocationReason", "badRevocationReason"], ["unauthorized", "serverInternal"]]
+  ) {
+    test(`what an upstream refuses with ${problemType} is asked once, and the row says ${reason}`, () =>
+      Effect.gen(function*() {
+        const { orderId } = yield* issued
+        answer = new SigningFailed({ cause: "upstream_refused", detail: "no", problemType: problemType ?? "" })
+        const { job } = yield* revoke(orderId, 1)
+        for (let attempt = 1; attempt <= 3; attempt++) {
+          yield* work("signer_revoke")
+          yield* TestClock.adjust("2 hours")
+        }
+        assert.lengthOf(asked, 1)
+        assert.deepStrictEqual(yield* stamps, [["no", null]])
+        const { lastError, status } = jobObject(yield* jobs.find(job))
+        const way = problemType === "badRevocationReason"
+          ? "; signer.relay.revocation_reasons = false sends no reason to an upstream that takes none"
+          : ""
+        assert.deepStrictEqual([status, lastError], ["failed", `upstream_refused: no${way}`])
+        const [row] = yield* rows
+        assert.deepInclude(row, { event: "certificate_revoke_failed", reason })
+        assert.strictEqual(
+          (JSON.parse(String(row?.["detail"])) as { readonly cause: string }).cause,
+          "upstream_refused"
+        )
+      }))
+  }
+
+  test("what an upstream asks to wait for is waited for", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issued
+      answer = new SigningFailed({ cause: "signer_failed", detail: "later", again: { atLeast: 7201, atMost: 86_400 } })
+      yield* revoke(orderId)
+      yield* work("signer_revoke")
+      yield* TestClock.adjust("2 hours")
+      yield* work("signer_revoke")
+      assert.lengthOf(asked, 1)
+      yield* TestClock.adjust("1 second")
+      yield* work("signer_revoke")
+      assert.lengthOf(asked, 2)
+    }))
+
   test("a crash between the answer and the stamp repeats the question", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued

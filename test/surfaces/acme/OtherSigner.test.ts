@@ -224,3 +224,32 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     hooks: { window: () => Effect.die("was asked") }
   })
 })
+
+describe.each(databases)("a profile whose upstream takes no reasons on $name", (backend) => {
+  const { test } = useForeignSigner(backend, {
+    revoke: () =>
+      new SigningFailed({ cause: "upstream_refused", detail: "only 0 is taken", problemType: "badRevocationReason" })
+  })
+
+  test("tells the client that it was the reason, at once and in the upstream's words", () =>
+    Effect.gen(function*() {
+      const key = acmeKey()
+      const caller = yield* callerAt(profileOf(config), accountKeyOf(key.privateKey))
+      const { der } = yield* issueTo(caller, ["a.example"])
+      const app = yield* surface
+      const payload = { certificate: der.toString("base64url"), reason: 1 }
+      const request = yield* byAccount(key, urlOf(at(`/acct/${caller.accountId}`)), at("/revokeCert"), payload)
+      const asking = yield* Effect.forkChild(app.handle(request))
+      const queued = count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke' AND status = 'ready'")
+      yield* Effect.repeat(Effect.andThen(Effect.yieldNow, queued), { until: (found) => found === 1 })
+      yield* asleep
+      yield* work("signer_revoke")
+      const answer = yield* wakened(asking)
+      assert.deepStrictEqual(bodyOf(answer), {
+        type: "urn:ietf:params:acme:error:badRevocationReason",
+        status: 400,
+        detail:
+          "The upstream authority does not take this reason; revoke for another or for none. It says: only 0 is taken"
+      })
+    }))
+})

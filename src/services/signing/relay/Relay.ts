@@ -12,6 +12,7 @@ import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
 import { CsrRejected, SigningFailed } from "../Signer.ts"
 import * as AcmeClient from "./AcmeClient.ts"
 import type { Upstream } from "./Conversation.ts"
+import type { RelaySettings } from "./RelaySettings.ts"
 import type { Strategy } from "./Strategy.ts"
 import { bypass, dns01, http01 } from "./Strategy.ts"
 import type { AccountUnusable } from "./UpstreamAccount.ts"
@@ -20,28 +21,6 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { isLimit, UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { Wanted } from "./UpstreamOrder.ts"
 import { clear, finished, fulfil } from "./UpstreamOrder.ts"
-
-/** `signer.relay`. */
-export interface RelaySettings {
-  readonly directory_url: string
-  readonly account_key_path: string
-  readonly contact: ReadonlyArray<string>
-  readonly challenge_strategy: "bypass" | "http01" | "dns01"
-  readonly poll_interval_ms: number
-  readonly poll_timeout_secs: number
-  readonly eab: { readonly kid: string; readonly hmac_key: Redacted.Redacted<string> }
-  readonly dns01: {
-    readonly challenge_alias: string
-    readonly propagation: { readonly mode: "none" | "delay"; readonly delay_secs: number }
-    readonly rfc2136: {
-      readonly server: string
-      readonly zone: string
-      readonly tsig_key_name: string
-      readonly tsig_key_secret: Redacted.Redacted<string>
-      readonly tsig_algorithm: "" | "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
-    }
-  }
-}
 
 /** The octets of a secret in base64url or standard base64, padded or not. */
 export const hmacKeyOf = (text: string): Uint8Array =>
@@ -104,6 +83,9 @@ const whose = (
 const waitBefore = ({ retryAfter }: UpstreamUnavailable): number | undefined =>
   retryAfter === undefined ? undefined : Math.ceil(retryAfter) + 1
 
+/** The longest wait for another attempt to revoke, in seconds. */
+export const longestWait = 86_400
+
 /** Turns a failure of the upstream into one of signing; `left` is the time left to try again, `now` the time, both in milliseconds. */
 const asSigning = (
   error: UpstreamFailed,
@@ -135,6 +117,24 @@ const asSigning = (
   })
 }
 
+/** Refusals of a revocation that no other attempt changes. */
+const definite: ReadonlySet<string> = new Set(["badRevocationReason", "unauthorized", "malformed"])
+
+/** Turns a failure to revoke into one of signing. */
+const notRevoked = (error: UpstreamFailed): SigningFailed => {
+  const { detail, type: problemType } = error
+  if (error._tag === "UpstreamRefused" && definite.has(error.type)) {
+    return new SigningFailed({ cause: "upstream_refused", detail, problemType: error.type })
+  }
+  const atLeast = error._tag === "UpstreamRefused" ? undefined : waitBefore(error)
+  return new SigningFailed({
+    cause: "signer_failed",
+    detail,
+    ...(problemType === undefined ? {} : { problemType }),
+    ...(atLeast === undefined ? {} : { again: { atLeast: Math.min(atLeast, longestWait), atMost: longestWait } })
+  })
+}
+
 /** The client of the upstream, and the account there, which is created when there is none yet. */
 export const account = (
   profile: string,
@@ -163,7 +163,7 @@ export const make = (
   settings: RelaySettings
 ): Effect.Effect<RelaySigner, AccountUnusable, Entropy | Web | DnsUpdate> =>
   Effect.gen(function*() {
-    const { account_key_path, poll_interval_ms, poll_timeout_secs } = settings
+    const { account_key_path, poll_interval_ms, poll_timeout_secs, revocation_reasons } = settings
     const updates = yield* DnsUpdate
     const { client, kid } = yield* account(profile, settings)
     const known = yield* Ref.make(kid)
@@ -226,7 +226,7 @@ export const make = (
           const { revokeCert } = yield* client.directory
           yield* client.post(revokeCert, {
             certificate: Buffer.from(leaf).toString("base64url"),
-            ...(reason === undefined ? {} : { reason })
+            ...(reason === undefined || !revocation_reasons ? {} : { reason })
           }, { kid: yield* Ref.get(known) })
         }).pipe(
           Effect.catch(named<never>),
@@ -235,7 +235,7 @@ export const make = (
             (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",
             () => Effect.void
           ),
-          Effect.mapError(({ detail }) => new SigningFailed({ cause: "signer_failed", detail }))
+          Effect.mapError(notRevoked)
         )
     } satisfies RelaySigner
   })

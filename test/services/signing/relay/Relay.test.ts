@@ -7,6 +7,7 @@ import { Entropy } from "../../../../src/pki/Entropy.ts"
 import { faultText } from "../../../../src/pki/x509/Chain.ts"
 import { parseCsr } from "../../../../src/pki/x509/Csr.ts"
 import * as LocalCa from "../../../../src/services/signing/LocalCa.ts"
+import type { RelaySettings } from "../../../../src/services/signing/relay/RelaySettings.ts"
 import type { IssueRequest, Relaying, SigningFailed } from "../../../../src/services/signing/Signer.ts"
 import { csrOf, dns, pem, sanOf } from "../../../pki/Pki.ts"
 import { freshDirectory } from "../../../support/Databases.ts"
@@ -330,9 +331,9 @@ describe("an upstream that asks to wait", () => {
 })
 
 describe("a revocation at the upstream", () => {
-  const revoke = (said: Said, reason?: number) =>
+  const revoke = (said: Said, reason?: number, settings: Partial<RelaySettings> = {}) =>
     Effect.gen(function*() {
-      const { asked, made, world } = yield* relayOf({ "/revoke": [said] })
+      const { asked, made, world } = yield* relayOf({ "/revoke": [said] }, relaySettings(settings))
       const signer = Result.getOrThrow(made)
       const ended = yield* Effect.result(Effect.provide(signer.revoke(Buffer.from("leaf"), reason), world))
       const { payload } = JSON.parse(String(asked.at(-1)?.body)) as { readonly payload: string }
@@ -347,15 +348,38 @@ describe("a revocation at the upstream", () => {
       assert.deepStrictEqual([ended._tag, sent], ["Success", { certificate }])
     }))
 
-  it.effect("has happened where it had already; any other refusal is a failure", () =>
+  it.effect("has no reason where the upstream takes none", () =>
+    Effect.gen(function*() {
+      const { sent } = yield* revoke({}, 4, { revocation_reasons: false })
+      assert.deepStrictEqual(sent, { certificate: Buffer.from("leaf").toString("base64url") })
+    }))
+
+  it.effect("has happened where it had already", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* revoke(refusal("alreadyRevoked", 400))).ended._tag, "Success")
-      for (const said of [refusal("unauthorized"), { status: 500 }]) {
-        const { ended } = yield* revoke(said)
-        assert.deepInclude(Result.isFailure(ended) ? ended.failure : {}, {
-          _tag: "SigningFailed",
-          cause: "signer_failed"
-        })
-      }
     }))
+
+  const limit: Said = { ...refusal("rateLimited", 429), headers: { "retry-after": "60" } }
+  for (
+    const [what, said, expected] of [
+      ["badRevocationReason", refusal("badRevocationReason", 400), { cause: "upstream_refused" }],
+      ["unauthorized", refusal("unauthorized"), { cause: "upstream_refused" }],
+      ["malformed", refusal("malformed", 400), { cause: "upstream_refused" }],
+      ["badNonce", refusal("badNonce", 400), { cause: "signer_failed" }],
+      ["rateLimited", refusal("rateLimited", 403), { cause: "signer_failed" }],
+      ["rateLimited for a minute", limit, { cause: "signer_failed", again: { atLeast: 61, atMost: 86_400 } }],
+      ["accountDoesNotExist", refusal("accountDoesNotExist", 400), { cause: "signer_failed" }],
+      ["a type of no RFC", refusal("dunno", 400), { cause: "signer_failed" }],
+      ["408", { status: 408 }, { cause: "signer_failed" }],
+      ["429", { status: 429 }, { cause: "signer_failed" }],
+      ["a page", { status: 403, text: "<h1>no</h1>" }, { cause: "signer_failed" }],
+      ["500", { status: 500 }, { cause: "signer_failed" }]
+    ] as const
+  ) {
+    it.effect(`that is refused with ${what} ${expected.cause === "signer_failed" ? "may be tried again" : "is over"}`, () =>
+      Effect.gen(function*() {
+        const { ended } = yield* revoke(said, 4)
+        assert.deepInclude(Result.isFailure(ended) ? ended.failure : {}, { _tag: "SigningFailed", ...expected })
+      }))
+  }
 })
