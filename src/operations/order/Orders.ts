@@ -26,6 +26,7 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
+import { unprovable } from "../../services/signing/relay/Provable.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/Accounts.ts"
 import * as authorizations from "../../store/Authorizations.ts"
@@ -73,11 +74,14 @@ const accept = (
         : new RejectedIdentifier({ detail, identifier })
     )
   }
-  return isWildcard(name.success) && !dns01Enabled
-    ? Result.fail(
-      new RejectedIdentifier({ detail: "A wildcard needs dns-01, which this profile does not offer.", identifier })
-    )
-    : Result.succeed(name.success)
+  const detail = isWildcard(name.success) && !dns01Enabled
+    ? "A wildcard needs dns-01, which this profile does not offer."
+    : profile.signer.backend === "relay"
+    ? unprovable(profile.signer.relay, name.success)
+    : undefined
+  return detail === undefined
+    ? Result.succeed(name.success)
+    : Result.fail(new RejectedIdentifier({ detail, identifier }))
 }
 
 /** The most refusals one answer lists; a client with more must correct these first. */

@@ -4,6 +4,7 @@ import type { DnsUpdate, UpdateServer } from "../../../kernel/net/DnsUpdate.ts"
 import { isInZone } from "../../../kernel/net/Zone.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
 import { keyAuthorizationDigest } from "../../../pki/jose/KeyAuthorization.ts"
+import { publishedName } from "./Provable.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
 /* How the relay proves to the upstream that it may have a name (docs/signers.md, "An upstream ACME CA"). */
@@ -100,7 +101,7 @@ export const dns01 = (
   isTakenOver: Effect.Effect<boolean>
 ): Strategy => {
   const { alias, delaySeconds, server, zone } = settings
-  const placeOf = (name: string) => `_acme-challenge.${alias === "" ? name : alias}`
+  const placeOf = (name: string) => publishedName(name, alias)
   const change = (action: "add" | "delete", { keyAuthorization, name }: Proof) => {
     const value = keyAuthorizationDigest(keyAuthorization).toString("base64url")
     return updates.update(server, { action, zone, name: placeOf(name), value })

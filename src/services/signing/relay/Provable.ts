@@ -1,0 +1,23 @@
+import { isInZone } from "../../../kernel/net/Zone.ts"
+import type { RelaySettings } from "./RelaySettings.ts"
+
+/* Which names a relay can prove to its upstream at all (docs/signers.md, "An upstream ACME CA"). */
+
+/** The name at which the proof of a name is published in the DNS; `alias` is `signer.relay.dns01.challenge_alias`. */
+export const publishedName = (name: string, alias: string): string => `_acme-challenge.${alias === "" ? name : alias}`
+
+/**
+ * Why the relay can never prove a name, in a sentence for the client; `undefined` where it may. Wildcards have their `*.`.
+ */
+export const unprovable = (
+  { challenge_strategy, dns01 }: Pick<RelaySettings, "challenge_strategy" | "dns01">,
+  name: string
+): string | undefined => {
+  if (challenge_strategy === "http01" && name.startsWith("*.")) {
+    return "The relay of this profile proves names by http01, which cannot prove a wildcard; that needs challenge_strategy dns01."
+  }
+  const published = publishedName(name.replace(/^\*\./, ""), dns01.challenge_alias)
+  return challenge_strategy === "dns01" && !isInZone(published, dns01.rfc2136.zone)
+    ? `The authority behind this server is shown a name by the record ${published}, which this server cannot publish.`
+    : undefined
+}
