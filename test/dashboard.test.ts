@@ -38,6 +38,7 @@ describe("what is scraped", () => {
       metrics.requestFinished({ profile: "default", route: "/newOrder", status: 201 }, 0.01)
       metrics.issued("default", 1)
       metrics.notifying("webhook")
+      metrics.upstreamAsked({ profile: "default", operation: "newOrder", result: "ok" }, 0.1)
       metrics.issueFailed("default", "badCSR")
       const samples = new Map(
         Object.entries(sampled).map(([name, { labels }]) => {

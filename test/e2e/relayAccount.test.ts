@@ -1,4 +1,6 @@
 import { readFileSync, renameSync, rmSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { commandLine } from "../support/CommandLine.ts"
@@ -62,6 +64,24 @@ describe("a relay's account", () => {
     const another = await started(directory, "open")
     assert.match(another, /^http\S+\/acct\/\S+\n$/)
     assert.notStrictEqual(another, account)
+  })
+
+  it("that an upstream fails to register is told with its status, and one that is away is not", async () => {
+    const failing = createServer((_, response) => response.writeHead(500).end("<h1>oops</h1>"))
+    await new Promise<void>((resolve) => failing.listen(0, "127.0.0.1", resolve))
+    const { port } = failing.address() as AddressInfo
+    const register = () =>
+      commandLine(["upstream", "register"], {
+        config: `[profiles.default.signer]\nbackend = "relay"\nrelay.directory_url = "http://127.0.0.1:${port}/"`,
+        directory: freshDirectory()
+      })
+    const failed = await register()
+    failing.close()
+    assert.deepStrictEqual(
+      [failed.code, failed.stderr.trim()],
+      [1, "The upstream fails, with status 500: the directory answers 500."]
+    )
+    assert.match((await register()).stderr, /^The upstream does not answer: /)
   })
 
   it("is found without the credential too, where the upstream asks for one", async () => {

@@ -37,8 +37,13 @@ const refused = {
   AccountUnusable: ({ detail, mayPass }: { readonly detail: string; readonly mayPass: boolean }) =>
     new CommandFailed({ code: mayPass ? 1 : 3, message: detail }),
   UpstreamRefused: ({ detail }: { readonly detail: string }) => cannot(`The upstream refused: ${withoutStop(detail)}.`),
-  UpstreamUnavailable: ({ detail }: { readonly detail: string }) =>
-    new CommandFailed({ code: 1, message: `The upstream does not answer: ${withoutStop(detail)}.` })
+  UpstreamUnavailable: ({ detail, status }: { readonly detail: string; readonly status: number | undefined }) =>
+    new CommandFailed({
+      code: 1,
+      message: status === undefined
+        ? `The upstream does not answer: ${withoutStop(detail)}.`
+        : `The upstream fails, with status ${status}: ${withoutStop(detail)}.`
+    })
 }
 
 const profileOption = optionalText("profile", "The profile. Needed if there are several.")

@@ -50,6 +50,19 @@ const firstLine = (output: Buffer): string | undefined =>
  */
 export const wordsOf = ({ stderr, stdout }: ScriptOutcome): string | undefined => firstLine(stdout) ?? firstLine(stderr)
 
+const longestRest = 2000
+
+/**
+ * What a program printed beside its {@link wordsOf}, on one line with escapes, cut; `undefined` if there is nothing. Traces and
+ * usage texts begin with a line that says little.
+ */
+export const restOf = (outcome: ScriptOutcome): string | undefined => {
+  const [, ...rest] = [outcome.stdout, outcome.stderr].flatMap((output) =>
+    output.toString("utf8").split(/\r?\n/).map(oneLine).filter((line) => line !== "")
+  )
+  return rest.length === 0 ? undefined : rest.join(" | ").slice(0, longestRest)
+}
+
 /**
  * The program could not be started, or did not end in time and was killed. `detail` holds nothing of its arguments,
  * environment or input.

@@ -178,8 +178,8 @@ export const events = {
   upstream_relay_failed: warn("order_id", "profile", "error"),
   http_01_responder_mounted: info("profile"),
   http_01_token_store_failed: error("error"),
-  signer_script_failed: warn("hook", "exit_code", "elapsed_ms", "error"),
-  signer_script_timeout: warn("hook", "exit_code", "elapsed_ms", "error"),
+  signer_script_failed: warn("hook", "exit_code", "elapsed_ms", "error", "output"),
+  signer_script_timeout: warn("hook", "exit_code", "elapsed_ms", "error", "output"),
 
   // revocation
   key_burnt: warn("key_fp", "order_id", "scope"),

@@ -82,6 +82,7 @@ export const fields = {
   origin: "text",
   order_id: "text",
   orders: "int",
+  output: "text",
   owner: "text",
   path: "text",
   pending: "int",

@@ -96,6 +96,17 @@ export type SignerCause = (typeof signerCauses)[number]
 export const signInOutcomes = ["signed_in", "password_refused", "second_factor_refused", "limited"] as const
 export type SignInOutcome = (typeof signInOutcomes)[number]
 
+/** How a request to an upstream of a relay ended. */
+export const upstreamResults = ["ok", "refused", "bad_nonce", "limited", "failed", "unanswered", "unreachable"] as const
+export type UpstreamResult = (typeof upstreamResults)[number]
+
+/** The labels of a request to an upstream. `operation` is one of the client's own words. */
+export interface UpstreamLabels {
+  readonly profile: string
+  readonly operation: string
+  readonly result: UpstreamResult
+}
+
 /** The counters of a process. They outlive a reload and end with the process. */
 export class Metrics extends Context.Service<Metrics, {
   /** `seconds` from the parsed head to the answer handed to the socket. */
@@ -112,6 +123,8 @@ export class Metrics extends Context.Service<Metrics, {
   readonly databaseFailed: (cause: FailureCause) => void
   /** `limit` is a key of `[limits]`. */
   readonly rateLimited: (profile: string, limit: string) => void
+  /** `seconds` from the request to an upstream to its answer, or until there was none. */
+  readonly upstreamAsked: (labels: UpstreamLabels, seconds: number) => void
   /** One attempt to tell a receiver, by the backend that told it. */
   readonly delivered: (backend: string, outcome: "delivered" | "retried" | "failed") => void
   /** One digest of certificates that expire soon: told, or without anything to tell. */

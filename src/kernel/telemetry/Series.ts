@@ -9,6 +9,7 @@ import { failureCauses, Metrics, sampled, signerCauses, signInOutcomes } from ".
 /* The series of a process that serves. A command counts nothing, and does not load their library. */
 
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const upstreamBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const issueBuckets = [1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
 
 /** The counters of a process; `roles` is the value of the label `role` of every series. */
@@ -65,6 +66,19 @@ const make = (role: string): Metrics["Service"] => {
     name: "acme_svc_rate_limited_total",
     help: "Requests refused for a limit of the configuration.",
     labelNames: ["role", "profile", "limit"],
+    registers
+  })
+  const upstreamRequests = new Counter({
+    name: "acme_svc_upstream_requests_total",
+    help: "Requests to the upstreams of relays.",
+    labelNames: ["role", "profile", "operation", "result"],
+    registers
+  })
+  const upstreamDurations = new Histogram({
+    name: "acme_svc_upstream_request_duration_seconds",
+    help: "From a request to an upstream to its answer, or until there was none.",
+    labelNames: ["role", "profile", "operation"],
+    buckets: upstreamBuckets,
     registers
   })
   const deliveries = new Counter({
@@ -131,6 +145,10 @@ const make = (role: string): Metrics["Service"] => {
     signIn: (outcome) => signIns.inc({ role, outcome }),
     databaseFailed: (cause) => databaseFailures.inc({ role, cause }),
     rateLimited: (profile, limit) => limited.inc({ role, profile, limit }),
+    upstreamAsked: ({ operation, profile, result }, seconds) => {
+      upstreamRequests.inc({ role, profile, operation, result })
+      upstreamDurations.observe({ role, profile, operation }, seconds)
+    },
     delivered: (backend, outcome) => deliveries.inc({ role, backend, outcome }),
     digested: (profile, outcome) => digests.inc({ role, profile, outcome }),
     reminded: (profile, outcome, by = 1) => reminders.inc({ role, profile, outcome }, by),

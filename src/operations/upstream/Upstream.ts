@@ -64,7 +64,7 @@ export const registerAt = (
       yield* writeKid(account_key_path, accountUrl)
       return { accountUrl, was: "absent" } as const
     }
-    const refused = yield* client.post(known, "", { kid: known }).pipe(
+    const refused = yield* client.post("account", known, "", { kid: known }).pipe(
       Effect.as(undefined),
       Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
     )

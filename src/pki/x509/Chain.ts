@@ -14,25 +14,45 @@ import { lintForeignLeaf } from "./ForeignLint.ts"
 /** The failed check of a chain: the field `check` of `order_finalize_chain_rejected`. */
 export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "sequence" | ForeignCheck
 
-const faults: { readonly [check in ChainCheck]: string } = {
-  undecodable: "it must be PEM certificates and nothing else; a script has to print only the chain, leaf first",
-  key:
-    "the first certificate is not for the key of the CSR; a script signs the CSR it is given and prints the leaf first",
-  names:
-    "its DNS names are not exactly those of the order; a script has to use the identifiers it is given, not the CSR's",
-  validity: "it is not valid now; compare the clocks of this host and of the CA, and the dates it writes",
-  sequence: "each certificate has to be signed by the CA whose certificate follows it; a script prints the leaf, then "
-    + "its issuers in order",
-  authority: "the leaf could issue certificates or lists itself (CA:TRUE, keyCertSign or cRLSign); the CA has to write "
-    + "CA:FALSE and must not take extensions over from the CSR (OpenSSL: no copy_extensions)",
-  usages: "the leaf is for other uses than TLS, or has an extension twice; the CA has to write the key usage "
-    + "digitalSignature and the extended key usage serverAuth, with or without clientAuth",
-  subject: "the subject has a common name that is not in the order, or a part that only the CSR gave; the CA must not "
-    + "take the subject over from the CSR (OpenSSL: -subj /)"
+/** What was found, and what a program of the operator has to do about it where there is more to say. */
+const faults: { readonly [check in ChainCheck]: readonly [found: string, program?: string] } = {
+  undecodable: ["it must be PEM certificates and nothing else", "a script has to print only the chain, leaf first"],
+  key: [
+    "the first certificate is not for the key of the CSR",
+    "a script signs the CSR it is given and prints the leaf first"
+  ],
+  names: [
+    "its DNS names are not exactly those of the order",
+    "a script has to use the identifiers it is given, not the CSR's"
+  ],
+  validity: ["it is not valid now; compare the clocks of this host and of the CA, and the dates it writes"],
+  sequence: [
+    "each certificate has to be signed by the CA whose certificate follows it",
+    "a script prints the leaf, then its issuers in order"
+  ],
+  authority: [
+    "the leaf could issue certificates or lists itself (CA:TRUE, keyCertSign or cRLSign)",
+    "the CA has to write CA:FALSE and must not take extensions over from the CSR (OpenSSL: no copy_extensions)"
+  ],
+  usages: [
+    "the leaf is for other uses than TLS, or has an extension twice",
+    "the CA has to write the key usage digitalSignature and the extended key usage serverAuth, with or without clientAuth"
+  ],
+  subject: [
+    "the subject has a common name that is not in the order, or a part that only the CSR gave",
+    "the CA must not take the subject over from the CSR (OpenSSL: -subj /)"
+  ]
 }
 
+/** Who made a chain: a program of the operator, or somebody else's CA. */
+export type ChainMaker = "program" | "upstream"
+
 /** A failed check as a sentence for the operator of the signer: what was found, and what to do about it. */
-export const faultText = (check: ChainCheck): string => `the chain failed the check ${check}: ${faults[check]}`
+export const faultText = (check: ChainCheck, maker: ChainMaker): string => {
+  const [found, program] = faults[check]
+  const way = maker === "program" ? program : "the profile at the upstream decides that; ask who runs it"
+  return `the chain failed the check ${check}: ${[found, ...way === undefined ? [] : [way]].join("; ")}`
+}
 
 /** An issuer whose own chain was checked when it was loaded: a `CaMaterial`. */
 export interface KnownIssuer {

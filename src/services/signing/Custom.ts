@@ -33,7 +33,7 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
             ? new CsrRejected({ detail })
             : new SigningFailed({ cause: "script_failed", detail, isTimedOut: isTimedOut === true })
         ))
-        return yield* accept(`${printed.toString("utf8").trimEnd()}\n`, request)
+        return yield* accept(`${printed.toString("utf8").trimEnd()}\n`, request, "program")
       }),
     trouble: Effect.map(
       isExecutable(settings.script_path),

@@ -3,6 +3,7 @@ import * as Result from "effect/Result"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { readCertificate } from "../../pki/x509/Certificate.ts"
+import type { ChainMaker } from "../../pki/x509/Chain.ts"
 import { checkChain, faultText, readStoredChain } from "../../pki/x509/Chain.ts"
 import { serialText } from "../../pki/x509/Serial.ts"
 import type { Issued, IssueRequest } from "./Signer.ts"
@@ -12,7 +13,11 @@ import { SigningFailed } from "./Signer.ts"
 export const maxChainBytes = 65_536
 
 /** Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). */
-export const accept = (chain: string, request: IssueRequest): Effect.Effect<Issued, SigningFailed> =>
+export const accept = (
+  chain: string,
+  request: IssueRequest,
+  maker: ChainMaker
+): Effect.Effect<Issued, SigningFailed> =>
   Effect.gen(function*() {
     const { csr, names, orderId } = request
     const now = yield* currentSeconds
@@ -24,7 +29,7 @@ export const accept = (chain: string, request: IssueRequest): Effect.Effect<Issu
     if (leaf === undefined) {
       const fault = check ?? "undecodable"
       yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })
-      return yield* new SigningFailed({ cause: "chain_rejected", detail: faultText(fault) })
+      return yield* new SigningFailed({ cause: "chain_rejected", detail: faultText(fault, maker) })
     }
     return { chain, serial: serialText(leaf.serial), notAfter: leaf.notAfter }
   })

@@ -2,7 +2,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
-import { wordsOf } from "../../kernel/host/Scripts.ts"
+import { restOf, wordsOf } from "../../kernel/host/Scripts.ts"
 import type { Turns } from "../../kernel/net/Turns.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../../kernel/Time.ts"
@@ -48,14 +48,15 @@ export const ask = (
   Effect.gen(function*() {
     const { args, script_path: path, timeout_ms: timeoutMillis } = settings
     const begun = yield* currentMillis
-    const failed = (event: "signer_script_failed" | "signer_script_timeout", error: HookFailed) =>
+    const failed = (event: "signer_script_failed" | "signer_script_timeout", error: HookFailed, output?: string) =>
       Effect.flatMap(currentMillis, (now) =>
         Effect.andThen(
           emit(event, {
             hook: hook.name,
             exit_code: typeof error.exit === "number" ? error.exit : undefined,
             elapsed_ms: now - begun,
-            error: error.detail
+            error: error.detail,
+            output
           }),
           error
         ))
@@ -78,5 +79,7 @@ export const ask = (
     if (exit === 0 && (hook.name === "revoke" || stdout.length <= hook.maxBytes)) return stdout
     const detail = exit === 0 ? "the script printed too much" : wordsOf(outcome) ?? `the script ended with ${exit}`
     const error = new HookFailed({ exit, detail })
-    return yield* exit === badCsrExit && hook.name === "issue" ? error : failed("signer_script_failed", error)
+    return yield* exit === badCsrExit && hook.name === "issue" ?
+      error
+      : failed("signer_script_failed", error, exit === 0 ? undefined : restOf(outcome))
   })

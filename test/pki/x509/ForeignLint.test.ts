@@ -137,8 +137,15 @@ describe("the chain behind it", () => {
 
 describe("the words for a failed check", () => {
   it("name the check, and say what to do about it", () => {
-    assert.match(faultText("authority"), /^the chain failed the check authority: .*CA:FALSE.*copy_extensions/)
-    assert.match(faultText("subject"), /^the chain failed the check subject: .*-subj/)
-    assert.match(faultText("usages"), /^the chain failed the check usages: .*serverAuth/)
+    assert.match(
+      faultText("authority", "program"),
+      /^the chain failed the check authority: .*CA:FALSE.*copy_extensions/
+    )
+    assert.match(faultText("subject", "program"), /^the chain failed the check subject: .*-subj/)
+    for (const check of ["undecodable", "key", "names", "sequence", "authority", "usages", "subject"] as const) {
+      assert.match(faultText(check, "upstream"), /; the profile at the upstream decides that; ask who runs it$/)
+      assert.notMatch(faultText(check, "upstream"), /script|OpenSSL/)
+    }
+    assert.match(faultText("usages", "program"), /^the chain failed the check usages: .*serverAuth/)
   })
 })

@@ -134,6 +134,18 @@ describe("the hook issue", () => {
       }))
   }
 
+  it.live("all that a failed program said is in the log, its first line as the error", () =>
+    Effect.gen(function*() {
+      const said = "echo Traceback; echo '  line 7'; printf 'red \\033[31m\\n\\n' >&2; echo 'KeyError: zone' >&2"
+      const { detail, records: [record] } = yield* failureOf(shellScript(`${said}; exit 1`))
+      assert.strictEqual(detail, "Traceback")
+      assert.strictEqual(record?.fields["output"], "line 7 | red [31m | KeyError: zone")
+      const long = yield* failureOf(shellScript("seq 10000; exit 1"))
+      assert.strictEqual(String(long.records[0]?.fields["output"]).length, 2000)
+      const short = yield* failureOf(shellScript("echo one; exit 1"))
+      assert.isUndefined(short.records[0]?.fields["output"])
+    }))
+
   it.live("a program that a signal ends has failed, and so has one that does not exist or may not run", () =>
     Effect.gen(function*() {
       const killed = yield* failureOf(shellScript("kill -9 $$"))

@@ -1,34 +1,19 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import type { Subproblem } from "../../../domain/JobFailure.ts"
-import type { Identifier } from "../../../domain/ProblemDocument.ts"
-import { oneLine } from "../../../kernel/HiddenText.ts"
 import type { WebAnswer } from "../../../kernel/net/Web.ts"
 import { Web } from "../../../kernel/net/Web.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
-import { currentMillis } from "../../../kernel/Time.ts"
+import type { UpstreamResult } from "../../../kernel/telemetry/Metrics.ts"
+import { count } from "../../../kernel/telemetry/Metrics.ts"
+import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
+import type { UpstreamAnswer } from "./UpstreamAnswer.ts"
+import { isProblem, nextOf, objectOf, parsed, problemIn, resultOf, retryAfterOf, textOf } from "./UpstreamAnswer.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { upstreamUrl } from "./UpstreamUrl.ts"
 
 /* The service as ACME client of an upstream CA (RFC 8555): signed requests, nonces, and which parts of answers to trust. */
-
-/** An answer whose status is a success. */
-export interface UpstreamAnswer {
-  readonly status: number
-  /** The body as a JSON object; `undefined` when it is not one. */
-  readonly json: Members | undefined
-  /** The body as JSON of any kind; `undefined` when it is none, because it was cut off on the way, for example. */
-  readonly value: unknown
-  readonly text: string
-  /** The URL of the Location header, if it may be followed. */
-  readonly location: string | undefined
-  /** The URL of the next part of a list, from the Link header. */
-  readonly next: string | undefined
-  /** Seconds that the upstream asks the client to wait, for whatever reason; `undefined` without such a request. */
-  readonly retryAfter: number | undefined
-}
 
 /** How one request is signed. */
 export type SignedBy = "jwk" | { readonly kid: string }
@@ -42,6 +27,21 @@ export interface Directory {
   readonly termsOfService: string | undefined
 }
 
+/** What a request is about, and the label `operation` of its series. */
+export type Operation =
+  | "directory"
+  | "newNonce"
+  | "newAccount"
+  | "account"
+  | "orders"
+  | "newOrder"
+  | "order"
+  | "authorization"
+  | "challenge"
+  | "finalize"
+  | "certificate"
+  | "revokeCert"
+
 const maxAnswerBytes = 1_048_576
 /** Time limit of a request: nothing else ends a request to a silent upstream while the service starts. */
 const answerMillis = 30_000
@@ -49,83 +49,6 @@ const nonceTries = 8
 const noncesKept = 32
 /** Milliseconds after which the directory is read again: an upstream may move. */
 const directoryLife = 3_600_000
-const longestText = 2000
-const longestType = 100
-const longestPart = 300
-
-const parsed = (body: Buffer): unknown => {
-  try {
-    return JSON.parse(body.toString("utf8"))
-  } catch {
-    return undefined
-  }
-}
-
-type Members = { readonly [member: string]: unknown }
-
-const objectOf = (value: unknown): Members | undefined =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined
-
-const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
-
-/** Remote text without the characters on which a terminal or a log would act. */
-export const plain = (text: string): string => oneLine(text).slice(0, longestText)
-
-const urn = /^urn:ietf:params:acme:error:/
-
-const typeOf = (members: Members): string => plain(textOf(members["type"]) ?? "").replace(urn, "").slice(0, longestType)
-
-const identifierOf = (members: Members): Identifier | undefined => {
-  const { type = "dns", value } = objectOf(members["identifier"]) ?? {}
-  return typeof type === "string" && typeof value === "string" ? { type: plain(type), value: plain(value) } : undefined
-}
-
-const mostSubproblems = 10
-
-/** A problem document as a failure. In the detail, the identifier of each subproblem comes before its text. */
-export const problemIn = (
-  problem: unknown,
-  status: number | undefined
-): Pick<UpstreamRefused, "type" | "detail" | "identifier" | "subproblems"> => {
-  const members = objectOf(problem) ?? {}
-  const own = textOf(members["detail"]) ?? ""
-  const parts = Array.isArray(members["subproblems"]) ? members["subproblems"] as ReadonlyArray<unknown> : []
-  const subproblems = parts.slice(0, mostSubproblems).map((part): Subproblem => {
-    const members = objectOf(part) ?? {}
-    return {
-      type: typeOf(members),
-      detail: plain(textOf(members["detail"]) ?? "?").slice(0, longestPart),
-      identifier: identifierOf(members) ?? { type: "dns", value: "?" }
-    }
-  })
-  const more = subproblems.map(({ detail, identifier }) => `${identifier.value}: ${detail}`)
-  return {
-    type: typeOf(members),
-    detail: plain([own === "" ? `status ${status ?? "?"}` : own, ...more].join("; ")),
-    ...subproblems.length === 0 ? {} : { subproblems },
-    identifier: identifierOf(members)
-  }
-}
-
-/** Ten years, in seconds: nothing here lives longer, and a date can still be made of it. */
-const longestWait = 315_360_000
-
-/** RFC 9110 section 10.2.3, seconds or a date. */
-const retryAfterOf = (text: string | undefined, now: number): number | undefined => {
-  if (text === undefined) return undefined
-  const seconds = /^-?\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
-  return Number.isFinite(seconds) ? Math.min(Math.max(0, seconds), longestWait) : undefined
-}
-
-/** RFC 9457: by its media type, or by a type of RFC 8555 where the media type is another. */
-const isProblem = (members: Members, mediaType = ""): boolean =>
-  /^application\/problem\+json\s*(?:;|$)/i.test(mediaType) || urn.test(textOf(members["type"]) ?? "")
-
-/** RFC 8288; node joins several fields with commas. */
-const nextOf = (links: ReadonlyArray<string> | string | undefined): string | undefined =>
-  /<([^<>]*)>\s*;\s*rel="?next"?(?:\s*[;,]|\s*$)/i.exec(typeof links === "string" ? links : links?.join(", ") ?? "")
-    ?.[1]
-
 /**
  * Makes the client of one upstream; it sends no request before one is needed. `key` is the key of the account. `profile` is
  * the profile for which the client was made, the first of those that share it.
@@ -153,8 +76,20 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
     const waitIn = (answer: WebAnswer) =>
       Effect.map(currentMillis, (now) => retryAfterOf(answer.headers["retry-after"], now))
 
-    const send = (method: string, url: string, body?: string): Effect.Effect<WebAnswer, UpstreamUnavailable> =>
+    /** Sends one request, and counts it. */
+    const send = (
+      operation: Operation,
+      method: string,
+      url: string,
+      body?: string
+    ): Effect.Effect<WebAnswer, UpstreamUnavailable> =>
       Effect.gen(function*() {
+        const begun = yield* lifeMillis
+        const counted = (result: UpstreamResult) =>
+          Effect.flatMap(
+            lifeMillis,
+            (now) => count((metrics) => metrics.upstreamAsked({ profile, operation, result }, (now - begun) / 1000))
+          )
         const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
         const answer = yield* web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }).pipe(
           Effect.mapError(({ detail, unsent = false }) =>
@@ -163,8 +98,10 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           Effect.timeoutOrElse({
             duration: answerMillis,
             orElse: () => Effect.fail(unavailable(`no answer within ${answerMillis} ms`))
-          })
+          }),
+          Effect.tapError(({ unsent }) => counted(unsent === true ? "unreachable" : "unanswered"))
         )
+        yield* counted(resultOf(answer))
         if (answer.truncated) {
           const detail = `answers with more than ${maxAnswerBytes} bytes`
           return yield* new UpstreamUnavailable({ detail, status: answer.status, isTooLong: true })
@@ -175,7 +112,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
       })
 
     const readDirectory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
-      const answer = yield* send("GET", directoryUrl)
+      const answer = yield* send("directory", "GET", directoryUrl)
       const { status } = answer
       if (status !== 200) return yield* unavailable(`the directory answers ${status}`, status, yield* waitIn(answer))
       const members = objectOf(parsed(answer.body))
@@ -205,7 +142,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         return kept
       }
       const { newNonce } = yield* directory
-      const answer = yield* send("HEAD", newNonce)
+      const answer = yield* send("newNonce", "HEAD", newNonce)
       const { status } = answer
       return nonces.pop() ??
         (yield* unavailable(`newNonce answers ${status} without a nonce`, status, yield* waitIn(answer)))
@@ -224,6 +161,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
 
     /** Sends one signed request; an empty payload reads (POST-as-GET). If a nonce is refused, it tries again with another. */
     const post = (
+      operation: Operation,
       url: string,
       payload: object | "",
       by: SignedBy,
@@ -236,7 +174,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           ...(by === "jwk" ? { jwk: key.jwk } : { kid: by.kid })
         }
         const signed = yield* key.sign(header, payload === "" ? "" : JSON.stringify(payload))
-        const answer = yield* send("POST", url, JSON.stringify(signed))
+        const answer = yield* send(operation, "POST", url, JSON.stringify(signed))
         const { body, headers, status } = answer
         const value = parsed(body)
         const members = objectOf(value)
@@ -264,7 +202,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         const { detail, type } = problem
         if (type === "badNonce" && tries > 1) {
           yield* emit("upstream_bad_nonce_retry", { target_host: base.host })
-          return yield* post(url, payload, by, tries - 1)
+          return yield* post(operation, url, payload, by, tries - 1)
         }
         const isPassing = status >= 500 || status === 429 || status === 408 || status < 400 ||
           type === "badNonce" || type === "rateLimited" || type === "serverInternal"
@@ -280,9 +218,10 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
       )
     return {
       directory: told(directory),
-      post: (url: string, payload: object | "", by: SignedBy) => told(post(url, payload, by)),
+      post: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
+        told(post(operation, url, payload, by)),
       /** As `post`, for a question to which a refusal is an answer: failures are not logged. */
-      probe: (url: string, payload: object | "", by: SignedBy) => post(url, payload, by),
+      probe: post,
       checked,
       key
     }

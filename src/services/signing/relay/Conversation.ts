@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import { lifeMillis } from "../../../kernel/Time.ts"
-import type { AcmeClient, UpstreamAnswer } from "./AcmeClient.ts"
+import type { AcmeClient, Operation } from "./AcmeClient.ts"
 import type { Strategy } from "./Strategy.ts"
+import type { UpstreamAnswer } from "./UpstreamAnswer.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamUnavailable } from "./UpstreamFailed.ts"
 
@@ -23,7 +24,7 @@ export interface Conversation extends Upstream {
   /** When to wait no more, in milliseconds of the process's life. */
   readonly deadline: number
   /** Sends a request signed for the account; without a payload it reads. */
-  readonly ask: (url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
+  readonly ask: (operation: Operation, url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
   /** Waits until it is time to poll again. Fails when no time is left, and says what was waited for. */
   readonly pause: (
     what: string,
@@ -54,7 +55,7 @@ export const converse = (
     names,
     wasBegun,
     deadline,
-    ask: (url, payload) => client.post(url, payload ?? "", { kid }),
+    ask: (operation, url, payload) => client.post(operation, url, payload ?? "", { kid }),
     pause: (what, { retryAfter = 0 } = {}) =>
       Effect.flatMap(lifeMillis, (life) => {
         const left = deadline - life

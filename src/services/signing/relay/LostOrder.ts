@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
 import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
-import type { UpstreamAnswer } from "./AcmeClient.ts"
 import type { Conversation } from "./Conversation.ts"
+import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
-import type { Members } from "./UpstreamObjects.ts"
 import { broken, hasNames, objectOf, textIn } from "./UpstreamObjects.ts"
 import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
@@ -17,7 +16,7 @@ const settlingMillis = 10_000
 
 /** Reads an upstream order that belongs to no order here; `undefined` when the upstream refuses to show it. */
 const readOrder = ({ ask, client }: Conversation, url: string) =>
-  Effect.flatMap(client.checked(url, "an order"), (checked) => ask(checked)).pipe(
+  Effect.flatMap(client.checked(url, "an order"), (checked) => ask("order", checked)).pipe(
     Effect.flatMap((answer) => objectOf(answer, "an order")),
     Effect.catchTag("UpstreamRefused", () => Effect.succeed(undefined))
   )
@@ -55,13 +54,13 @@ const wholeOf = ({ value }: UpstreamAnswer, what: string): Effect.Effect<unknown
 const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {
     const { ask, client, kid, names } = talk
-    const account = yield* wholeOf(yield* ask(kid), "an account")
+    const account = yield* wholeOf(yield* ask("account", kid), "an account")
     let page: unknown = ((account ?? {}) as Members)["orders"]
     if (page === undefined) return "unlisted"
     let reads = 0
     while (page !== undefined) {
       if (++reads > mostReads) return "unlisted"
-      const listed: UpstreamAnswer = yield* ask(yield* client.checked(page, "a list of orders"))
+      const listed: UpstreamAnswer = yield* ask("orders", yield* client.checked(page, "a list of orders"))
       const urls = urlsOf(yield* wholeOf(listed, "a list of orders"))
       if (urls === undefined) return "unlisted"
       for (const url of yield* keeper.unclaimed(urls)) {

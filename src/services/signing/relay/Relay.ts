@@ -205,7 +205,7 @@ export const make = (
               (error) => error instanceof UpstreamRefused || error instanceof UpstreamUnavailable,
               () => Effect.succeed(undefined)
             )
-            if (late !== undefined) return yield* accept(`${late.trimEnd()}\n`, request)
+            if (late !== undefined) return yield* accept(`${late.trimEnd()}\n`, request, "upstream")
             if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
             return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft })
           }
@@ -219,12 +219,12 @@ export const make = (
                 )
                 : Effect.fail(error)
           )
-          return yield* accept(`${chain.trimEnd()}\n`, request)
+          return yield* accept(`${chain.trimEnd()}\n`, request, "upstream")
         }),
       revoke: (leaf, reason) =>
         Effect.gen(function*() {
           const { revokeCert } = yield* client.directory
-          yield* client.post(revokeCert, {
+          yield* client.post("revokeCert", revokeCert, {
             certificate: Buffer.from(leaf).toString("base64url"),
             ...(reason === undefined || !revocation_reasons ? {} : { reason })
           }, { kid: yield* Ref.get(known) })

@@ -99,11 +99,11 @@ export const register = (
     const { newAccount, termsOfService } = yield* client.directory
     // Finds the account of a key whose `.kid` was lost: an upstream that requires credentials requires none for this.
     const known = yield* Effect.catchTag(
-      client.probe(newAccount, { onlyReturnExisting: true }, "jwk"),
+      client.probe("newAccount", newAccount, { onlyReturnExisting: true }, "jwk"),
       "UpstreamRefused",
       () => Effect.succeed({ location: undefined })
     )
-    const { location } = known.location !== undefined ? known : yield* client.post(newAccount, {
+    const { location } = known.location !== undefined ? known : yield* client.post("newAccount", newAccount, {
       ...(contact.length === 0 ? {} : { contact }),
       ...(termsOfService === undefined ? {} : { termsOfServiceAgreed: true }),
       ...(credential === undefined ? {} : {

@@ -1,11 +1,10 @@
 import * as Effect from "effect/Effect"
-import type { UpstreamAnswer } from "./AcmeClient.ts"
-import { plain, problemIn } from "./AcmeClient.ts"
 import type { Conversation } from "./Conversation.ts"
 import type { Proof, UpstreamChallenge } from "./Strategy.ts"
+import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
+import { plain, problemIn } from "./UpstreamAnswer.ts"
 import type { UpstreamFailed, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { UpstreamRefused } from "./UpstreamFailed.ts"
-import type { Members } from "./UpstreamObjects.ts"
 import { broken, challengesIn, nameIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
 
 /* One authorization at the upstream. */
@@ -43,7 +42,7 @@ const isSettled = (members: Members): boolean => textIn(members, "status") !== "
 /** Does {@link clear} for the authorization at a URL; a failure is ignored. */
 export const clearAt = (talk: Conversation, url: unknown): Effect.Effect<void> =>
   talk.client.checked(url, "an authorization").pipe(
-    Effect.flatMap(talk.ask),
+    Effect.flatMap((checked) => talk.ask("authorization", checked)),
     Effect.flatMap((answer) => objectOf(answer, "an authorization")),
     Effect.flatMap((members) => clear(talk, members)),
     Effect.ignore
@@ -61,7 +60,7 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
   Effect.scoped(Effect.gen(function*() {
     const { ask, client, names, strategy } = talk
     const url = yield* client.checked(listed, "an authorization")
-    const first = yield* authorizationOf(yield* ask(url))
+    const first = yield* authorizationOf(yield* ask("authorization", url))
     const { isWildcard, name } = nameIn(first)
     if (isSettled(first)) {
       if (talk.wasBegun) yield* clear(talk, first)
@@ -74,7 +73,7 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
     const challenge = yield* client.checked(chosen.url, "a challenge")
     yield* strategy.prepare(proofOf(talk, first, chosen))
     // The request of an interrupted attempt may have arrived. The authorization says whether the name is proved.
-    const refused = chosen.status !== "pending" ? undefined : yield* ask(challenge, {}).pipe(
+    const refused = chosen.status !== "pending" ? undefined : yield* ask("challenge", challenge, {}).pipe(
       Effect.flatMap(({ retryAfter = 0 }) =>
         retryAfter > 0 ? talk.pause(`${name} is not proved there yet`, { retryAfter }) : Effect.void
       ),
@@ -82,7 +81,7 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
       Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
     )
     for (;;) {
-      const answer = yield* ask(url)
+      const answer = yield* ask("authorization", url)
       const members = yield* authorizationOf(answer)
       if (textIn(members, "status") === "valid") return
       if (isSettled(members)) return yield* refusal(name, members)

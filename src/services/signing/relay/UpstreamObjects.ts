@@ -1,12 +1,9 @@
 import * as Effect from "effect/Effect"
-import type { UpstreamAnswer } from "./AcmeClient.ts"
 import type { UpstreamChallenge } from "./Strategy.ts"
+import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
 /* Reads an upstream's orders and authorizations, whose content may be anything. */
-
-/** A JSON object from an upstream. */
-export type Members = { readonly [member: string]: unknown }
 
 /** An answer that makes no sense. The next answer may make sense. */
 export const broken = (what: string) =>

@@ -1,14 +1,13 @@
 import * as Effect from "effect/Effect"
-import type { UpstreamAnswer } from "./AcmeClient.ts"
-import { plain, problemIn } from "./AcmeClient.ts"
 import type { Conversation, Upstream } from "./Conversation.ts"
 import { converse } from "./Conversation.ts"
 import * as LostOrder from "./LostOrder.ts"
+import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
+import { plain, problemIn } from "./UpstreamAnswer.ts"
 import { authorize, clearAt } from "./UpstreamAuthorization.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { broken, hasNames, identifiersOf, listIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
-import type { Members } from "./UpstreamObjects.ts"
 import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
 /* Takes one order at the upstream from any state to its certificate: a stored order is continued, never begun again. */
@@ -70,7 +69,7 @@ const open = <E>(
     const { newOrder } = yield* client.directory
     yield* keeper.asked(known + 1)
     const answer = yield* Effect.tapError(
-      ask(newOrder, { identifiers: identifiersOf(names) }),
+      ask("newOrder", newOrder, { identifiers: identifiersOf(names) }),
       (error) => opensNone(error) ? keeper.asked(known) : Effect.void
     )
     // The URL is worth storing even when the body was cut off: the body can be read again.
@@ -88,7 +87,7 @@ const download = <E>({ ask, client }: Conversation, members: Members, keeper: Ke
   Effect.gen(function*() {
     const certificate = yield* client.checked(members["certificate"], "a certificate")
     yield* keeper.issued(certificate)
-    return (yield* ask(certificate)).text
+    return (yield* ask("certificate", certificate)).text
   })
 
 /** The certificate of an order that the upstream has finished, PEM; `undefined` when the upstream has not finished it. */
@@ -100,7 +99,7 @@ export const finished = <E>(
   Effect.gen(function*() {
     if (orderUrl === undefined) return undefined
     const talk = converse(upstream, about)
-    const members = yield* objectOf(yield* talk.ask(orderUrl), "an order")
+    const members = yield* objectOf(yield* talk.ask("order", orderUrl), "an order")
     return textIn(members, "status") === "valid" ? yield* download(talk, members, keeper) : undefined
   })
 
@@ -125,7 +124,7 @@ export const fulfil = <E>(
     let isRead = shown !== undefined || stored.finalizeUrl !== undefined
     let [isAuthorized, isFinalized, isNotReady, mayBeUnclear] = [false, false, false, wasBegun]
     for (;;) {
-      const answer = next.json === undefined ? yield* ask(url) : next
+      const answer = next.json === undefined ? yield* ask("order", url) : next
       next = { json: undefined, retryAfter: undefined }
       const members = yield* objectOf(answer, "an order")
       const status = textIn(members, "status")
@@ -144,7 +143,7 @@ export const fulfil = <E>(
         const finalize = yield* client.checked(members["finalize"], "a finalize")
         // The request of an interrupted attempt may have arrived since, or the upstream is not so far. The order says which.
         const finalized = yield* Effect.catchIf(
-          ask(finalize, { csr: Buffer.from(csr).toString("base64url") }),
+          ask("finalize", finalize, { csr: Buffer.from(csr).toString("base64url") }),
           (error) => error instanceof UpstreamRefused && error.type === "orderNotReady",
           () => Effect.succeed(undefined)
         )
@@ -170,7 +169,7 @@ export const fulfil = <E>(
 export const clear = (upstream: Upstream, names: ReadonlyArray<string>, orderUrl: string): Effect.Effect<void> => {
   if (upstream.strategy.clear === undefined) return Effect.void
   const talk = converse(upstream, { names, wasBegun: true, deadline: 0 })
-  return talk.ask(orderUrl).pipe(
+  return talk.ask("order", orderUrl).pipe(
     Effect.flatMap(({ json = {} }) =>
       Effect.forEach(authorizationsIn(json, talk), (one) => clearAt(talk, one), { concurrency: atOnce, discard: true })
     ),

@@ -117,7 +117,7 @@ describe("an order at the upstream", () => {
         assert.deepInclude(failure, {
           _tag: "SigningFailed",
           cause: "chain_rejected",
-          detail: faultText(check)
+          detail: faultText(check, "upstream")
         })
         const [record] = records.filter(({ event }) => event === "order_finalize_chain_rejected")
         assert.deepStrictEqual(record?.fields, { order_id: "order", check })

@@ -1,0 +1,115 @@
+import type { Subproblem } from "../../../domain/JobFailure.ts"
+import type { Identifier } from "../../../domain/ProblemDocument.ts"
+import { oneLine } from "../../../kernel/HiddenText.ts"
+import type { WebAnswer } from "../../../kernel/net/Web.ts"
+import type { UpstreamResult } from "../../../kernel/telemetry/Metrics.ts"
+import type { UpstreamRefused } from "./UpstreamFailed.ts"
+
+/* What an answer of an upstream says, which may be anything. */
+
+/** A JSON object from an upstream. */
+export type Members = { readonly [member: string]: unknown }
+
+/** An answer whose status is a success. */
+export interface UpstreamAnswer {
+  readonly status: number
+  /** The body as a JSON object; `undefined` when it is not one. */
+  readonly json: Members | undefined
+  /** The body as JSON of any kind; `undefined` when it is none, because it was cut off on the way, for example. */
+  readonly value: unknown
+  readonly text: string
+  /** The URL of the Location header, if it may be followed. */
+  readonly location: string | undefined
+  /** The URL of the next part of a list, from the Link header. */
+  readonly next: string | undefined
+  /** Seconds that the upstream asks the client to wait, for whatever reason; `undefined` without such a request. */
+  readonly retryAfter: number | undefined
+}
+
+const longestText = 2000
+const longestType = 100
+const longestPart = 300
+
+/** A body as JSON of any kind; `undefined` when it is none. */
+export const parsed = (body: Buffer): unknown => {
+  try {
+    return JSON.parse(body.toString("utf8"))
+  } catch {
+    return undefined
+  }
+}
+
+/** JSON as an object; `undefined` when it is none. */
+export const objectOf = (value: unknown): Members | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined
+
+/** JSON as text; `undefined` when it is none. */
+export const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+
+/** Remote text without the characters on which a terminal or a log would act. */
+export const plain = (text: string): string => oneLine(text).slice(0, longestText)
+
+const urn = /^urn:ietf:params:acme:error:/
+
+const typeOf = (members: Members): string => plain(textOf(members["type"]) ?? "").replace(urn, "").slice(0, longestType)
+
+const identifierOf = (members: Members): Identifier | undefined => {
+  const { type = "dns", value } = objectOf(members["identifier"]) ?? {}
+  return typeof type === "string" && typeof value === "string" ? { type: plain(type), value: plain(value) } : undefined
+}
+
+const mostSubproblems = 10
+
+/** A problem document as a failure. In the detail, the identifier of each subproblem comes before its text. */
+export const problemIn = (
+  problem: unknown,
+  status: number | undefined
+): Pick<UpstreamRefused, "type" | "detail" | "identifier" | "subproblems"> => {
+  const members = objectOf(problem) ?? {}
+  const own = textOf(members["detail"]) ?? ""
+  const parts = Array.isArray(members["subproblems"]) ? members["subproblems"] as ReadonlyArray<unknown> : []
+  const subproblems = parts.slice(0, mostSubproblems).map((part): Subproblem => {
+    const members = objectOf(part) ?? {}
+    return {
+      type: typeOf(members),
+      detail: plain(textOf(members["detail"]) ?? "?").slice(0, longestPart),
+      identifier: identifierOf(members) ?? { type: "dns", value: "?" }
+    }
+  })
+  const more = subproblems.map(({ detail, identifier }) => `${identifier.value}: ${detail}`)
+  return {
+    type: typeOf(members),
+    detail: plain([own === "" ? `status ${status ?? "?"}` : own, ...more].join("; ")),
+    ...subproblems.length === 0 ? {} : { subproblems },
+    identifier: identifierOf(members)
+  }
+}
+
+/** Ten years, in seconds: nothing here lives longer, and a date can still be made of it. */
+const longestWait = 315_360_000
+
+/** RFC 9110 section 10.2.3, seconds or a date. */
+export const retryAfterOf = (text: string | undefined, now: number): number | undefined => {
+  if (text === undefined) return undefined
+  const seconds = /^-?\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
+  return Number.isFinite(seconds) ? Math.min(Math.max(0, seconds), longestWait) : undefined
+}
+
+/** RFC 9457: by its media type, or by a type of RFC 8555 where the media type is another. */
+export const isProblem = (members: Members, mediaType = ""): boolean =>
+  /^application\/problem\+json\s*(?:;|$)/i.test(mediaType) || urn.test(textOf(members["type"]) ?? "")
+
+/** What the series say of an answer. */
+export const resultOf = ({ body, headers, status }: WebAnswer): UpstreamResult => {
+  if (status < 400) return status >= 200 && status < 300 ? "ok" : "failed"
+  const members = objectOf(parsed(body))
+  const type = members !== undefined && isProblem(members, headers["content-type"]) ? typeOf(members) : ""
+  if (status === 429 || type === "rateLimited") return "limited"
+  if (type === "badNonce") return "bad_nonce"
+  return status < 500 ? "refused" : "failed"
+}
+
+/** RFC 8288; node joins several fields with commas. */
+export const nextOf = (links: ReadonlyArray<string> | string | undefined): string | undefined =>
+  /<([^<>]*)>\s*;\s*rel="?next"?(?:\s*[;,]|\s*$)/i.exec(typeof links === "string" ? links : links?.join(", ") ?? "")
+    ?.[1]
