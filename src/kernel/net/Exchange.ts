@@ -72,9 +72,16 @@ export const exchange = (
       outgoing.destroy()
       stream.destroy()
     }
+    let isSettled = false
+    // Node frees the parser once more when its client's event is still under way while a TLS stream closes at once. Two
+    // requests then get one parser, and an assertion ends the process (24.21: _http_client.js, socketOnEnd).
     const settle = (result: Effect.Effect<ExchangeAnswer, ExchangeBroken>) => {
-      resume(result)
-      close()
+      if (isSettled) return
+      isSettled = true
+      queueMicrotask(() => {
+        resume(result)
+        close()
+      })
     }
     const failed = (detail: string, code?: string) => settle(new ExchangeBroken({ detail, code }))
     const broken = (cause: Error) => failed(cause.message, codeOf(cause))
