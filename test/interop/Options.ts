@@ -6,14 +6,18 @@ export interface Options {
   readonly parts: ReadonlyArray<string>
   /** Folders of checkouts of certbot's source, each a client of its own. */
   readonly certbots: ReadonlyArray<string>
+  /** Every fault at every upstream, and nothing else; parts of names choose the upstreams. */
+  readonly upstreams: boolean
 }
 
 const usage = `Usage: npm run interop -- [options] [part of a name ...]
 
 Without a part of a name, everything is played: the clients of Debian, nginx, HAProxy, Apache and Caddy before the service,
-zone updates, relay, mail, systemd, openapi, and each guide of docs/clients.md and docs/trust.md.
+zone updates, relay, upstreams, mail, systemd, openapi, and each guide of docs/clients.md and docs/trust.md.
 
   --certbot DIR  play certbot as it is in this checkout of its source too, with Debian's Python packages; may be repeated
+  --upstreams    play every fault of a relay's upstream, at every upstream there is to try, for up to 40 minutes; programs that
+                 are not in the kept folder ($ACME_UPSTREAMS, or acme-svc/upstreams of the user's cache) are built there first
   --help
 `
 
@@ -22,9 +26,13 @@ export const readOptions = (words: ReadonlyArray<string>): Options | undefined =
   const { positionals, values } = parseArgs({
     args: [...words],
     allowPositionals: true,
-    options: { certbot: { type: "string", multiple: true, default: [] }, help: { type: "boolean", default: false } }
+    options: {
+      certbot: { type: "string", multiple: true, default: [] },
+      upstreams: { type: "boolean", default: false },
+      help: { type: "boolean", default: false }
+    }
   })
-  if (!values.help) return { parts: positionals, certbots: values.certbot }
+  if (!values.help) return { parts: positionals, certbots: values.certbot, upstreams: values.upstreams }
   process.stdout.write(usage)
   return undefined
 }

@@ -29,6 +29,7 @@ import type { Scenario, Stage } from "./Scenarios.ts"
 import { boundProfile, scenarios } from "./Scenarios.ts"
 import type { Outcome } from "./Table.ts"
 import { playUnits, unitCommands } from "./Units.ts"
+import { playUpstreams, upstreamCommands } from "./upstreams/Faulted.ts"
 import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
@@ -144,6 +145,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...guideCommands(isChosen),
     ...isChosen("systemd") ? unitCommands : [],
     ...isChosen("relay") ? relayCommands : [],
+    ...isChosen("upstreams") ? upstreamCommands() : [],
     ...isChosen("mail") ? mailCommands : [],
     "named",
     "nsupdate",
@@ -167,6 +169,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         () => playProxies(say, isChosen),
         ...isChosen("zone updates") ? [() => playZoneUpdates(nameServer)] : [],
         ...isChosen("relay") ? [() => playRelays(nameServer, () => cluster.createDatabase(), say)] : [],
+        ...isChosen("upstreams") ? [() => playUpstreams(() => cluster.createDatabase(), say, false)] : [],
         ...isChosen("mail") ? [() => playMail(nameServer, () => cluster.createDatabase(), say)] : [],
         ...isChosen("systemd") ? [() => playUnits(say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
@@ -191,9 +194,21 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
   }
 }
 
+/** The faults of upstreams alone: they need nothing of Debian but what their programs need. */
+const playFaults = async (parts: ReadonlyArray<string>): Promise<boolean> => {
+  const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.toLowerCase().includes(part))
+  const cluster = await startPostgres()
+  try {
+    return tellOutcomes(await playUpstreams(() => cluster.createDatabase(), say, true, isChosen), databases)
+  } finally {
+    await cluster.stop()
+  }
+}
+
 const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   const options = readOptions(words)
   if (options === undefined) return true
+  if (options.upstreams) return playFaults(options.parts)
   const certbots = options.certbots.map(certbotAt)
   try {
     return await play(options, certbots)

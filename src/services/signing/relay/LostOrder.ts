@@ -84,6 +84,7 @@ export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstrea
     // If the clock was wrong in the meantime, the wait is as long as with a right clock.
     const settled = begun + Math.min((askedAt + 1) * 1000 - (yield* currentMillis), 0) + settlingMillis
     const patience = begun + Math.min(searchMillis, (talk.deadline - begun) / 2)
+    let failures = 0
     for (;;) {
       const now = yield* lifeMillis
       const searched = yield* Effect.catchIf(
@@ -95,7 +96,8 @@ export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstrea
         const { retryAfter = 0 } = searched
         const life = yield* lifeMillis
         if (life + retryAfter * 1000 > talk.deadline) return yield* searched
-        if (life >= patience) return asks
+        // One read may take all that time.
+        if (++failures > 1 && life >= patience) return asks
         yield* talk.pause("the list of its orders cannot be read", searched)
         continue
       }

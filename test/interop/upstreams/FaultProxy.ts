@@ -1,0 +1,201 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http"
+import { createServer, request as requestOf } from "node:https"
+import type { AddressInfo } from "node:net"
+import { buffer } from "node:stream/consumers"
+
+/* A reverse proxy before an upstream that fails by rule, at the requests of a relay. */
+
+/** What a relay asks its upstream for. */
+export type Asked =
+  | "directory"
+  | "newNonce"
+  | "newAccount"
+  | "account"
+  | "orders"
+  | "newOrder"
+  | "order"
+  | "authorization"
+  | "challenge"
+  | "finalize"
+  | "certificate"
+  | "revokeCert"
+
+/** What becomes of one request. */
+export interface Fault {
+  /** Its name in the table. */
+  readonly name: string
+  /** An answer in place of the upstream's, which never hears of the request. */
+  readonly answer?: {
+    readonly status: number
+    readonly type: string
+    readonly body: string
+    readonly retryAfter?: string
+  }
+  /** The upstream hears of it, and its answer is lost, or its second half. */
+  readonly damage?: "lost" | "cut"
+  /** The upstream does not hear of it, and nobody answers: at once, or until the relay gives up. */
+  readonly silence?: "closed" | "hangs"
+}
+
+/** Which requests a fault meets: the first so many of them. */
+export interface Rule {
+  readonly at: Asked
+  readonly fault: Fault
+  readonly times: number
+}
+
+/** One request of the relay. */
+export interface Seen {
+  readonly at: Asked | undefined
+  readonly fault: Fault | undefined
+  readonly millis: number
+  /** The status of the upstream's own answer. */
+  readonly status?: number
+}
+
+/** A proxy at work. */
+export interface FaultProxy {
+  /** `127.0.0.1:port`; the upstream has to name its URLs by the Host of a request, or by this. */
+  readonly host: string
+  /** Begins anew with these rules; the requests from now on are in `seen`. */
+  readonly begin: (rules: ReadonlyArray<Rule>) => void
+  readonly seen: () => ReadonlyArray<Seen>
+  readonly stop: () => Promise<void>
+}
+
+export interface ProxyOptions {
+  readonly port?: number
+  readonly key: Buffer
+  readonly cert: Buffer
+  readonly upstream: {
+    readonly host: string
+    readonly port: number
+    readonly name?: string
+    readonly directory: string
+  }
+  /** No answer but that of newNonce has a nonce, so that each request needs one of its own. */
+  readonly withholdsNonces?: boolean
+}
+
+const pathOf = (url: unknown): string | undefined =>
+  typeof url === "string" && URL.canParse(url) ? new URL(url).pathname : undefined
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Learns from the upstream's answers what its paths are for. */
+const makeAtlas = (directory: string) => {
+  const known = new Map<string, Asked>([[directory, "directory"]])
+  const learn = (url: unknown, at: Asked) => {
+    const path = pathOf(url)
+    if (path !== undefined && !known.has(path)) known.set(path, at)
+  }
+  return {
+    of: (path: string): Asked | undefined => known.get(path),
+    learn: (at: Asked | undefined, location: unknown, text: string) => {
+      if (at === "newAccount") learn(location, "account")
+      if (at === "newOrder") learn(location, "order")
+      const body = parsed(text)
+      if (typeof body !== "object" || body === null) return
+      const members = body as { readonly [member: string]: unknown }
+      if (at === "directory") {
+        for (const name of ["newNonce", "newAccount", "newOrder", "revokeCert"] as const) learn(members[name], name)
+      }
+      if (at === "newAccount" || at === "account") learn(members["orders"], "orders")
+      for (const url of Array.isArray(members["authorizations"]) ? members["authorizations"] : []) {
+        learn(url, "authorization")
+      }
+      learn(members["finalize"], "finalize")
+      learn(members["certificate"], "certificate")
+      for (const one of Array.isArray(members["challenges"]) ? members["challenges"] : []) {
+        learn((one as { readonly url?: unknown }).url, "challenge")
+      }
+    }
+  }
+}
+
+/** Starts one on loopback. */
+export const startFaultProxy = async (options: ProxyOptions): Promise<FaultProxy> => {
+  const { cert, key, port = 0, upstream, withholdsNonces = false } = options
+  const atlas = makeAtlas(upstream.directory)
+  let rules: Array<{ readonly rule: Rule; left: number }> = []
+  let seen: Array<Seen> = []
+
+  const ask = (incoming: IncomingMessage, body: Buffer) =>
+    new Promise<{ readonly status: number; readonly headers: OutgoingHttpHeaders; readonly body: Buffer }>(
+      (resolve, reject) => {
+        const outgoing = requestOf({
+          host: upstream.host,
+          port: upstream.port,
+          servername: upstream.name ?? "localhost",
+          method: incoming.method,
+          path: incoming.url,
+          headers: { ...incoming.headers, connection: "close" },
+          rejectUnauthorized: false,
+          agent: false
+        }, (answer) => {
+          buffer(answer).then(
+            (body) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body }),
+            reject
+          )
+        })
+        outgoing.once("error", reject).end(body)
+      }
+    )
+
+  const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await buffer(incoming)
+    const at = atlas.of(new URL(incoming.url ?? "/", "https://x").pathname)
+    const due = rules.find(({ left, rule }) => rule.at === at && left > 0)
+    if (due !== undefined) due.left--
+    const fault = due?.rule.fault
+    const millis = performance.now()
+    if (fault?.silence !== undefined || fault?.answer !== undefined) {
+      seen.push({ at, fault, millis })
+      if (fault.silence === "closed") return void incoming.socket.destroy()
+      if (fault.answer === undefined) return
+      const { answer } = fault
+      response.writeHead(answer.status, {
+        "Content-Type": answer.type,
+        "Content-Length": Buffer.byteLength(answer.body),
+        ...answer.retryAfter === undefined ? {} : { "Retry-After": answer.retryAfter }
+      }).end(answer.body)
+      return
+    }
+    const answer = await ask(incoming, body)
+    seen.push({ at, fault, millis, status: answer.status })
+    atlas.learn(at, answer.headers["location"], answer.body.toString())
+    if (fault?.damage === "lost") return void incoming.socket.destroy()
+    const { "content-length": _, "replay-nonce": nonce, "transfer-encoding": __, ...headers } = answer.headers
+    response.writeHead(answer.status, {
+      ...headers,
+      ...nonce === undefined || (withholdsNonces && at !== "newNonce") ? {} : { "Replay-Nonce": nonce },
+      "Content-Length": answer.body.length
+    })
+    if (fault?.damage !== "cut" || incoming.method === "HEAD") return void response.end(answer.body)
+    response.write(answer.body.subarray(0, answer.body.length / 2), () => incoming.socket.destroySoon())
+  }
+
+  const server = createServer({ key, cert }, (incoming, response) => {
+    handle(incoming, response).catch(() => incoming.socket.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve))
+  return {
+    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    begin: (next) => {
+      rules = next.map((rule) => ({ rule, left: rule.times }))
+      seen = []
+    },
+    seen: () => seen,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+  }
+}

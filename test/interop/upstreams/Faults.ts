@@ -1,0 +1,176 @@
+import type { Asked, Fault, Rule } from "./FaultProxy.ts"
+
+/* What can go wrong at each request of a relay, and how the order, or the revocation, has to end for all that. */
+
+/** How often a fault comes: every request of the kind meets it where it is for ever. */
+export type Often = 1 | 2 | "for ever"
+
+/** One play of the table. */
+export interface Play {
+  readonly at: Asked
+  readonly fault: Fault
+  readonly often: Often
+  readonly rules: ReadonlyArray<Rule>
+  /** `valid` or `revoked`, otherwise the type of the problem that the client gets. */
+  readonly ends: string
+  /** How many requests of the kind there may be at most; undefined where only time bounds them. */
+  readonly most?: number
+  /** How many orders may be opened at the upstream. */
+  readonly orders: number
+  /** In seconds: no request of the kind may follow the fault sooner. */
+  readonly waits?: number
+}
+
+const urn = "urn:ietf:params:acme:error:"
+const problem = (
+  name: string,
+  status: number,
+  type: string,
+  retryAfter?: number
+): Fault => ({
+  name,
+  answer: {
+    status,
+    type: "application/problem+json",
+    body: JSON.stringify({ type: `${urn}${type}`, detail: "planted" }),
+    ...retryAfter === undefined ? {} : { retryAfter: `${retryAfter}` }
+  }
+})
+const page = (name: string, status: number, retryAfter?: number): Fault => ({
+  name,
+  answer: {
+    status,
+    type: "text/html",
+    body: "<h1>planted</h1>",
+    ...retryAfter === undefined ? {} : { retryAfter: `${retryAfter}` }
+  }
+})
+
+/** Another try may save the order. */
+const passing: ReadonlyArray<{ readonly fault: Fault; readonly waits?: number }> = [
+  { fault: problem("429, wait 2 s", 429, "rateLimited", 2), waits: 2 },
+  { fault: problem("rateLimited of 403, wait 2 s", 403, "rateLimited", 2), waits: 2 },
+  { fault: page("503, wait 2 s", 503, 2), waits: 2 },
+  { fault: problem("500, a problem", 500, "serverInternal") },
+  { fault: page("500, a page", 500) },
+  { fault: page("403, a page", 403) },
+  {
+    fault: {
+      name: "403, other JSON",
+      answer: { status: 403, type: "application/json", body: "{\"message\":\"blocked\"}" }
+    }
+  },
+  { fault: problem("a problem of 2 MB", 403, "x".repeat(2_000_000)) },
+  { fault: problem("badNonce", 400, "badNonce") },
+  { fault: { name: "answer lost", damage: "lost" } },
+  { fault: { name: "answer cut", damage: "cut" } },
+  { fault: { name: "connection closed", silence: "closed" } },
+  { fault: { name: "no answer for 30 s", silence: "hangs" } }
+]
+
+const hour = problem("429, wait 1 h", 429, "rateLimited", 3600)
+const forbidden = problem("caa", 403, "caa")
+const unauthorized = problem("unauthorized", 403, "unauthorized")
+
+const hangs = ({ silence }: Fault) => silence === "hangs"
+// The answer to HEAD has no body that could tell a limit of another status.
+const isLimit = ({ name }: Fault, at: Asked) =>
+  name.startsWith("429") || (name.startsWith("rateLimited") && at !== "newNonce")
+
+/** What is asked in the course of every order. */
+const ofOrders: ReadonlyArray<Asked> = ["newOrder", "authorization", "challenge", "order", "finalize", "certificate"]
+
+/** What changes something at the upstream, and shows in the state of its order although no answer ever comes. */
+const ofChanges: ReadonlyArray<Asked> = ["newOrder", "challenge", "finalize"]
+
+/** Read only where the answer to newOrder was lost. */
+const ofSearch: ReadonlyArray<Asked> = ["account", "orders"]
+
+const lost: Fault = { name: "answer lost", damage: "lost" }
+const times = (often: Often) => often === "for ever" ? Number.POSITIVE_INFINITY : often
+
+/** Faults of one request in the course of an order. */
+const orderPlays = (at: Asked, often: ReadonlyArray<Often>): ReadonlyArray<Play> => {
+  const isSearch = ofSearch.includes(at)
+  const before: ReadonlyArray<Rule> = isSearch ? [{ at: "newOrder", fault: lost, times: 1 }] : []
+  const rules = (fault: Fault, often: Often) => [...before, { at, fault, times: times(often) }]
+  const passed = passing.flatMap(({ fault, waits }) =>
+    often.filter((often) => often === 1 || !hangs(fault)).map((often): Play => ({
+      at,
+      fault,
+      often,
+      rules: rules(fault, often),
+      // A list that stays unreadable counts as none, and another order is opened.
+      ends: often !== "for ever" || isSearch || (fault.damage !== undefined && ofChanges.includes(at))
+        ? "valid"
+        : isLimit(fault, at)
+        ? "rateLimited"
+        : "serverInternal",
+      orders: isSearch && often === "for ever" ? 2 : 1,
+      ...waits === undefined ? {} : { waits }
+    }))
+  )
+  return [
+    // A nonce refused for ever is nothing but a time-out of its own, and newNonce has no body that could be cut.
+    ...at === "newNonce"
+      ? passed.filter(({ fault }) => fault.damage !== "cut" && fault.name !== "badNonce")
+      : passed,
+    { at, fault: hour, often: 1, rules: rules(hour, 1), ends: "rateLimited", most: 1, orders: 1 },
+    ...at === "newNonce" ? [] : [forbidden, unauthorized].map((fault): Play => ({
+      at,
+      fault,
+      often: 1,
+      rules: rules(fault, 1),
+      ends: isSearch ? "valid" : fault === forbidden ? "caa" : "serverInternal",
+      most: 1,
+      orders: isSearch ? 2 : 1
+    }))
+  ]
+}
+
+/** Faults of a revocation. */
+const revocationPlays = (often: ReadonlyArray<Often>): ReadonlyArray<Play> => [
+  ...passing.filter(({ fault }) => !hangs(fault)).flatMap(({ fault, waits }) =>
+    often.map((often): Play => ({
+      at: "revokeCert",
+      fault,
+      often,
+      rules: [{ at: "revokeCert", fault, times: times(often) }],
+      ends: often === "for ever" ? "serverInternal" : "revoked",
+      orders: 1,
+      ...waits === undefined ? {} : { waits }
+    }))
+  ),
+  ...["badRevocationReason", "unauthorized", "malformed", "alreadyRevoked"].map((type): Play => {
+    const fault = problem(type, 400, type)
+    return {
+      at: "revokeCert",
+      fault,
+      often: 1,
+      rules: [{ at: "revokeCert", fault, times: 1 }],
+      ends: type === "alreadyRevoked" ? "revoked" : type === "badRevocationReason" ? type : "serverInternal",
+      most: 1,
+      orders: 1
+    }
+  })
+]
+
+/** Every play, or the few of the gate, which end within a minute; `revokes` is whether the upstream takes revocations. */
+export const playsOf = (isFull: boolean, revokes: boolean): ReadonlyArray<Play> => {
+  const often: ReadonlyArray<Often> = isFull ? [1, 2, "for ever"] : [1]
+  const all = [
+    ...ofOrders.flatMap((at) => orderPlays(at, often)),
+    ...ofSearch.flatMap((at) => orderPlays(at, isFull ? [1, "for ever"] : [1])),
+    ...orderPlays("newNonce", often),
+    ...revokes ? revocationPlays(often) : []
+  ]
+  if (isFull) return all
+  const few = new Set(["429, wait 2 s", "429, wait 1 h", "500, a page", "answer lost", "answer cut", "caa"])
+  return all.filter(({ at, fault }) =>
+    at === "revokeCert"
+      ? ["500, a page", "badRevocationReason"].includes(fault.name)
+      : at === "newNonce"
+      ? fault.name === "503, wait 2 s"
+      : few.has(fault.name)
+  )
+}
