@@ -130,7 +130,8 @@ const orderPlays = (at: Asked, often: ReadonlyArray<Often>): ReadonlyArray<Play>
 
 /** Faults of a revocation. */
 const revocationPlays = (often: ReadonlyArray<Often>): ReadonlyArray<Play> => [
-  ...passing.filter(({ fault }) => !hangs(fault)).flatMap(({ fault, waits }) =>
+  // The answer to a revocation has no body that could be cut.
+  ...passing.filter(({ fault }) => !hangs(fault) && fault.damage !== "cut").flatMap(({ fault, waits }) =>
     often.map((often): Play => ({
       at: "revokeCert",
       fault,

@@ -53,12 +53,12 @@ const wrongWith = (play: Play, seen: ReadonlyArray<Seen>, ended: string, orders:
   return orders > play.orders ? `${orders} orders at the upstream` : undefined
 }
 
-/** Asks for the revocation until it has ended, as clients do that are told to ask again. */
+/** Asks for the revocation until it has ended. What failed is not asked for anew, which would be another revocation. */
 const revoke = async (session: AcmeSession, chain: string, reason: number): Promise<string> => {
   const [, der = ""] = /-----BEGIN CERTIFICATE-----([^-]+)-----END/.exec(chain) ?? []
   const certificate = Buffer.from(der, "base64").toString("base64url")
   for (const until = performance.now() + longestMillis; performance.now() < until; await delay(200)) {
-    const answer = await session.post(session.directory.revokeCert ?? "", { certificate, reason })
+    const answer = await session.postOnce(session.directory.revokeCert ?? "", { certificate, reason })
     if (answer.status === 200) return "revoked"
     if (answer.status !== 503) return problemType(answer) ?? `${answer.status}`
   }

@@ -30,7 +30,7 @@ const isUntold = (error: unknown): boolean =>
   error instanceof UpstreamRefused
     ? error.type !== "accountDoesNotExist"
     : error instanceof UpstreamUnavailable &&
-      (error.isTooLong === true || [404, 405, 501].includes(error.status ?? 0))
+      ((error.isTooLong === true && error.status === 200) || [404, 405, 501].includes(error.status ?? 0))
 
 /**
  * The URLs in a page of an account's list; `undefined` when the upstream has no list that is understood. RFC 8555 section

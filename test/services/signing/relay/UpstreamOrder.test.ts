@@ -142,6 +142,7 @@ describe("an order at an honest upstream", () => {
     ["the account is a page", "/acct/1", { text: "<html>" }, acct[0] ?? {}],
     ["the account is a failure", "/acct/1", { status: 500 }, acct[0] ?? {}],
     ["the list is a failure", "/orders", { status: 503 }, list[0] ?? {}],
+    ["the list is a failure of more than is read", "/orders", { status: 403, truncated: true }, list[0] ?? {}],
     ["the list is lost", "/orders", { lost: true }, list[0] ?? {}],
     ["the list is cut off", "/orders", { text: "{\"orders\":[" }, list[0] ?? {}],
     ["an order in the list is cut off", "/order/7", { text: "{" }, { json: order("invalid") }]
