@@ -8,6 +8,7 @@ import { checksOf, parseCondition } from "../domain/policy/Condition.ts"
 import type { Compiled } from "../domain/policy/Glob.ts"
 import { labelGlob, pathGlob, textGlob } from "../domain/policy/Glob.ts"
 import { wholeRegex } from "../domain/policy/Regex.ts"
+import type { Stage } from "../domain/policy/Stage.ts"
 import { parseCidr } from "../kernel/net/Address.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
@@ -22,6 +23,8 @@ type Sections = Pick<ProfileConfig, "filter" | "ipam" | "eab">
 /** The sections of one profile, or of the operators' listener, with their keys as they were written. */
 interface Scope {
   readonly profile: Sections
+  /** The stages at which the policy is asked. */
+  readonly reached: ReadonlyArray<Stage>
   readonly written: (key: string) => string
   readonly isSet: (key: string) => boolean
 }
@@ -31,6 +34,7 @@ const scopeOf = ({ isSet, written }: Subject, profile: ProfileConfig): Scope => 
   const ownSections = (key: string) => key.split(".").slice(0, 3).join(".")
   return {
     profile,
+    reached: ["connection", "identifiers"],
     isSet: (key) => isSet(full(key)),
     written: (key) => {
       if (isSet(full(key)) || !key.startsWith("filter.check.") && !key.startsWith("filter.rule.")) {
@@ -199,10 +203,16 @@ const conditionFindings = (scope: Scope, name: string): ReadonlyArray<Finding> =
       ? Option.none()
       : Option.some({ name: one, stages: stagesOf(found.type, found.stages) })
   }))
-  if (asked.length < named.length || sharedStages(asked.map(({ stages }) => stages)).length > 0) return []
+  if (asked.length < named.length) return []
+  const stages = sharedStages(asked.map((one) => one.stages))
+  // A rule that is never asked lets everybody in, whatever the default is.
+  if (stages.some((stage) => scope.reached.includes(stage))) return []
   const sides = asked.map((one) => `${one.name} (${one.stages.join(", ")})`).join(" and ")
   const involved = named.flatMap((one) => [`filter.check.${one}.type`, `filter.check.${one}.stages`])
-  return [finding(scope, key, `names ${sides}, which have no stage in common`, involved)]
+  const fault = stages.length === 0
+    ? `names ${sides}, which have no stage in common`
+    : `of rule ${name} is never asked: it names ${sides}, and here there is the stage ${scope.reached.join(", ")} alone`
+  return [finding(scope, key, fault, involved)]
 }
 
 const ruleFindings = (scope: Scope): ReadonlyArray<Finding> => {
@@ -274,6 +284,7 @@ export const adminFilterFindings = ({ config, isSet, written }: Subject): Readon
   const { admin: { filter }, eab, ipam } = config
   return ofFilter({
     profile: { filter, eab, ipam },
+    reached: ["connection"], // requests of operators have no order
     isSet: (key) => isSet(`admin.${key}`),
     written: (key) => written(`admin.${key}`)
   })

@@ -105,6 +105,26 @@ describe("advisories", () => {
       ])
     }))
 
+  it.effect("tell of policies that refuse nobody", () =>
+    Effect.gen(function*() {
+      const policy = (rule: string, otherwise = "allow") =>
+        `${quiet}[profiles.p.filter]
+rules = ["one"]
+default = "${otherwise}"
+[profiles.p.filter.check.office]
+type = "allowed_ip"
+allow = ["192.0.2.0/24"]
+[profiles.p.filter.rule.one]
+when = "not office"
+${rule}
+`
+      const disabled = [{ event: "filter_disabled", profile: "p" }]
+      assert.deepStrictEqual(yield* told(policy("then = \"deny\"")), [])
+      assert.deepStrictEqual(yield* told(policy("then = \"deny\"\nmode = \"warn\"")), disabled)
+      assert.deepStrictEqual(yield* told(policy("then = \"allow\"")), disabled)
+      assert.deepStrictEqual(yield* told(policy("then = \"allow\"", "deny")), [])
+    }))
+
   it.effect("tell of checks nobody asks, and of an inventory whose certificate is not looked at", () =>
     Effect.gen(function*() {
       const idle = `${quiet}filter.check.idle = { type = "path", deny = ["/keyChange"] }\n`

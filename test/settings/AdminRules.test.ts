@@ -32,6 +32,26 @@ describe("admin", () => {
     assert.include(keys, "admin.filter.check.one.type")
   })
 
+  it("refuses a rule that its listener never asks, which would let everybody in", () => {
+    const bare = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "")
+    const staged = (stages: string) => bare.replace("type = \"allowed_ip\"", `type = "allowed_ip"\nstages = ${stages}`)
+    accepted({ fileText: staged(`["connection", "identifiers"]`) })
+    const fault = refusedFor({ fileText: staged(`["identifiers"]`) })
+    assert.strictEqual(fault.key, "admin.filter.rule.first.when")
+    assert.strictEqual(
+      fault.message,
+      "of rule first is never asked: it names one (identifiers), and here there is the stage connection alone"
+    )
+    const both = `${staged(`["identifiers"]`).replace("when = \"one\"", "when = \"one and two\"")}
+[admin.filter.check.two]
+type = "allowed_ip"
+allow = ["192.0.2.0/24"]
+`
+    assert.strictEqual(refusedFor({ fileText: both }).key, "admin.filter.rule.first.when")
+    // A profile has both stages.
+    accepted({ fileText: staged(`["identifiers"]`).replaceAll("admin.filter", "filter") })
+  })
+
   it("takes a check of an address, and inherits no filter of the ACME side", () => {
     const fileText = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "")
     assert.deepStrictEqual(accepted({ fileText }).config.filter.rules, [])

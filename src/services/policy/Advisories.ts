@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import { isExecutable } from "../../kernel/host/Files.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { canRefuse } from "./Policies.ts"
 import { unusedChecks } from "./View.ts"
 
 type Scripts = ReadonlyArray<readonly [key: string, path: string]>
@@ -33,7 +34,7 @@ export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<vo
   Effect.gen(function*() {
     for (const profile of profiles) {
       const { name } = profile
-      if (profile.filter.rules.length === 0) yield* emit("filter_disabled", { profile: name })
+      if (!canRefuse(profile.filter)) yield* emit("filter_disabled", { profile: name })
       yield* adviseOfChecks(name, profile)
       if (acceptsAnyCertificate(profile)) yield* emit("ipam_tls_verification_disabled", { profile: name })
       for (const [key, path] of scriptsOf(profile)) {

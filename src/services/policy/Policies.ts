@@ -58,6 +58,13 @@ export const rulesOf = ({ check, rule, rules }: ProfileConfig["filter"]): Readon
     return [{ name, when, then: config.then, mode: config.mode, message: config.message, stages, names }]
   })
 
+/** Whether a policy can refuse anything: a rule in force does, or what no rule in force decides is refused. */
+export const canRefuse = (filter: ProfileConfig["filter"]): boolean => {
+  const rules = rulesOf(filter)
+  return rules.some(({ mode, then }) => mode === "enforce" && then === "deny") ||
+    (rules.length > 0 && filter.default === "deny")
+}
+
 /** The stages at which a configured check is asked. */
 export const stagesOfCheck = (check: CheckConfig | undefined): ReadonlyArray<Stage> =>
   check === undefined || check.type === "" ? [] : stagesOf(check.type, check.stages)
