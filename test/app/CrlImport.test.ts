@@ -85,14 +85,14 @@ describe("crl import", () => {
       assert.strictEqual(declined.code, 3)
       assert.include(
         declined.err,
-        `Revoke 2 certificates that list 41 of ${rfc3339(startsAt)} names and the database does not?`
+        `Revoke 2 certificates that list 41 of ${rfc3339(startsAt - 3600)} names and the database does not?`
       )
       const { code, err, out } = yield* run(issuer, "kept.pem", "--yes", "--json")
       assert.deepStrictEqual([code, err], [0, ""])
       assert.deepStrictEqual(JSON.parse(out), {
         issuer,
         crlNumber: 41,
-        thisUpdate: rfc3339(startsAt),
+        thisUpdate: rfc3339(startsAt - 3600),
         entries: 2,
         recorded: 0,
         ended: 0,

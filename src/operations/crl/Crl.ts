@@ -53,10 +53,14 @@ const republished = (crl: CrlIssuer, number: number, entries: number) =>
     exportList(crl)
   )
 
+/** As leaves and CAs are dated. Otherwise a relying party whose clock is behind refuses a new list, and with it every certificate. */
+const backdatedSeconds = 3600
+
 const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entries: ReadonlyArray<Uint8Array>) {
   const now = yield* currentSeconds
-  const dates = { thisUpdate: now, nextUpdate: now + validitySeconds }
-  return { issuer: crl.id, number, ...dates, der: yield* crl.sign({ number, entries, ...dates }) }
+  const nextUpdate = now + validitySeconds
+  const der = yield* crl.sign({ number, entries, thisUpdate: now - backdatedSeconds, nextUpdate })
+  return { issuer: crl.id, number, thisUpdate: now, nextUpdate, der }
 })
 
 /** One pass. The number is read before the rows, so a list never lacks rows that belong to its number. */

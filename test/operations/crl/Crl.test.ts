@@ -167,6 +167,10 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* listed, [])
         const text = openssl(["crl", "-inform", "DER", "-noout", "-text"], list.der).toString()
         assert.include(text, "No Revoked Certificates.")
+        const [, from = ""] = /Last Update: (.*)/.exec(text) ?? []
+        assert.strictEqual(Date.parse(from) / 1000, madeAt - 3600, "good for whose clock is an hour behind")
+        const [, until = ""] = /Next Update: (.*)/.exec(text) ?? []
+        assert.strictEqual(Date.parse(until) / 1000, madeAt + validity)
         assert.deepStrictEqual(said("local_ca_crl_republished"), [{
           issuer: yield* issuerId,
           crl_number: "1",
