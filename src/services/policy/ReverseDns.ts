@@ -10,7 +10,8 @@ import { listsOf } from "./Lists.ts"
 
 const longestCached = 300
 const mostCached = 10_000
-const mostNames = 16
+/** The names whose addresses are looked up: the zone's owner decides how many there are. */
+const mostConfirmed = 16
 const confirmedAtOnce = 4
 const usualTimeout = 2000
 
@@ -43,16 +44,21 @@ export const reverseDns = (config: CheckConfig, resolver: Resolver["Service"], f
   const timeout = config.timeout_ms ?? usualTimeout
   const judge = Effect.fnUntraced(function*(client: Comparable): Effect.fn.Return<CheckAnswer, ResolveFailed> {
     const pointers = yield* resolver.pointers(client)
-    const names = pointers.slice(0, mostNames).map((name) => name.toLowerCase().replace(/\.$/, ""))
+    const names = pointers.map((name) => name.toLowerCase().replace(/\.$/, ""))
     if (names.some(deny.matches)) return denied
     const wanted = allow.isEmpty ? names : names.filter(allow.matches)
     if (!config.require_forward_confirm || wanted.length === 0) return wanted.length === 0 ? nameless : passed
     const family = client.width === 32 ? 4 : 6
     const [found, [failure]] = Array.separate(
-      yield* Effect.forEach(wanted, (name) => Effect.result(forward(name, family)), { concurrency: confirmedAtOnce })
+      yield* Effect.forEach(wanted.slice(0, mostConfirmed), (name) => Effect.result(forward(name, family)), {
+        concurrency: confirmedAtOnce
+      })
     )
     if (found.some((addresses) => addresses.includes(client.text))) return passed
-    return failure === undefined ? nameless : yield* failure
+    if (failure !== undefined) return yield* failure
+    return wanted.length > mostConfirmed
+      ? undecided(`${client.text} has ${wanted.length} names; the first ${mostConfirmed} do not have the address`)
+      : nameless
   })
   return {
     _tag: "Looking",

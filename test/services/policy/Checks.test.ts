@@ -184,10 +184,11 @@ describe("reverse_dns", () => {
   }
   const over = (
     check: string,
-    look: (answerer: Effect.Success<ReturnType<typeof dnsAnswerer>>) => Effect.Effect<void, unknown, Policies>
+    look: (answerer: Effect.Success<ReturnType<typeof dnsAnswerer>>) => Effect.Effect<void, unknown, Policies>,
+    more: NonNullable<Parameters<typeof dnsAnswerer>[0]>["zone"] = {}
   ) =>
     Effect.gen(function*() {
-      const answerer = yield* dnsAnswerer({ zone })
+      const answerer = yield* dnsAnswerer({ zone: { ...zone, ...more } })
       yield* Effect.provide(
         look(answerer),
         policiesOf(policyOf(`type = "reverse_dns"\n${check}`, `[dns]\nresolver = "${answerer.address}"`))
@@ -203,8 +204,32 @@ describe("reverse_dns", () => {
         assert.strictEqual(shown(yield* connecting("192.0.2.8")), nameless)
         assert.strictEqual(shown(yield* connecting("192.0.2.99")), nameless)
         assert.strictEqual(shown(yield* connecting("")), nameless)
-        assert.strictEqual(shown(yield* connecting("192.0.2.11")), nameless, "only the first 16 names")
+        assert.strictEqual(shown(yield* connecting("192.0.2.11")), allowed, "of 17 names the one that is asked about")
       })))
+
+  it.live("deny finds a name wherever it stands among many", () =>
+    Effect.gen(function*() {
+      for (const [at, count] of [[0, 1], [15, 17], [16, 17], [17, 40], [199, 200]] as const) {
+        const PTR = Array.from({ length: count }, (_, n) => n === at ? "last.corp.example" : `n${n}.other.example`)
+        yield* over(`deny = ["*.corp.example"]\nrequire_forward_confirm = false`, () =>
+          Effect.gen(function*() {
+            const said = shown(yield* connecting("192.0.2.20"))
+            assert.strictEqual(said, "Denied: the client address has a name that is not allowed", `${at} of ${count}`)
+          }), { "20.2.0.192.in-addr.arpa": { PTR } })
+      }
+    }))
+
+  it.live("sixteen names are looked up; if none has the address and there are more, that is undecided", () =>
+    over(`allow = ["*.corp.example"]`, () =>
+      Effect.gen(function*() {
+        const most = "the first 16 do not have the address"
+        assert.strictEqual(shown(yield* connecting("192.0.2.21")), `Undecided: 192.0.2.21 has 17 names; ${most}`)
+        assert.strictEqual(shown(yield* connecting("192.0.2.22")), nameless)
+      }), {
+      "21.2.0.192.in-addr.arpa": { PTR: Array.from({ length: 17 }, (_, n) => `m${n}.corp.example`) },
+      "22.2.0.192.in-addr.arpa": { PTR: Array.from({ length: 16 }, (_, n) => `m${n}.corp.example`) },
+      ...Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`m${n}.corp.example`, { A: ["192.0.2.99"] }]))
+    }))
 
   it.live("or at once without require_forward_confirm", () =>
     over(`allow = ["*.corp.example"]\nrequire_forward_confirm = false`, ({ queries }) =>
