@@ -3,6 +3,7 @@ import { constants, verify } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { isPem } from "../Base64url.ts"
+import { shownName } from "../Character.ts"
 import type { AlgorithmIdentifier, KeyType, SubjectKey } from "../keys/WeakKey.ts"
 import { isNull, keyTypeOf, readAlgorithm, readSubjectKey } from "../keys/WeakKey.ts"
 import type { RawText } from "./CsrNames.ts"
@@ -87,14 +88,20 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.
 
 /**
  * SAN and common names together must be exactly the set of the order's names (RFC 8555 section 7.4: either may hold a
- * name). A common name counts if it is an ordered name. If it reads as any other DNS name, it is refused; other text is
- * ignored. `orderedNames` are normalised.
+ * name). A common name counts if it is an ordered name. If it reads as any other DNS name, it is refused; other text is ignored by
+ * a signer of the service's own. Any other signer may copy the subject, and its certificate would be refused for a common name that
+ * is no ordered name, after it was signed: `mayCopySubject` refuses those too. `orderedNames` are normalised.
  */
-export const checkCsrNames = (csr: Csr, orderedNames: ReadonlyArray<string>): Result.Result<void, CsrRefused> => {
+export const checkCsrNames = (
+  csr: Csr,
+  orderedNames: ReadonlyArray<string>,
+  mayCopySubject = false
+): Result.Result<void, CsrRefused> => {
   const ordered = new Set(orderedNames)
   const extra = csr.names.filter((name) => !ordered.has(name))
   if (extra.length > 0) return refuse("san_extra", `The CSR asks for ${firstOf(extra)}, which the order lacks.`)
-  const foreign = csr.commonNames.filter((name) => !ordered.has(name))
+  const common = mayCopySubject ? csr.subjectNames.map(nameIn) : csr.commonNames
+  const foreign = common.filter((name) => !ordered.has(name)).map(shownName)
   if (foreign.length > 0) {
     return refuse("common_name", `The CSR has the common name ${firstOf(foreign)}, which the order lacks.`)
   }

@@ -113,7 +113,7 @@ const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** The DNS name in free text, if the text is one. */
+/** The DNS name in free text, if the text is one: of certificates and their requests alike. */
 export const nameIn = (text: string): string => normalise(text.trim())
 
 /**
@@ -148,7 +148,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
  * The text of a DirectoryString, or of another string type that occurs in practice; undefined if its octets do not fit
  * its type.
  */
-const readText = ({ octets, tag }: RawText): string | undefined => {
+export const readText = ({ octets, tag }: RawText): string | undefined => {
   switch (tag) {
     case Tag.utf8String:
       return Result.getOrUndefined(Result.try(() => utf8.decode(octets)))

@@ -3,6 +3,8 @@ import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import type { Certificate } from "./Certificate.ts"
 import { latin1 } from "./Certificate.ts"
+import type { RawText } from "./CsrNames.ts"
+import { nameIn, readText } from "./CsrNames.ts"
 
 /**
  * Checks a leaf that another CA made, which may have copied anything from the request. The leaf must not be a CA, must
@@ -90,7 +92,7 @@ const hasOwnSubject = (
   const requested = new Set(asked.success.map(textOf))
   const borne = new Set(issuer.success.map(textOf))
   return subject.success.every((attribute) => {
-    if (attribute.type === COMMON_NAME) return names.includes(attribute.value)
+    if (attribute.type === COMMON_NAME) return names.includes(nameIn(readText(attribute.raw) ?? ""))
     const text = textOf(attribute)
     return !requested.has(text) || borne.has(text)
   })
@@ -102,6 +104,7 @@ interface Attribute {
    * In lower case, one character per octet, so that values of different string types with the same octets are equal.
    */
   readonly value: string
+  readonly raw: RawText
 }
 
 const textOf = ({ type, value }: Attribute): string => `${type}=${value}`
@@ -113,7 +116,10 @@ const readAttributes = (reader: DerReader): ReadonlyArray<Attribute> => {
     const relative = name.enter(Tag.set)
     while (relative.more) {
       const attribute = relative.enter(Tag.sequence)
-      found.push({ type: attribute.oid(), value: latin1(attribute.content(attribute.next)).toLowerCase() })
+      const type = attribute.oid()
+      const tag = attribute.next
+      const octets = attribute.content(tag)
+      found.push({ type, value: latin1(octets).toLowerCase(), raw: { tag, octets } })
     }
   }
   return found

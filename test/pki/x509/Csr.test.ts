@@ -535,6 +535,21 @@ describe("checkCsrNames", () => {
     assert.strictEqual(verdict(["a.example.com"], one("a.example.com", "evil.test")), "common_name")
     assert.strictEqual(verdict(["a.example.com"], one("10.0.0.5")), "common_name")
   })
+  it("takes no other text where the signer may copy the subject", () => {
+    const both = { extensions: [sanOf(dns("a.example.com"), dns("b.example.com"))] }
+    const copied = (...names: ReadonlyArray<string>) =>
+      Result.match(checkCsrNames(named(both, ...names), ["a.example.com", "b.example.com"], true), {
+        onFailure: ({ detail }) => detail,
+        onSuccess: () => "accepted"
+      })
+    assert.strictEqual(copied(), "accepted")
+    assert.strictEqual(copied("A.example.com.", " b.example.com"), "accepted")
+    assert.strictEqual(copied("localhost"), "The CSR has the common name localhost, which the order lacks.")
+    assert.strictEqual(
+      copied("a.example.com", "Free text", "router"),
+      "The CSR has the common name free\\u{20}text and 1 more, which the order lacks."
+    )
+  })
   it("names the name", () => {
     const refused = checkCsrNames(csr, ["a.example.com"])
     assert.isTrue(Result.isFailure(refused) && refused.failure.detail.includes("b.example.com"))

@@ -1,7 +1,11 @@
 import { describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import * as fc from "fast-check"
 import { sign } from "node:crypto"
 import { assert } from "vitest"
 import { checkChain, faultText } from "../../../src/pki/x509/Chain.ts"
+import { checkCsrNames, parseCsr } from "../../../src/pki/x509/Csr.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, madeAt } from "../../support/LocalCa.ts"
 import {
@@ -72,6 +76,58 @@ const withExtensions = (...extensions: ReadonlyArray<Uint8Array>) => check(leafB
 
 /** What is wrong with a leaf of this subject. */
 const withSubject = (subject: Uint8Array, csrSubject?: Uint8Array) => check(leafBy(root, { subject }), csrSubject)
+
+describe("a signer that copies the subject", () => {
+  const point = (width: number) => (text: string) =>
+    Buffer.concat(Array.from(text, (character) => {
+      const unit = Buffer.alloc(width)
+      unit.writeUIntBE(character.codePointAt(0) ?? 0, 0, width)
+      return unit
+    }))
+  const forms: ReadonlyArray<readonly [tag: number, (text: string) => Buffer]> = [
+    [0x0c, (text) => Buffer.from(text)],
+    [0x13, (text) => Buffer.from(text, "latin1")],
+    [0x14, (text) => Buffer.from(text, "latin1")],
+    [0x16, (text) => Buffer.from(text, "latin1")],
+    [0x1c, point(4)],
+    [0x1e, point(2)]
+  ]
+  const text = fc.oneof(
+    fc.constantFrom(
+      "",
+      "a",
+      "localhost",
+      "router",
+      name,
+      `${name}.`,
+      ` ${name}`,
+      "A.Example",
+      "evil.test",
+      "plain words",
+      "10.0.0.5"
+    ),
+    fc.stringOf(fc.constantFrom("a", ".", "A", " ", "é", "-"), { maxLength: 12 })
+  )
+  const commonName = fc.tuple(fc.nat({ max: forms.length - 1 }), text).map(([at, value]) => {
+    const [tag, octets] = forms[at] ?? assert.fail("no form")
+    return cn(der(tag, octets(value)))
+  })
+
+  it("gets no request whose certificate the check would refuse for its names", () => {
+    const seen = new Set<boolean>()
+    fc.assert(
+      fc.property(fc.array(commonName, { maxLength: 3 }), (names) => {
+        const subject = seq(...names)
+        const read = parseCsr(csrOf({ subject, extensions: [sanOf(dns(name))] }))
+        const isTaken = Result.isSuccess(read) && Result.isSuccess(checkCsrNames(read.success, [name], true))
+        seen.add(isTaken)
+        if (isTaken) assert.isUndefined(withSubject(subject, subject))
+      }),
+      { numRuns: runsOf(500), seed: seedOf(56) }
+    )
+    assert.strictEqual(seen.size, 2)
+  })
+})
 
 describe("a leaf that somebody else made", () => {
   it("is what small and large CAs write for a TLS server", () => {
