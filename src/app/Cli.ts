@@ -222,13 +222,24 @@ const telling = <A, E, R>(command: Effect.Effect<A, E, R>) =>
         ))
   )
 
+/** The exit code of a command that has done what it was told: what it printed has to have arrived, or its reader has read enough. */
+const printed = (json: boolean): Effect.Effect<number, never, Host> =>
+  Effect.flatMap(Host, ({ stdout }) =>
+    Effect.flatMap(
+      stdout.flushed,
+      (lost) =>
+        lost === undefined || lost === "EPIPE"
+          ? Effect.succeed(0)
+          : report(json, 1, `The output could not be written (${lost}).`)
+    ))
+
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
 export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, Host | Command.Environment> =>
   Result.match(readGlobals(argv), {
     onFailure: (fault) => report(argv.includes("--json"), 2, fault),
     onSuccess: (globals) =>
       telling(printedThere(interpreted)).pipe(
-        Effect.as(0),
+        Effect.andThen(printed(globals.json)),
         Effect.catch(({ code, message }) => report(globals.json, code, message)),
         Effect.catchDefect((defect) => report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)),
         Effect.provide(services(globals)),

@@ -14,6 +14,8 @@ export interface Output {
 export interface Pipe extends Output {
   /** Writes a text, waits until it was taken, and answers whether somebody still reads. */
   readonly send: (text: string) => Effect.Effect<boolean>
+  /** Waits until all texts were taken. Answers the system's code for the first that was not, such as `ENOSPC`. */
+  readonly flushed: Effect.Effect<string | undefined>
 }
 
 /** The output streams of the process, and the variables that configure its output. */

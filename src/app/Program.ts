@@ -9,7 +9,8 @@ import type { Installed, Pipe } from "./Host.ts"
 import { Host } from "./Host.ts"
 
 const output = (stream: NodeJS.WriteStream): Pipe => {
-  stream.on("error", () => {}) // a closed pipe ends quietly
+  let lost: string | undefined
+  stream.on("error", ({ code, message }: NodeJS.ErrnoException) => void (lost ??= code ?? message))
   return {
     isTerminal: stream.isTTY === true,
     get columns() {
@@ -19,7 +20,11 @@ const output = (stream: NodeJS.WriteStream): Pipe => {
     send: (text) =>
       Effect.callback<boolean>((resume) => {
         stream.write(text, (error) => resume(Effect.succeed(error === null || error === undefined)))
-      })
+      }),
+    flushed: Effect.callback((resume) => {
+      // The error of a write is told after its end.
+      stream.write("", () => void setImmediate(() => resume(Effect.succeed(lost))))
+    })
   }
 }
 

@@ -11,7 +11,7 @@ const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["S
   cwd: "/",
   env: {},
   stdin: { isTerminal: false, readLine: Effect.succeed(""), readHidden: Effect.succeed("") },
-  stdout: { ...nothing, send: () => Effect.succeed(true) },
+  stdout: { ...nothing, send: () => Effect.succeed(true), flushed: Effect.succeed(undefined) },
   stderr: nothing,
   process: {
     version: "1",

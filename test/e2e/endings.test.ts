@@ -48,6 +48,50 @@ describe("a command", () => {
     }
   )
 
+  const told = async (directory: string, words: string, to: string) => {
+    const child = spawn("bash", ["-c", `"${runtime}" "${program}" ${words} ${to}; exit "\${PIPESTATUS[0]}"`], {
+      cwd: directory,
+      stdio: ["ignore", "ignore", "pipe"]
+    })
+    let err = ""
+    child.stderr.on("data", (chunk: Buffer) => err += chunk.toString())
+    const [code] = await once(child, "close")
+    return [code, err]
+  }
+
+  it.each([["eab list"], ["--version"], ["--help"], ["profile list --json"], ["completions bash"]])(
+    "%s fails where its output cannot be written, and says so",
+    async (words) => {
+      const [code, err] = await told(await filled(1), words, "> /dev/full")
+      assert.strictEqual(code, 1)
+      assert.include(err, "The output could not be written (ENOSPC).")
+    }
+  )
+
+  it.each([["> /dev/full", "ENOSPC"], ["| sleep 0", "EPIPE"]])(
+    "takes back what it has made and could not show, with its output %s",
+    async (to, why) => {
+      const directory = await filled(0)
+      const made = await told(directory, "eab create --label printers", to)
+      const sentence = `The output could not be written (${why}), so the credential was revoked.\n`
+      assert.deepStrictEqual(made, [1, sentence])
+      const database = new Sqlite(join(directory, "acme.db"))
+      const ofPrinters = "SELECT status FROM eab_keys WHERE label = 'printers'"
+      assert.deepStrictEqual(database.prepare(ofPrinters).pluck().all(), ["revoked"])
+      writeFileSync(join(directory, "pw"), "a password of many words\n", { mode: 0o600 })
+      const run = (words: ReadonlyArray<string>) => commandLine(words, { config: null, directory })
+      assert.strictEqual((await run(["admin", "user", "create", "olga", "--password-file", "pw"])).code, 0)
+      const [code, err] = await told(directory, "admin token create olga --name backup --expires-in 90", to)
+      assert.strictEqual(code, 1)
+      assert.include(err, `The output could not be written (${why}), so the token was revoked.`)
+      assert.deepStrictEqual(
+        database.prepare("SELECT count(*) FROM api_tokens WHERE revoked_at IS NULL").pluck().all(),
+        [0]
+      )
+      database.close()
+    }
+  )
+
   it.each([["SIGINT", 130], ["SIGTERM", 143]] as const)("ends at %s with %i", async (signal, expected) => {
     const silent = createServer().listen(0, "127.0.0.1")
     await once(silent, "listening")

@@ -73,7 +73,8 @@ export const hostOf = (
         said.out += text
         around.heard?.(text)
         return around.reads?.() ?? true
-      })
+      }),
+    flushed: Effect.succeed(undefined)
   },
   stderr: {
     isTerminal: around.columns !== undefined,

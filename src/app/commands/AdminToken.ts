@@ -16,7 +16,7 @@ import { Operator } from "../Operator.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, numberFlag, pageOptions, refusal, repeatedFlag, textFlag } from "./Flags.ts"
 import { userOption, withOperators } from "./Operators.ts"
-import { print } from "./Print.ts"
+import { orTakeBack, print } from "./Print.ts"
 
 const rangesFlag = repeatedFlag("allow", "range").pipe(
   Flag.mapEffect((given) => {
@@ -54,6 +54,7 @@ const create = command(
         allowedAddresses: allow
       })
       yield* Console.log(token)
+      yield* orTakeBack("the token was revoked", tokens.revoke(yield* Operator, record.id))
       yield* Console.error(`The token is shown only now; its id is ${record.id}.`)
     }))
 )

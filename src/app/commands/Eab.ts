@@ -17,7 +17,7 @@ import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, optionalWord, pageOptions, switchFlag, textFlag } from "./Flags.ts"
-import { print } from "./Print.ts"
+import { orTakeBack, print } from "./Print.ts"
 
 const kidArgument = Argument.String("kid").pipe(Argument.withDescription("The credential's key identifier."))
 
@@ -47,6 +47,7 @@ const create = command(
           hmacKey: Buffer.from(secret).toString("base64url")
         }
         yield* print(json, object, () => stacked([renderDetail(object), "", "The HMAC key is shown only now."], "\n"))
+        yield* orTakeBack("the credential was revoked", eab.revoke(yield* Operator, credential.kid))
       }))
     )
 )
