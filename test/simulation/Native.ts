@@ -3,7 +3,7 @@ import fs from "node:fs/promises"
 import { syncBuiltinESMExports } from "node:module"
 
 /*
- * Work that the runtime does outside the event loop: files, and signatures on its threads. Its duration is not
+ * Work that the runtime does outside the event loop: files, and signatures made and verified on its threads. Its duration is not
  * repeatable, so a simulation has to know whether any is in progress, and says itself when it is over.
  */
 
@@ -46,8 +46,8 @@ const calledBack = (call: Anything): Anything => (...args) => {
 }
 
 const onPaths = "access chmod link lstat mkdir open readdir readFile rename rm stat unlink utimes writeFile".split(" ")
-const onFiles = ["chmod", "close", "datasync", "readFile", "stat", "sync", "write", "writeFile"]
-const onThreads = ["generateKeyPair", "sign"]
+const onFiles = ["chmod", "close", "datasync", "read", "readFile", "stat", "sync", "write", "writeFile"]
+const onThreads = ["generateKeyPair", "sign", "verify"]
 
 const replaceAll = (object: object, names: ReadonlyArray<string>, make: (call: Anything) => Anything) => {
   const before = names.map((name) => [name, Reflect.get(object, name) as Anything] as const)

@@ -55,9 +55,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "a revocation asks for no new list",
     file: "src/operations/revocation/Revocation.ts",
-    guard:
-      "    return yield* queue.enqueue({ kind: \"local_ca_crl_regenerate\", dedupKey: issuer, payload: { issuer } })\n",
-    without: "    return queue.origin\n"
+    guard: "    return yield* enqueueList(issuer)\n",
+    without: "    return issuer\n"
   },
   {
     name: "a revocation that came while a list was signed is not looked for",
