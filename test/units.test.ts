@@ -135,6 +135,7 @@ describe("acme-svc.service", () => {
     const modes = readdirSync(host.state).map((name) => [name, statSync(join(host.state, name)).mode & 0o777])
     assert.deepStrictEqual(Object.fromEntries(modes), {
       "ca.crl": 0o644,
+      "ca.crl.issued": 0o644,
       "ca.key": 0o600,
       "ca.pem": 0o644,
       "sqlite.db": 0o600,

@@ -9,9 +9,9 @@ import { verifyChain } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import { startServer } from "../support/Server.ts"
 
-/** Contents and times of the files that must never be written again: all but the database and the revocation list. */
+/** Contents and times of the files that must never be written again: all but the database and the revocation list with its record. */
 const keptFiles = (directory: string) =>
-  readdirSync(directory).filter((name) => !/^(?:sqlite\.db|ca\.crl$)/.test(name)).toSorted().map((name) => {
+  readdirSync(directory).filter((name) => !/^(?:sqlite\.db|ca\.crl)/.test(name)).toSorted().map((name) => {
     const path = join(directory, name)
     return { name, text: readFileSync(path, "utf8"), modified: statSync(path).mtimeMs }
   })

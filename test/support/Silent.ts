@@ -98,6 +98,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "eab list",
     "eab show",
     "eab revoke",
+    "crl import",
     "crl list",
     "crl raise",
     "crl revoke",
