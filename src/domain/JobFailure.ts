@@ -39,7 +39,9 @@ export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFail
   detail: Words,
   /** The suffix of the problem type, when an upstream refused: for good, or for the time being (`rateLimited`). */
   problemType: Schema.optional(Words),
-  subproblems: Schema.optional(Schema.Array(Subproblem))
+  subproblems: Schema.optional(Schema.Array(Subproblem)),
+  /** The epoch second before which the upstream asked not to be asked again. */
+  notBefore: Schema.optional(Schema.Int)
 }) implements Failure {
   /** The upstream refused a name of the order, not the order. */
   get isOfName(): boolean {

@@ -86,6 +86,19 @@ const liveStatement = statement({
     `SELECT ${select(live)} FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
 })
 
+const ended = { lastError: nullable(text()) }
+
+const lastErrorStatement = statement({
+  name: "job_last_error",
+  params: { kind: text<JobKind>(), dedupKey: text() },
+  row: ended,
+  sql: () =>
+    `SELECT ${
+      select(ended)
+    } FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('failed', 'cancelled')
+     ORDER BY updated_at DESC, created_at DESC LIMIT 1`
+})
+
 const joinStatement = statement({
   name: "job_join",
   params: { kind: text<JobKind>(), dedupKey: text() },
@@ -157,6 +170,10 @@ export const insert = (
 
 /** The live row of a kind and key. */
 export const findLive = (kind: JobKind, dedupKey: string) => lenientFirst(liveStatement, { kind, dedupKey })
+
+/** Why the last attempt failed of the newest row of a kind and key that was given up or cancelled, as the row keeps it. */
+export const lastError = (kind: JobKind, dedupKey: string) =>
+  Effect.map(lenientFirst(lastErrorStatement, { kind, dedupKey }), (row) => row?.lastError)
 
 /** The live row of a kind and key. If it is running, it is marked as wanted once more. */
 export const join = (kind: JobKind, dedupKey: string) => first(joinStatement, { kind, dedupKey })

@@ -21,6 +21,7 @@ import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import { enqueueList } from "../ListJob.ts"
 import { refuseStopped } from "../ProfileHealth.ts"
+import { due } from "./SignerRevocation.ts"
 
 /** The certificate was already revoked, by whoever was first. */
 class WasRevoked extends Data.TaggedError("WasRevoked") {}
@@ -135,7 +136,7 @@ const revokeLocally = Effect.fnUntraced(function*(
 
 /**
  * Queues a job that asks the signer. If one is queued or running already, the request joins it, and that job keeps its
- * reason.
+ * reason. A wait that the signer asked an earlier job for is kept.
  */
 const queueRevocation = Effect.fnUntraced(function*(
   found: Revocable,
@@ -145,11 +146,13 @@ const queueRevocation = Effect.fnUntraced(function*(
 ) {
   const { accountId, orderId, profile, serial } = found
   const queue = yield* Queue
+  const runAt = yield* due(orderId)
   const enqueued = Effect.tap(
     queue.enqueue({
       kind: "signer_revoke",
       dedupKey: orderId,
       share: shareOf(profile, accountId),
+      ...(runAt === undefined ? {} : { runAt }),
       payload: {
         order_id: orderId,
         profile,

@@ -3,11 +3,12 @@ import { RevocationAbandoned, UpstreamRefusedReason } from "../../domain/AcmeErr
 import type { RevokeFailureCause } from "../../domain/Audit.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
-import { CertificateMissing, ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
+import { CertificateMissing, ProfileNotServed, readFailure, SignerFailed } from "../../domain/JobFailure.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { JobId } from "../../kernel/queue/Job.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import * as jobs from "../../kernel/queue/Jobs.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -92,8 +93,20 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   }
   const { again, cause, detail, problemType } = asked.failure
   yield* emit("certificate_revoke_signer_failed", { order_id: order.id, job_id: job.id, error: detail })
-  const failed = new SignerFailed({ cause, detail, problemType })
+  const wait = again?.atLeast
+  const notBefore = wait === undefined ? undefined : (yield* currentSeconds) + wait
+  const failed = new SignerFailed({ cause, detail, problemType, notBefore })
   return cause === "upstream_refused" ? Failed(failed) : Retry(failed, again)
+})
+
+/**
+ * The epoch second at which a new job may ask; `undefined` for now. The signer may have asked the former job of the order for a
+ * wait that is not over, and a new job must not ask sooner.
+ */
+export const due = Effect.fnUntraced(function*(orderId: string) {
+  const former = readFailure(yield* jobs.lastError("signer_revoke", orderId))
+  const notBefore = former?._tag === "SignerFailed" ? former.notBefore : undefined
+  return notBefore === undefined || notBefore <= (yield* currentSeconds) ? undefined : notBefore
 })
 
 /** The problem for the client of a revocation that was given up. */

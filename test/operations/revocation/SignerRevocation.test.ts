@@ -165,6 +165,35 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.lengthOf(asked, 2)
     }))
 
+  test("a revocation that is asked for anew keeps the wait of the one before, given up or cancelled", () =>
+    Effect.gen(function*() {
+      const { orderId } = yield* issued
+      answer = new SigningFailed({ cause: "signer_failed", detail: "later", again: { atLeast: 7201, atMost: 86_400 } })
+      const { job: first } = yield* revoke(orderId)
+      for (let attempt = 1; attempt <= 3; attempt++) {
+        yield* work("signer_revoke")
+        yield* TestClock.adjust(attempt === 3 ? "2 hours" : "7201 seconds")
+      }
+      assert.lengthOf(asked, 3)
+      assert.strictEqual((yield* jobs.find(first)).status, "failed")
+      const { job: second } = yield* revoke(orderId)
+      yield* work("signer_revoke")
+      assert.lengthOf(asked, 3)
+      yield* TestClock.adjust("1 second")
+      yield* work("signer_revoke")
+      assert.lengthOf(asked, 4)
+      yield* jobs.cancel(operator, second)
+      yield* revoke(orderId)
+      yield* TestClock.adjust("2 hours")
+      yield* work("signer_revoke")
+      assert.lengthOf(asked, 4)
+      answer = Effect.void
+      yield* TestClock.adjust("1 second")
+      yield* work("signer_revoke")
+      assert.lengthOf(asked, 5)
+      assert.deepStrictEqual((yield* stamps).map(([is]) => is), ["yes"])
+    }))
+
   test("a crash between the answer and the stamp repeats the question", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
