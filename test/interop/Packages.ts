@@ -13,6 +13,7 @@ const packages: Readonly<Record<string, string>> = {
   named: "bind9",
   "nix-instantiate": "nix-bin",
   nsupdate: "bind9-dnsutils",
+  pip3: "python3-pip",
   promtool: "prometheus",
   "systemd-analyze": "systemd",
   "update-ca-certificates": "ca-certificates",

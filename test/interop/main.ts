@@ -145,7 +145,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...guideCommands(isChosen),
     ...isChosen("systemd") ? unitCommands : [],
     ...isChosen("relay") ? relayCommands : [],
-    ...isChosen("upstreams") ? upstreamCommands() : [],
+    ...isChosen("upstreams") ? upstreamCommands(false) : [],
     ...isChosen("mail") ? mailCommands : [],
     "named",
     "nsupdate",
@@ -169,7 +169,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
         () => playProxies(say, isChosen),
         ...isChosen("zone updates") ? [() => playZoneUpdates(nameServer)] : [],
         ...isChosen("relay") ? [() => playRelays(nameServer, () => cluster.createDatabase(), say)] : [],
-        ...isChosen("upstreams") ? [() => playUpstreams(() => cluster.createDatabase(), say, false)] : [],
+        ...isChosen("upstreams") ? [() => playUpstreams(nameServer, () => cluster.createDatabase(), say, false)] : [],
         ...isChosen("mail") ? [() => playMail(nameServer, () => cluster.createDatabase(), say)] : [],
         ...isChosen("systemd") ? [() => playUnits(say)] : [],
         ...isChosen("openapi") ? [() => playOpenApi(() => cluster.createDatabase(), say)] : []
@@ -197,9 +197,16 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
 /** The faults of upstreams alone: they need nothing of Debian but what their programs need. */
 const playFaults = async (parts: ReadonlyArray<string>): Promise<boolean> => {
   const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.toLowerCase().includes(part))
+  await install([...upstreamCommands(true), "named", "openssl"], say)
   const cluster = await startPostgres()
   try {
-    return tellOutcomes(await playUpstreams(() => cluster.createDatabase(), say, true, isChosen), databases)
+    const nameServer = await startNameServer()
+    try {
+      const fresh = () => cluster.createDatabase()
+      return tellOutcomes(await playUpstreams(nameServer, fresh, say, true, isChosen), databases)
+    } finally {
+      await nameServer.stop()
+    }
   } finally {
     await cluster.stop()
   }

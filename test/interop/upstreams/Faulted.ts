@@ -1,8 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { inParallel } from "../../support/InParallel.ts"
 import { freePort } from "../../support/Ports.ts"
 import { startServer } from "../../support/Server.ts"
+import type { NameServer } from "../NameServer.ts"
+import { zone } from "../NameServer.ts"
 import type { Outcome } from "../Table.ts"
 import type { FaultProxy } from "./FaultProxy.ts"
 import { startFaultProxy } from "./FaultProxy.ts"
@@ -10,7 +13,7 @@ import type { Play } from "./Faults.ts"
 import { playsOf } from "./Faults.ts"
 import type { Lane, Result } from "./Players.ts"
 import { playAll } from "./Players.ts"
-import type { Started, Upstream } from "./Upstreams.ts"
+import type { Started, Upstream } from "./Upstream.ts"
 import { makePair, upstreams } from "./Upstreams.ts"
 
 /*
@@ -22,7 +25,34 @@ import { makePair, upstreams } from "./Upstreams.ts"
 /** How many relays work at a time; each has a proxy of its own, which fails for it alone. */
 const lanes = 6
 
-const profileOf = (index: number, { host }: FaultProxy, directory: string): string =>
+const slugOf = ({ name }: Upstream): string => name.toLowerCase()
+
+/** How many upstreams are tried at a time: most of a play is waiting. */
+const width = 2
+
+/** The lines by which a relay proves names in the zone. */
+const proofsOf = (index: number, { address, tsigKeys: [key] }: NameServer): ReadonlyArray<string> =>
+  key === undefined ? [] : [
+    `[profiles.lane${index}.signer.relay.dns01.rfc2136]`,
+    `server = "${address}"`,
+    `zone = "${zone}."`,
+    `tsig_key_name = "${key.name}."`,
+    `tsig_key_secret = "${key.secret}"`,
+    `tsig_algorithm = "${key.algorithm}"`
+  ]
+
+/** A proxy, and the path of the directory behind it. */
+interface Way {
+  readonly proxy: FaultProxy
+  readonly directory: string
+}
+
+const profileOf = (
+  index: number,
+  { strategy, takesReasons }: Upstream,
+  { directory, proxy: { host } }: Way,
+  nameServer: NameServer
+): string =>
   [
     `[profiles.lane${index}.challenge]\nbypass = true`,
     `[profiles.lane${index}.signer]`,
@@ -32,7 +62,9 @@ const profileOf = (index: number, { host }: FaultProxy, directory: string): stri
     `account_key_path = "lane${index}.key"`,
     "poll_interval_ms = 200",
     "poll_timeout_secs = 120",
-    "challenge_strategy = \"bypass\""
+    `revocation_reasons = ${takesReasons}`,
+    `challenge_strategy = "${strategy}"`,
+    ...strategy === "dns01" ? proofsOf(index, nameServer) : []
   ].join("\n")
 
 const rowOf = (upstream: Upstream, database: string, { ended, orders, play, requests, seconds, wrong }: Result) => [
@@ -69,90 +101,112 @@ const shared = (plays: ReadonlyArray<Play>): ReadonlyArray<ReadonlyArray<Play>> 
 
 const onDatabase = async (
   upstream: Upstream,
-  { directory, host, port }: Started,
+  { directoryFor, host, port }: Started,
+  nameServer: NameServer,
   database: string,
   databaseUrl: string | undefined,
   isFull: boolean
 ): Promise<ReadonlyArray<Result>> => {
   const home = mkdtempSync(join(tmpdir(), "acme-upstreams-"))
   const { cert, certificate, key } = makePair(home)
-  const proxies = await Promise.all(
-    Array.from(
-      { length: lanes },
-      (_, index) =>
-        startFaultProxy({ cert, key, upstream: { host, port, directory }, withholdsNonces: index === lanes - 1 })
-    )
-  )
+  const ways: Array<Way> = []
   try {
+    for (let index = 0; index < lanes; index++) {
+      const own = await freePort()
+      const directory = await directoryFor(`127.0.0.1:${own}`)
+      const withholdsNonces = index === lanes - 1
+      const proxy = await startFaultProxy({
+        cert,
+        key,
+        port: own,
+        upstream: { host, port, directory },
+        withholdsNonces
+      })
+      ways.push({ proxy, directory })
+    }
     const server = await startServer({
       config: [
         "[jobs]\nretry_base_seconds = 1\nmax_concurrent = 16",
-        ...proxies.map((proxy, index) => profileOf(index, proxy, directory))
+        ...ways.map((way, index) => profileOf(index, upstream, way, nameServer))
       ].join("\n"),
       port: await freePort(),
       databaseUrl: databaseUrl ?? `sqlite://${join(home, "upstreams.db")}`,
       env: { NODE_EXTRA_CA_CERTS: certificate }
     })
     try {
-      const parts = shared(playsOf(isFull, upstream.revokes))
+      const parts = shared(playsOf(isFull, upstream))
       const played = await Promise.all(parts.map((plays, index) => {
-        const proxy = proxies[index]
-        if (proxy === undefined) return []
-        const lane: Lane = { profileUrl: server.profileUrl(`lane${index}`), proxy }
-        return playAll(lane, plays, (play) => `f${play}.lane${index}.${database.toLowerCase()}.example.com`)
+        const way = ways[index]
+        if (way === undefined) return []
+        const lane: Lane = { profileUrl: server.profileUrl(`lane${index}`), proxy: way.proxy }
+        const below = `lane${index}.${slugOf(upstream)}-${database.toLowerCase()}.${zone}`
+        return playAll(lane, plays, (play) => `f${play}.${below}`)
       }))
       return played.flat()
     } finally {
       await server.dispose()
     }
   } finally {
-    await Promise.all(proxies.map((proxy) => proxy.stop()))
+    await Promise.all(ways.map(({ proxy }) => proxy.stop()))
     rmSync(home, { recursive: true, force: true })
   }
 }
 
-/** What builds the upstreams of the gate that are not in the kept folder. */
-export const upstreamCommands = (): ReadonlyArray<string> =>
-  upstreams.some((one) => one.isOfGate && !one.isThere()) ? ["go"] : []
+const isPlayed = (upstream: Upstream): boolean => upstream.isOfGate || upstream.isThere()
+
+/** What fetches the upstreams of the short run, or of all, that are not in the kept folder. */
+export const upstreamCommands = (isFull: boolean): ReadonlyArray<string> =>
+  upstreams.filter((one) => !one.isThere() && (isFull || one.isOfGate)).map(({ installer }) => installer)
+
+const playUpstream = async (
+  upstream: Upstream,
+  nameServer: NameServer,
+  freshPostgres: () => Promise<string>,
+  isFull: boolean
+): Promise<ReadonlyArray<{ readonly database: string; readonly results: ReadonlyArray<Result> }>> => {
+  if (!upstream.isThere()) await upstream.install()
+  const started = await upstream.start(nameServer.address)
+  try {
+    return await Promise.all([["SQLite", undefined], ["PostgreSQL", await freshPostgres()]].map(
+      async ([database = "", url]) => ({
+        database,
+        results: await onDatabase(upstream, started, nameServer, database, url, isFull)
+      })
+    ))
+  } finally {
+    await started.stop()
+  }
+}
 
 /** Plays the faults at every upstream that is there: a few of them, or all. */
 export const playUpstreams = async (
+  nameServer: NameServer,
   freshPostgres: () => Promise<string>,
   say: (text: string) => void,
   isFull: boolean,
   isChosen: (name: string) => boolean = () => true
 ): Promise<ReadonlyArray<Outcome>> => {
+  const chosen = upstreams.filter((one) => isChosen(one.name) && (isFull || isPlayed(one)))
+  const played = await inParallel(chosen, width, async (upstream) => ({
+    upstream,
+    parts: await playUpstream(upstream, nameServer, freshPostgres, isFull)
+  }))
   const rows: Array<ReadonlyArray<string>> = []
   const outcomes: Array<Outcome> = []
-  for (const upstream of upstreams.filter(({ name }) => isChosen(name))) {
-    if (!upstream.isThere()) {
-      if (!isFull && !upstream.isOfGate) continue
-      await upstream.install()
-    }
-    const started = await upstream.start()
-    try {
-      const played = await Promise.all([["SQLite", undefined], ["PostgreSQL", await freshPostgres()]].map(
-        async ([database = "", url]) => ({
+  for (const { parts, upstream } of played) {
+    for (const { database, results } of parts) {
+      for (const result of results) {
+        const { play, seconds, wrong } = result
+        rows.push(rowOf(upstream, database, result))
+        outcomes.push({
           database,
-          results: await onDatabase(upstream, started, database, url, isFull)
+          client: `relay, ${upstream.name} ${upstream.version}`,
+          challenge: play.at,
+          scenario: `${play.fault.name}, ${play.often}`,
+          milliseconds: seconds * 1000,
+          ...wrong === undefined ? {} : { error: wrong }
         })
-      ))
-      for (const { database, results } of played) {
-        for (const result of results) {
-          const { play, seconds, wrong } = result
-          rows.push(rowOf(upstream, database, result))
-          outcomes.push({
-            database,
-            client: `relay, ${upstream.name} ${upstream.version}`,
-            challenge: play.at,
-            scenario: `${play.fault.name}, ${play.often}`,
-            milliseconds: seconds * 1000,
-            ...wrong === undefined ? {} : { error: wrong }
-          })
-        }
       }
-    } finally {
-      await started.stop()
     }
   }
   say(tableOf(rows))

@@ -1,4 +1,5 @@
 import type { Asked, Fault, Rule } from "./FaultProxy.ts"
+import type { Upstream } from "./Upstream.ts"
 
 /* What can go wrong at each request of a relay, and how the order, or the revocation, has to end for all that. */
 
@@ -89,24 +90,32 @@ const ofSearch: ReadonlyArray<Asked> = ["account", "orders"]
 const lost: Fault = { name: "answer lost", damage: "lost" }
 const times = (often: Often) => often === "for ever" ? Number.POSITIVE_INFINITY : often
 
+/** For all that the relay can know, the upstream has opened the order it was asked for. */
+const isUnclear = ({ answer }: Fault): boolean =>
+  answer === undefined || answer.body.length > 1_000_000 ||
+  (answer.type !== "application/problem+json" && answer.status !== 503)
+
 /** Faults of one request in the course of an order. */
-const orderPlays = (at: Asked, often: ReadonlyArray<Often>): ReadonlyArray<Play> => {
+const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: boolean): ReadonlyArray<Play> => {
   const isSearch = ofSearch.includes(at)
   const before: ReadonlyArray<Rule> = isSearch ? [{ at: "newOrder", fault: lost, times: 1 }] : []
   const rules = (fault: Fault, often: Often) => [...before, { at, fault, times: times(often) }]
+  // Without a list, an order that may have been opened cannot be found: one more is opened, and no third.
+  const isBlind = (fault: Fault) => !lists && at === "newOrder" && isUnclear(fault)
+  const ended = (fault: Fault, often: Often): string => {
+    if (often === 1 || (often === 2 && !isBlind(fault))) return "valid"
+    // A list that stays unreadable counts as none, and another order is opened.
+    if (isSearch || (fault.damage !== undefined && ofChanges.includes(at) && !isBlind(fault))) return "valid"
+    return isLimit(fault, at) ? "rateLimited" : "serverInternal"
+  }
   const passed = passing.flatMap(({ fault, waits }) =>
     often.filter((often) => often === 1 || !hangs(fault)).map((often): Play => ({
       at,
       fault,
       often,
       rules: rules(fault, often),
-      // A list that stays unreadable counts as none, and another order is opened.
-      ends: often !== "for ever" || isSearch || (fault.damage !== undefined && ofChanges.includes(at))
-        ? "valid"
-        : isLimit(fault, at)
-        ? "rateLimited"
-        : "serverInternal",
-      orders: isSearch && often === "for ever" ? 2 : 1,
+      ends: ended(fault, often),
+      orders: (isSearch && often === "for ever") || (isBlind(fault) && fault.damage !== undefined) ? 2 : 1,
       ...waits === undefined ? {} : { waits }
     }))
   )
@@ -156,22 +165,37 @@ const revocationPlays = (often: ReadonlyArray<Often>): ReadonlyArray<Play> => [
   })
 ]
 
-/** Every play, or the few of the gate, which end within a minute; `revokes` is whether the upstream takes revocations. */
-export const playsOf = (isFull: boolean, revokes: boolean): ReadonlyArray<Play> => {
+/** The faults of the short run. */
+const some: ReadonlySet<string> = new Set([
+  "429, wait 2 s",
+  "429, wait 1 h",
+  "500, a page",
+  "answer lost",
+  "answer cut",
+  "caa"
+])
+const few: ReadonlySet<string> = new Set(["429, wait 1 h", "500, a page", "answer lost"])
+
+/** Every play at an upstream, or those of the gate, which end within a minute. */
+export const playsOf = (
+  isFull: boolean,
+  { isReference, lists }: Pick<Upstream, "isReference" | "lists">
+): ReadonlyArray<Play> => {
   const often: ReadonlyArray<Often> = isFull ? [1, 2, "for ever"] : [1]
   const all = [
-    ...ofOrders.flatMap((at) => orderPlays(at, often)),
-    ...ofSearch.flatMap((at) => orderPlays(at, isFull ? [1, "for ever"] : [1])),
-    ...orderPlays("newNonce", often),
-    ...revokes ? revocationPlays(often) : []
+    ...ofOrders.flatMap((at) => orderPlays(at, often, lists)),
+    ...lists ? ofSearch.flatMap((at) => orderPlays(at, isFull ? [1, "for ever"] : [1], lists)) : [],
+    ...orderPlays("newNonce", often, lists),
+    ...revocationPlays(often)
   ]
   if (isFull) return all
-  const few = new Set(["429, wait 2 s", "429, wait 1 h", "500, a page", "answer lost", "answer cut", "caa"])
-  return all.filter(({ at, fault }) =>
+  const chosen = isReference ? some : few
+  return all.filter(({ at, fault, orders }) =>
     at === "revokeCert"
       ? ["500, a page", "badRevocationReason"].includes(fault.name)
       : at === "newNonce"
       ? fault.name === "503, wait 2 s"
-      : few.has(fault.name)
+      // Where no list can be read, a lost order is looked for half a minute.
+      : chosen.has(fault.name) && (lists || orders === 1)
   )
 }
