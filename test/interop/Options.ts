@@ -16,7 +16,7 @@ Without a part of a name, everything is played: the clients of Debian, nginx, HA
 zone updates, relay, upstreams, mail, systemd, openapi, and each guide of docs/clients.md and docs/trust.md.
 
   --certbot DIR  play certbot as it is in this checkout of its source too, with Debian's Python packages; may be repeated
-  --upstreams    play every fault of a relay's upstream, at every upstream there is to try, for up to 40 minutes; programs that
+  --upstreams    play every fault of a relay's upstream, at every upstream there is to try, for about an hour; programs that
                  are not in the kept folder ($ACME_UPSTREAMS, or acme-svc/upstreams of the user's cache) are fetched first
   --help
 `

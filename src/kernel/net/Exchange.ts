@@ -27,6 +27,9 @@ export interface ExchangeAnswer {
   readonly truncated: boolean
 }
 
+/** What comes before the body of an answer. */
+export type ExchangeHead = Pick<ExchangeAnswer, "status" | "headers">
+
 /** No complete, well-formed answer came. */
 export class ExchangeBroken extends Data.TaggedError("ExchangeBroken")<{
   readonly detail: string
@@ -34,6 +37,8 @@ export class ExchangeBroken extends Data.TaggedError("ExchangeBroken")<{
   readonly code?: string | undefined
   /** A header value contains characters that HTTP does not allow. Nothing was sent. */
   readonly isUnsendable?: boolean
+  /** It came whole, and the body broke off. */
+  readonly head?: ExchangeHead | undefined
 }> {}
 
 /** The most octets of one response head (start line and headers). */
@@ -83,7 +88,8 @@ export const exchange = (
         close()
       })
     }
-    const failed = (detail: string, code?: string) => settle(new ExchangeBroken({ detail, code }))
+    let head: ExchangeHead | undefined
+    const failed = (detail: string, code?: string) => settle(new ExchangeBroken({ detail, code, head }))
     const broken = (cause: Error) => failed(cause.message, codeOf(cause))
     let interim = 0
     outgoing.on("error", broken)
@@ -93,6 +99,7 @@ export const exchange = (
     })
     outgoing.once("response", (incoming) => {
       const { headers, statusCode: status = 0 } = incoming
+      head = { status, headers }
       const chunks: Array<Buffer> = []
       let length = 0
       const answer = () =>

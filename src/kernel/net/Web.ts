@@ -8,7 +8,7 @@ import type * as Net from "node:net"
 import * as Tls from "node:tls"
 import { traced } from "../telemetry/Tracing.ts"
 import { ignore, sni } from "./Connect.ts"
-import type { ExchangeAnswer } from "./Exchange.ts"
+import type { ExchangeAnswer, ExchangeHead } from "./Exchange.ts"
 import { exchange } from "./Exchange.ts"
 import type { ForwardProxy, ProxyOf } from "./Proxy.ts"
 import { noProxies } from "./Proxy.ts"
@@ -39,9 +39,11 @@ export class WebFailed extends Data.TaggedError("WebFailed")<{
   readonly detail: string
   /** Nothing of the request was sent, so the service does not know of it. */
   readonly unsent?: boolean
+  /** What came before the body, which broke off. */
+  readonly head?: ExchangeHead | undefined
 }> {}
 
-const failed = (detail: string, unsent = false) => new WebFailed({ detail, unsent })
+const failed = (detail: string, unsent = false, head?: ExchangeHead) => new WebFailed({ detail, unsent, head })
 
 /**
  * A connection to the service. `over` is the proxy if the connection goes to a proxy that reads the request itself,
@@ -133,7 +135,7 @@ const ask = (
     body,
     maxBytes
   }).pipe(
-    Effect.mapError(({ detail, isUnsendable = false }) => failed(detail, isUnsendable || !isOpen)),
+    Effect.mapError(({ detail, head, isUnsendable = false }) => failed(detail, isUnsendable || !isOpen, head)),
     // Only a proxy asks for that (RFC 9110 section 15.5.8): the service has not been asked.
     Effect.filterOrFail(
       ({ status }) => over === undefined || status !== 407,

@@ -90,10 +90,10 @@ const ofSearch: ReadonlyArray<Asked> = ["account", "orders"]
 const lost: Fault = { name: "answer lost", damage: "lost" }
 const times = (often: Often) => often === "for ever" ? Number.POSITIVE_INFINITY : often
 
-/** For all that the relay can know, the upstream has opened the order it was asked for. */
-const isUnclear = ({ answer }: Fault): boolean =>
-  answer === undefined || answer.body.length > 1_000_000 ||
-  (answer.type !== "application/problem+json" && answer.status !== 503)
+/** For all that the relay can know, the upstream has opened an order, whose URL did not come. */
+const isUnclear = ({ answer, damage }: Fault): boolean =>
+  answer === undefined ? damage !== "cut" : answer.body.length > 1_000_000 ||
+    (answer.type !== "application/problem+json" && answer.status !== 503)
 
 /** Faults of one request in the course of an order. */
 const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: boolean): ReadonlyArray<Play> => {

@@ -33,11 +33,16 @@ describe("a request that fails", () => {
   it.live("may have arrived where the answer is cut off or never comes", () =>
     Effect.gen(function*() {
       const port = yield* listening(createServer(({ url }, response) => {
-        if (url === "/cut") response.writeHead(201, { "content-length": "50" }).write("{")
+        if (url === "/cut") response.writeHead(201, { "content-length": "50", location: "/1" }).write("{")
         setImmediate(() => response.destroy())
       }))
       for (const path of ["cut", "gone"]) {
-        assert.isFalse((yield* failureOf(`http://127.0.0.1:${port}/${path}`)).unsent, path)
+        const { head, unsent } = yield* failureOf(`http://127.0.0.1:${port}/${path}`)
+        assert.isFalse(unsent, path)
+        assert.deepStrictEqual(
+          [head?.status, head?.headers.location],
+          path === "cut" ? [201, "/1"] : [undefined, undefined]
+        )
       }
     }))
 })

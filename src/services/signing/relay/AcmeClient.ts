@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import type { WebAnswer } from "../../../kernel/net/Web.ts"
+import type { WebAnswer, WebFailed } from "../../../kernel/net/Web.ts"
 import { Web } from "../../../kernel/net/Web.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
 import type { UpstreamResult } from "../../../kernel/telemetry/Metrics.ts"
@@ -49,6 +49,18 @@ const nonceTries = 8
 const noncesKept = 32
 /** Milliseconds after which the directory is read again: an upstream may move. */
 const directoryLife = 3_600_000
+
+/**
+ * What newOrder or newAccount has opened is known by its URL alone, which comes before the body: such an answer counts as one
+ * with an empty body where that broke off. The order or account can be read again.
+ */
+const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAnswer, WebFailed> => {
+  const { head } = error
+  const isOpened = head !== undefined && (operation === "newOrder" || operation === "newAccount") &&
+    (head.status === 200 || head.status === 201) && head.headers.location !== undefined
+  return isOpened ? Effect.succeed({ ...head, body: Buffer.alloc(0), truncated: false }) : Effect.fail(error)
+}
+
 /**
  * Makes the client of one upstream; it sends no request before one is needed. `key` is the key of the account. `profile` is
  * the profile for which the client was made, the first of those that share it.
@@ -92,6 +104,7 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           )
         const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
         const answer = yield* web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }).pipe(
+          Effect.catch((error) => locatedIn(operation, error)),
           Effect.mapError(({ detail, unsent = false }) =>
             new UpstreamUnavailable({ detail, status: undefined, unsent })
           ),

@@ -135,11 +135,11 @@ const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) =>
       if (kind === "swallowed") return yield* new WebFailed({ detail: "socket hang up" })
       const { headers = {}, json, status = 200, text = "" } = done(request, now)
       if (kind === "lost") return yield* new WebFailed({ detail: "socket hang up" })
-      const body = json === undefined ? text : JSON.stringify(json)
+      const head = { status, headers: { "replay-nonce": `nonce${turn}`, ...headers } }
+      if (kind === "cut") return yield* new WebFailed({ detail: "aborted", head })
       return {
-        status,
-        headers: { "replay-nonce": `nonce${turn}`, ...headers },
-        body: Buffer.from(kind === "cut" ? body.slice(0, body.length / 2) : body),
+        ...head,
+        body: Buffer.from(json === undefined ? text : JSON.stringify(json)),
         truncated: false
       } satisfies WebAnswer
     })
