@@ -128,8 +128,8 @@ export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}
 export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")<FromUpstream> {}
 /** The upstream certifies no names of that kind. */
 export class UpstreamUnsupportedName extends Data.TaggedError("UpstreamUnsupportedName")<FromUpstream> {}
-/** The upstream takes a name of the order for malformed. */
-export class UpstreamMalformedName extends Data.TaggedError("UpstreamMalformedName")<FromUpstream> {}
+/** The upstream takes a name of the order, or the validity it asks for, for malformed. */
+export class UpstreamMalformedOrder extends Data.TaggedError("UpstreamMalformedOrder")<FromUpstream> {}
 /** The upstream refused several names, each for its own reason. */
 export class UpstreamRefusedNames extends Data.TaggedError("UpstreamRefusedNames")<FromUpstream> {}
 /** A CAA record forbids the upstream to issue (RFC 8659). */
@@ -158,7 +158,7 @@ export type IssuanceFailed =
   | UpstreamRefusedOrder
   | UpstreamRefusedName
   | UpstreamUnsupportedName
-  | UpstreamMalformedName
+  | UpstreamMalformedOrder
   | UpstreamRefusedNames
   | UpstreamForbiddenByCaa
   | UpstreamRefusedKey
@@ -223,7 +223,7 @@ export type AcmeError =
   | UpstreamRefusedOrder
   | UpstreamRefusedName
   | UpstreamUnsupportedName
-  | UpstreamMalformedName
+  | UpstreamMalformedOrder
   | UpstreamRefusedNames
   | UpstreamForbiddenByCaa
   | UpstreamRefusedKey

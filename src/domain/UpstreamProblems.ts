@@ -60,10 +60,10 @@ export const upstreamProblems = {
     detail: ({ detail }: FromUpstream) => `The upstream authority certifies no such name, and says: ${detail}`,
     more: upstreamSays
   },
-  UpstreamMalformedName: {
+  UpstreamMalformedOrder: {
     type: "malformed",
     status: 400,
-    detail: ({ detail }: FromUpstream) => `The upstream authority takes a name for malformed, and says: ${detail}`,
+    detail: ({ detail }: FromUpstream) => `The upstream authority takes the order for malformed, and says: ${detail}`,
     more: upstreamSays
   },
   UpstreamRefusedNames: {

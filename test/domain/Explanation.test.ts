@@ -18,7 +18,7 @@ const ofOrder = [
   new errors.UpstreamRefusedName({ detail }),
   new errors.UpstreamRateLimited({ detail }),
   new errors.UpstreamUnsupportedName({ detail }),
-  new errors.UpstreamMalformedName({ detail }),
+  new errors.UpstreamMalformedOrder({ detail }),
   new errors.UpstreamRefusedNames({ detail }),
   new errors.UpstreamForbiddenByCaa({ detail }),
   new errors.UpstreamRefusedKey({ detail }),

@@ -141,6 +141,13 @@ export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: numbe
 export const postsOf = (asked: ReadonlyArray<WebRequest>): ReadonlyArray<string> =>
   asked.filter(({ method }) => method === "POST").map(({ url }) => url.href.replace(ca, ""))
 
+/** What the last signed request at a path said. */
+export const payloadAt = (asked: ReadonlyArray<WebRequest>, path: string): unknown => {
+  const request = asked.findLast(({ method, url }) => method === "POST" && url.href === `${ca}${path}`)
+  const { payload } = JSON.parse(String(request?.body)) as { readonly payload: string }
+  return JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as unknown
+}
+
 /** The result of a run against an upstream. */
 export const play = (
   paths: { readonly [path: string]: ReadonlyArray<Said> },
@@ -151,6 +158,7 @@ export const play = (
     const { asked, web } = upstreamWith(paths)
     const wanted: Wanted = {
       names: ["a.example"],
+      validity: { notBefore: undefined, notAfter: undefined },
       csr: Buffer.from("csr"),
       stored: storedAt(undefined),
       wasBegun: false,

@@ -4,7 +4,7 @@ import type { FromUpstream, IssuanceFailed } from "../../domain/AcmeError.ts"
 import {
   IssuanceAbandoned,
   UpstreamForbiddenByCaa,
-  UpstreamMalformedName,
+  UpstreamMalformedOrder,
   UpstreamRateLimited,
   UpstreamRefusedKey,
   UpstreamRefusedName,
@@ -170,7 +170,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
 const refusals: { readonly [type: string]: new(from: FromUpstream) => IssuanceFailed } = {
   rejectedIdentifier: UpstreamRefusedName,
   unsupportedIdentifier: UpstreamUnsupportedName,
-  malformed: UpstreamMalformedName,
+  malformed: UpstreamMalformedOrder,
   caa: UpstreamForbiddenByCaa,
   badPublicKey: UpstreamRefusedKey
 }

@@ -15,7 +15,7 @@ import * as certificates from "../../store/orders/Certificates.ts"
 
 /*
  * The validity that an order asks for, and the one its certificate gets (RFC 8555 section 7.4). The row keeps the wish. Only
- * the local CA says beforehand what it will give: a relay and a program are told of no dates.
+ * the local CA says beforehand what it will give. A relay passes the wish on, and a program is not told of it.
  */
 
 /** What a client asks for, in epoch seconds. */

@@ -125,7 +125,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
           400,
           /^The upstream authority certifies no such name, and says/
         ],
-        ["malformed", "malformed", 400, /^The upstream authority takes a name for malformed, and says/],
+        ["malformed", "malformed", 400, /^The upstream authority takes the order for malformed, and says/],
         ["caa", "caa", 403, /^A CAA record forbids it, says the upstream authority: no such account$/],
         ["badPublicKey", "badPublicKey", 400, /^The upstream authority does not take the key of the signing request/]
       ] as const

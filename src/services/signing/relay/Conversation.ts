@@ -5,6 +5,7 @@ import type { Strategy } from "./Strategy.ts"
 import type { UpstreamAnswer } from "./UpstreamAnswer.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamUnavailable } from "./UpstreamFailed.ts"
+import type { WantedValidity } from "./UpstreamObjects.ts"
 
 /** The upstream to talk to, and how to talk to it. */
 export interface Upstream {
@@ -19,6 +20,7 @@ export interface Upstream {
 export interface Conversation extends Upstream {
   /** In the order's form: wildcards with their `*.`. */
   readonly names: ReadonlyArray<string>
+  readonly validity: WantedValidity
   /** Whether there were attempts before. */
   readonly wasBegun: boolean
   /** When to wait no more, in milliseconds of the process's life. */
@@ -47,12 +49,13 @@ const late = (what: string) =>
 /** Begins the conversation about an order. */
 export const converse = (
   upstream: Upstream,
-  { deadline, names, wasBegun }: Pick<Conversation, "names" | "wasBegun" | "deadline">
+  { deadline, names, validity, wasBegun }: Pick<Conversation, "names" | "validity" | "wasBegun" | "deadline">
 ): Conversation => {
   const { client, kid, pollMillis } = upstream
   return {
     ...upstream,
     names,
+    validity,
     wasBegun,
     deadline,
     ask: (operation, url, payload) => client.post(operation, url, payload ?? "", { kid }),

@@ -3,7 +3,7 @@ import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { Conversation } from "./Conversation.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
-import { broken, hasNames, objectOf, textIn } from "./UpstreamObjects.ts"
+import { broken, hasDates, hasNames, objectOf, textIn } from "./UpstreamObjects.ts"
 import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
 /* An order that the upstream was asked for, and whose URL never arrived (docs/decisions/relays.md). */
@@ -21,9 +21,13 @@ const readOrder = ({ ask, client }: Conversation, url: string) =>
     Effect.catchTag("UpstreamRefused", () => Effect.succeed(undefined))
   )
 
-/** An order that is only opened, and for exactly these names, may be continued: if finalized, its URL would be known. */
-const isOpenFor = (members: Members | undefined, names: ReadonlyArray<string>): members is Members =>
-  members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names)
+/** An order that is only opened, and for exactly what is wanted, may be continued: if finalized, its URL would be known. */
+const isOpenFor = (
+  members: Members | undefined,
+  { names, validity }: Pick<Conversation, "names" | "validity">
+): members is Members =>
+  members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names) &&
+  hasDates(members, validity)
 
 /** Whether an upstream never answers the question, as opposed to not answering it now. */
 const isUntold = (error: unknown): boolean =>
@@ -53,7 +57,7 @@ const wholeOf = ({ value }: UpstreamAnswer, what: string): Effect.Effect<unknown
  */
 const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {
-    const { ask, client, kid, names } = talk
+    const { ask, client, kid } = talk
     const account = yield* wholeOf(yield* ask("account", kid), "an account")
     let page: unknown = ((account ?? {}) as Members)["orders"]
     if (page === undefined) return "unlisted"
@@ -66,7 +70,7 @@ const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
       for (const url of yield* keeper.unclaimed(urls)) {
         if (++reads > mostReads) return "unlisted"
         const members = yield* readOrder(talk, url)
-        if (isOpenFor(members, names)) return { url, members }
+        if (isOpenFor(members, talk)) return { url, members }
       }
       page = listed.next
     }

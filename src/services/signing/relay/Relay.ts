@@ -61,20 +61,26 @@ const strategyOf = (
 const isAccountLost = (error: UpstreamFailed): boolean =>
   error._tag === "UpstreamRefused" && error.type === "accountDoesNotExist"
 
+/** What an order asks for. */
+type Ordered = Pick<IssueRequest, "names" | "notBefore" | "notAfter">
+
+const aboutDates = /not[\s_-]?(?:before|after)|validity/i
+
 /**
  * The type of a refusal, and what it says of names of the order. A malformed request is the client's fault only if it is about
- * a name of the order, because everything else in it is ours.
+ * a name of the order or the dates that it asks for, because everything else in it is ours.
  */
 const whose = (
   { detail, identifier, subproblems = [], type }: UpstreamRefused,
-  names: ReadonlyArray<string>
+  { names, notAfter, notBefore }: Ordered
 ): Pick<SigningFailed, "problemType" | "subproblems"> => {
   const isOurs = ({ value }: Identifier) => names.includes(value.toLowerCase())
   const about = subproblems.filter(({ identifier }) => isOurs(identifier))
   const isAboutName = about.length > 0 || (identifier !== undefined && isOurs(identifier)) ||
     names.some((name) => detail.toLowerCase().includes(name))
+  const isAboutDates = (notBefore !== undefined || notAfter !== undefined) && aboutDates.test(detail)
   return {
-    ...(type === "malformed" && !isAboutName ? {} : { problemType: type }),
+    ...(type === "malformed" && !isAboutName && !isAboutDates ? {} : { problemType: type }),
     ...(about.length === 0 ? {} : { subproblems: about })
   }
 }
@@ -89,7 +95,7 @@ export const longestWait = 86_400
 /** Turns a failure of the upstream into one of signing; `left` is the time left to try again, `now` the time, both in milliseconds. */
 const asSigning = (
   error: UpstreamFailed,
-  { left, names, now }: { readonly left: number; readonly names: ReadonlyArray<string>; readonly now: number }
+  { left, now, ordered }: { readonly left: number; readonly ordered: Ordered; readonly now: number }
 ): CsrRejected | SigningFailed => {
   // Most texts about failures on the way have no subject.
   const detail = error._tag === "UpstreamRefused" || error.detail.startsWith("the ")
@@ -98,7 +104,7 @@ const asSigning = (
   if (error._tag === "UpstreamRefused" && !isAccountLost(error)) {
     return error.type === "badCSR"
       ? new CsrRejected({ detail: `The upstream authority says: ${detail}` })
-      : new SigningFailed({ cause: "upstream_refused", detail, ...whose(error, names) })
+      : new SigningFailed({ cause: "upstream_refused", detail, ...whose(error, ordered) })
   }
   const limit = error._tag === "UpstreamUnavailable" && isLimit(error) ? { problemType: "rateLimited" } : {}
   const atLeast = error._tag === "UpstreamRefused" ? undefined : waitBefore(error)
@@ -186,6 +192,7 @@ export const make = (
         Effect.gen(function*() {
           const wanted: Wanted = {
             names: request.names,
+            validity: request,
             csr: request.csr.der,
             stored,
             wasBegun,
@@ -215,7 +222,7 @@ export const make = (
               error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
                 ? Effect.flatMap(
                   Effect.all([left, currentMillis]),
-                  ([left, now]) => Effect.fail(asSigning(error, { left, names: request.names, now }))
+                  ([left, now]) => Effect.fail(asSigning(error, { left, ordered: request, now }))
                 )
                 : Effect.fail(error)
           )

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { rfc3339 } from "../../../kernel/Time.ts"
 import type { UpstreamChallenge } from "./Strategy.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
@@ -53,6 +54,25 @@ export const nameIn = (members: Members): { readonly name: string; readonly isWi
   name: textIn((members["identifier"] ?? {}) as Members, "value").toLowerCase(),
   isWildcard: members["wildcard"] === true
 })
+
+/** The dates that the client asked for, in epoch seconds. */
+export interface WantedValidity {
+  readonly notBefore: number | undefined
+  readonly notAfter: number | undefined
+}
+
+/** The dates in the form of newOrder (RFC 8555 section 7.4): those that were asked for. */
+export const datesOf = ({ notAfter, notBefore }: WantedValidity) => ({
+  ...(notBefore === undefined ? {} : { notBefore: rfc3339(notBefore) }),
+  ...(notAfter === undefined ? {} : { notAfter: rfc3339(notAfter) })
+})
+
+/** Whether an order has the dates that were asked for, as far as it shows them. Some upstreams show dates nobody asked for. */
+export const hasDates = (members: Members, { notAfter, notBefore }: WantedValidity): boolean =>
+  ([["notBefore", notBefore], ["notAfter", notAfter]] as const).every(([member, wanted]) => {
+    const shown = Math.floor(Date.parse(textIn(members, member)) / 1000)
+    return wanted === undefined || Number.isNaN(shown) || shown === wanted
+  })
 
 /** Names in the form of newOrder. */
 export const identifiersOf = (names: ReadonlyArray<string>) => names.map((value) => ({ type: "dns", value }))

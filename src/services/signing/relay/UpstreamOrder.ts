@@ -7,7 +7,8 @@ import { plain, problemIn } from "./UpstreamAnswer.ts"
 import { authorize, clearAt } from "./UpstreamAuthorization.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
-import { broken, hasNames, identifiersOf, listIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
+import type { WantedValidity } from "./UpstreamObjects.ts"
+import { broken, datesOf, hasNames, identifiersOf, listIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
 import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
 /* Takes one order at the upstream from any state to its certificate: a stored order is continued, never begun again. */
@@ -16,6 +17,7 @@ import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 export interface Wanted {
   /** In the order's form: wildcards with their `*.`. */
   readonly names: ReadonlyArray<string>
+  readonly validity: WantedValidity
   readonly csr: Uint8Array
   readonly stored: StoredUpstreamOrder
   /** Whether there were attempts before this one. They may have left proofs in place. */
@@ -52,7 +54,7 @@ const open = <E>(
   keeper: Keeper<E>
 ): Effect.Effect<{ readonly url: string; readonly shown: Members | undefined }, UpstreamFailed | E> =>
   Effect.gen(function*() {
-    const { ask, client, names } = talk
+    const { ask, client, names, validity } = talk
     const keep = Effect.fnUntraced(function*(
       url: string,
       members: Members | undefined,
@@ -69,7 +71,7 @@ const open = <E>(
     const { newOrder } = yield* client.directory
     yield* keeper.asked(known + 1)
     const answer = yield* Effect.tapError(
-      ask("newOrder", newOrder, { identifiers: identifiersOf(names) }),
+      ask("newOrder", newOrder, { identifiers: identifiersOf(names), ...datesOf(validity) }),
       (error) => opensNone(error) ? keeper.asked(known) : Effect.void
     )
     // The URL is worth storing even when the body was cut off: the body can be read again.
@@ -168,7 +170,8 @@ export const fulfil = <E>(
 /** Removes what attempts may have left in place for an order that is not continued; failures are ignored. */
 export const clear = (upstream: Upstream, names: ReadonlyArray<string>, orderUrl: string): Effect.Effect<void> => {
   if (upstream.strategy.clear === undefined) return Effect.void
-  const talk = converse(upstream, { names, wasBegun: true, deadline: 0 })
+  const validity = { notBefore: undefined, notAfter: undefined }
+  const talk = converse(upstream, { names, validity, wasBegun: true, deadline: 0 })
   return talk.ask("order", orderUrl).pipe(
     Effect.flatMap(({ json = {} }) =>
       Effect.forEach(authorizationsIn(json, talk), (one) => clearAt(talk, one), { concurrency: atOnce, discard: true })

@@ -163,6 +163,7 @@ const attempted = (option: Option, attempts = 6) =>
         { client, kid: `${ca}/acct/1`, strategy: bypass, pollMillis: 2000 },
         {
           names: ["a.example"],
+          validity: { notBefore: undefined, notAfter: undefined },
           csr: Buffer.from("csr"),
           stored,
           wasBegun: attempt > 0,

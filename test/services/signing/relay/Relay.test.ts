@@ -124,6 +124,21 @@ describe("an order at the upstream", () => {
       }))
   }
 
+  it.effect("whose validity is refused is the client's to mend where it asked for one", () =>
+    Effect.gen(function*() {
+      const problem = {
+        type: "urn:ietf:params:acme:error:malformed",
+        detail: "NotBefore and NotAfter are not supported"
+      }
+      const refused = { "/order": [{ status: 400, json: problem }] }
+      const wished = { ...request, notAfter: madeAt + daySeconds }
+      for (const [asked, problemType] of [[wished, "malformed"], [request, undefined]] as const) {
+        const { failure } = yield* failureOf(refused, {}, asked)
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause: "upstream_refused", detail: problem.detail })
+        assert.strictEqual((failure as SigningFailed).problemType, problemType)
+      }
+    }))
+
   it.effect("whose CSR is refused is the CSR's fault; refused for anything else it has the upstream's word for it", () =>
     Effect.gen(function*() {
       const bad = yield* failureOf({ "/finalize": [refusal("badCSR", 400)] })

@@ -16,6 +16,7 @@ import {
   failureOf,
   honest,
   order,
+  payloadAt,
   play,
   privateKey,
   storedAt
@@ -59,6 +60,44 @@ describe("an order at an honest upstream", () => {
         nonces.add(verified.protectedHeader?.["nonce"])
       }
       assert.strictEqual(nonces.size, 9)
+    }))
+
+  it.effect("is asked for with the dates that the client asked for, and with no others", () =>
+    Effect.gen(function*() {
+      const both = { notBefore: 1_800_000_000, notAfter: 1_800_086_400 }
+      for (
+        const [validity, dates] of [
+          [both, { notBefore: "2027-01-15T08:00:00Z", notAfter: "2027-01-16T08:00:00Z" }],
+          [{ ...both, notBefore: undefined }, { notAfter: "2027-01-16T08:00:00Z" }],
+          [{ notBefore: undefined, notAfter: undefined }, {}]
+        ] as const
+      ) {
+        const { asked, ended } = yield* play({}, { validity, deadline: 9_000_000 })
+        assert.strictEqual(ended._tag, "Success")
+        assert.deepStrictEqual(payloadAt(asked, "/order"), {
+          identifiers: [{ type: "dns", value: "a.example" }],
+          ...dates
+        })
+      }
+    }))
+
+  it.effect("is another one where those in the list show other dates, and the one that shows no others", () =>
+    Effect.gen(function*() {
+      const validity = { notBefore: undefined, notAfter: 1_800_086_400 }
+      for (
+        const [shown, opened] of [
+          [{ notAfter: "2027-01-16T08:00:01Z" }, 1],
+          [{ notAfter: "2027-01-16T10:00:00+02:00", notBefore: "2026-01-16T08:00:00Z" }, 0],
+          [{}, 0]
+        ] as const
+      ) {
+        const { posts } = yield* play({
+          "/acct/1": [{ json: { orders: `${ca}/orders` } }],
+          "/orders": [{ json: { orders: [`${ca}/order/7`] } }],
+          "/order/7": [{ json: order("ready", shown) }]
+        }, { ...asked, validity, deadline: 900_000 })
+        assert.strictEqual(posts.filter((path) => path === "/order").length, opened)
+      }
     }))
 
   it.effect("is continued where it is known, without another newOrder", () =>
