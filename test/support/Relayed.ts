@@ -3,16 +3,21 @@ import { Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import type { Database } from "../../src/kernel/sql/Database.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
+import type { Caller } from "../../src/operations/Caller.ts"
 import { finalize } from "../../src/operations/order/Finalize.ts"
+import * as orders from "../../src/operations/order/Orders.ts"
+import { Entropy } from "../../src/pki/Entropy.ts"
+import * as LocalCa from "../../src/services/signing/LocalCa.ts"
 import type { CsrRejected, Issued, IssueRequest, Relaying, SigningFailed } from "../../src/services/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/services/signing/Signer.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { makeCsr } from "./Csr.ts"
 import type { Backend } from "./Databases.ts"
-import { useDatabase } from "./Databases.ts"
+import { freshDirectory, useDatabase } from "./Databases.ts"
 import type { World } from "./Graph.ts"
-import { callerAt, column, configOf, orderOf, profileOf, signsAtOnce, sql, world } from "./Graph.ts"
+import { callerAt, column, configOf, profileOf, signsAtOnce, sql, world } from "./Graph.ts"
 import { work } from "./Issued.ts"
+import { settingsIn } from "./LocalCa.ts"
 
 /* Relayed orders, at an upstream that a function plays. */
 
@@ -34,6 +39,13 @@ export interface Asked<E> extends Relaying<E> {
 /** The reaction of an upstream to an order. */
 export type Upstream = <E>(asked: Asked<E>) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
 
+/** Signs with a CA of its own, so that the certificate can be read. */
+export const signsByCa = (request: IssueRequest) =>
+  Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(request)).pipe(
+    Effect.provide(Entropy.layerSeeded("ca")),
+    Effect.orDie
+  )
+
 /** Relays orders of these profiles as a function says. */
 export const relaysBy = (upstream: Upstream, profiles = ["default", "other"]): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
@@ -51,9 +63,18 @@ export const relaysBy = (upstream: Upstream, profiles = ["default", "other"]): L
 
 /** A finalized order; only its validation is left out. */
 export const finalized = Effect.fnUntraced(
-  function*(profile = "default", names: ReadonlyArray<string> = ["a.example"]) {
-    const caller = yield* callerAt(profileOf(relaying, profile))
-    const order = yield* orderOf(caller, ...names)
+  function*(
+    profile = "default",
+    names: ReadonlyArray<string> = ["a.example"],
+    replaces?: { readonly caller: Caller; readonly certId: string }
+  ) {
+    const caller = replaces?.caller ?? (yield* callerAt(profileOf(relaying, profile)))
+    const order = yield* orders.create(caller, {
+      identifiers: names.map((value) => ({ type: "dns", value })),
+      notBefore: undefined,
+      notAfter: undefined,
+      replaces: replaces?.certId
+    })
     yield* sql("UPDATE authorizations SET status = 'valid' WHERE status = 'pending'")
     yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
     const { csr } = makeCsr({ names })

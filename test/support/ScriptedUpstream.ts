@@ -178,6 +178,7 @@ export const play = (
               kept.push(`opened ${url} ${finalize}`)
               return !(more.claimed ?? []).includes(url)
             }),
+          notReplaced: (error) => Effect.sync(() => kept.push(`not replaced: ${error}`)),
           issued: (url) => Effect.sync(() => kept.push(`issued ${url}`)),
           unclaimed: (urls) => Effect.succeed(urls.filter((url) => !(more.claimed ?? []).includes(url)))
         }

@@ -172,6 +172,7 @@ export const events = {
   upstream_account_reused: info("profile", "target_host"),
   upstream_request_failed: warn("profile", "status", "error"),
   upstream_order_lost: advisory("order_id", "attempts"),
+  upstream_replaces_refused: warn("order_id", "error"),
   upstream_record_left: warn("identifier", "error"),
   upstream_bad_nonce_retry: debug("target_host"),
   upstream_relay_succeeded: info("order_id", "profile"),

@@ -36,6 +36,7 @@ import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
 import type { Actor } from "../Operator.ts"
 import type { Issuance } from "./IssuanceEnds.ts"
 import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+import { locate } from "./Renewal.ts"
 
 type Payload = PayloadOf<"signer_relay_issue">
 type Row = NonNullable<Effect.Success<ReturnType<typeof upstreamOrders.find>>>
@@ -75,6 +76,7 @@ const keeperIn = (database: Database["Service"], orderId: OrderId): Relaying<Sto
     through(database, (now) => transaction(upstreamOrders.asked({ orderId, asks, now }))).pipe(
       Effect.andThen(asks > 1 ? emit("upstream_order_lost", { order_id: orderId, attempts: asks }) : Effect.void)
     ),
+  notReplaced: (error) => emit("upstream_replaces_refused", { order_id: orderId, error }),
   opened: (orderUrl, finalizeUrl) =>
     through(database, (now) => transaction(upstreamOrders.opened({ orderId, orderUrl, finalizeUrl, now }))),
   issued: (certificateUrl) =>
@@ -89,6 +91,13 @@ const keeperIn = (database: Database["Service"], orderId: OrderId): Relaying<Sto
 // Without an answer of the database this attempt has its row no longer than the lease lasts.
 const isTakenOverIn = (database: Database["Service"], job: Job): Effect.Effect<boolean> =>
   Effect.orElseSucceed(Effect.provideService(isTaken(job), Database, database), () => true)
+
+/** The certificate that an order replaces, if an upstream issued it and its order there is known. */
+const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string | undefined) {
+  const former = certId === undefined ? "unknown" : yield* locate(profile, certId)
+  const orderUrl = typeof former === "string" ? undefined : (yield* upstreamOrders.find(former.orderId))?.orderUrl
+  return certId === undefined || orderUrl === undefined ? undefined : { certId, orderUrl }
+})
 
 /**
  * One attempt to have an order fulfilled by the upstream (docs/decisions/relays.md). The account and every
@@ -122,10 +131,12 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const names = order.identifiers.map(({ value }) => value)
   const { createdAt: orderedAt, notAfter, notBefore } = order
   const request = { orderId: id, csr: csr.success, names, notBefore, notAfter, orderedAt }
+  const replaced = row.orderUrl === undefined ? yield* replacedBy(payload.profile, order.replaces) : undefined
   const signers = yield* Signers
   const relayed = yield* Effect.result(Effect.flatMap(signers.of(payload.profile), ({ relay }) =>
     relay?.(request, {
       stored: row,
+      replaced,
       spentSeconds: job.spentSeconds,
       wasBegun: row.startedAt !== undefined,
       keeper: keeperIn(database, id),

@@ -6,7 +6,7 @@ import type { CrlSigner } from "../../pki/x509/Crl.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
 import type { IssuedCrl } from "./IssuedCrl.ts"
 import type { TokenStore } from "./relay/Strategy.ts"
-import type { Keeper, StoredUpstreamOrder } from "./relay/UpstreamRecord.ts"
+import type { Keeper, Replaced, StoredUpstreamOrder } from "./relay/UpstreamRecord.ts"
 
 /** A request to a backend for a certificate. The CSR has been checked against the order; times are epoch seconds. */
 export interface IssueRequest {
@@ -67,6 +67,8 @@ export interface CrlIssuer {
 /** What a relay knows about its order at the upstream from earlier attempts, and where it stores what it learns. */
 export interface Relaying<E> {
   readonly stored: StoredUpstreamOrder
+  /** The certificate of an upstream that the order replaces. */
+  readonly replaced?: Replaced | undefined
   /** How many seconds earlier attempts have worked on the order. */
   readonly spentSeconds: number
   /** This is not the first attempt. */

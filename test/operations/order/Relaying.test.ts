@@ -8,6 +8,7 @@ import * as series from "../../../src/kernel/telemetry/Series.ts"
 import { finalize } from "../../../src/operations/order/Finalize.ts"
 import * as orders from "../../../src/operations/order/Orders.ts"
 import * as sweeps from "../../../src/operations/Sweeps.ts"
+import { namedLeafOf } from "../../../src/pki/x509/CertId.ts"
 import { SigningFailed } from "../../../src/services/signing/Signer.ts"
 import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
 import { counted } from "../../support/Counted.ts"
@@ -25,12 +26,14 @@ import {
   signsAtOnce,
   sql
 } from "../../support/Graph.ts"
+import { madeAt } from "../../support/LocalCa.ts"
 import {
   finalized,
   relay,
   relaying,
   relayJobs,
   relaysBy,
+  signsByCa,
   trail,
   upstreamRows,
   useRelays
@@ -291,6 +294,29 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       ])
       const [record] = records.filter(({ event }) => event === "upstream_order_lost")
       assert.deepStrictEqual(record?.fields, { order_id: id, attempts: 2 })
+    }))
+
+  test("is told what it replaces, with the upstream's order for it, as long as it is not opened", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(madeAt * 1000)
+      const orderUrl = "https://ca.example/order/1"
+      play(({ keeper, request }) => Effect.andThen(keeper.opened(orderUrl, undefined), signsByCa(request)))
+      const { caller, id } = yield* finalized()
+      yield* relay
+      const certId = namedLeafOf(yield* orders.certificate(caller, id))?.certId ?? ""
+      const renewal = yield* finalized("default", ["a.example"], { caller, certId })
+      play(({ keeper }) =>
+        Effect.andThen(
+          keeper.notReplaced("not yours"),
+          Effect.andThen(keeper.opened("https://ca.example/order/2", undefined), away)
+        )
+      )
+      yield* relay
+      yield* TestClock.adjust("1 minute")
+      yield* relay
+      assert.deepStrictEqual(asked.map(({ replaced }) => replaced), [undefined, { certId, orderUrl }, undefined])
+      const [record] = records.filter(({ event }) => event === "upstream_replaces_refused")
+      assert.deepStrictEqual(record?.fields, { order_id: renewal.id, error: "not yours" })
     }))
 
   test("is told which orders of the upstream another one here has", () =>

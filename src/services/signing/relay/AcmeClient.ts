@@ -24,6 +24,8 @@ export interface Directory {
   readonly newAccount: string
   readonly newOrder: string
   readonly revokeCert: string
+  /** Absent where the upstream has no renewal information (RFC 9773). */
+  readonly renewalInfo: string | undefined
   readonly termsOfService: string | undefined
 }
 
@@ -136,6 +138,9 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         newAccount: yield* checked(members["newAccount"], "a newAccount"),
         newOrder: yield* checked(members["newOrder"], "a newOrder"),
         revokeCert: yield* checked(members["revokeCert"], "a revokeCert"),
+        renewalInfo: members["renewalInfo"] === undefined
+          ? undefined
+          : yield* checked(members["renewalInfo"], "a renewalInfo"),
         termsOfService: textOf(meta["termsOfService"])
       }
     })

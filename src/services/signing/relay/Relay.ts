@@ -188,11 +188,15 @@ export const make = (
       )
     }
     return {
-      relay: <E>(request: IssueRequest, { isTakenOver, keeper, spentSeconds, stored, tokens, wasBegun }: Relaying<E>) =>
+      relay: <E>(
+        request: IssueRequest,
+        { isTakenOver, keeper, replaced, spentSeconds, stored, tokens, wasBegun }: Relaying<E>
+      ) =>
         Effect.gen(function*() {
           const wanted: Wanted = {
             names: request.names,
             validity: request,
+            replaced,
             csr: request.csr.der,
             stored,
             wasBegun,

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type { Directory } from "./AcmeClient.ts"
 import type { Conversation, Upstream } from "./Conversation.ts"
 import { converse } from "./Conversation.ts"
 import * as LostOrder from "./LostOrder.ts"
@@ -9,7 +10,7 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { WantedValidity } from "./UpstreamObjects.ts"
 import { broken, datesOf, hasNames, identifiersOf, listIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
-import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
+import type { Keeper, Replaced, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
 /* Takes one order at the upstream from any state to its certificate: a stored order is continued, never begun again. */
 
@@ -18,6 +19,7 @@ export interface Wanted {
   /** In the order's form: wildcards with their `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
+  readonly replaced?: Replaced | undefined
   readonly csr: Uint8Array
   readonly stored: StoredUpstreamOrder
   /** Whether there were attempts before this one. They may have left proofs in place. */
@@ -48,13 +50,34 @@ const unanswered = new UpstreamUnavailable({
   status: undefined
 })
 
+/** What newOrder says of a replaced certificate; nothing where another upstream issued it, or this one has no such member. */
+const replacesOf = ({ newOrder, renewalInfo }: Directory, replaced: Replaced | undefined): { replaces?: string } =>
+  replaced !== undefined && renewalInfo !== undefined && new URL(replaced.orderUrl).origin === new URL(newOrder).origin
+    ? { replaces: replaced.certId }
+    : {}
+
+/** Asks for an order. If it is refused with what it replaces, it is asked for without that: a renewal is worth more. */
+const askFor = <E>({ ask, client, names, validity }: Conversation, replaced: Replaced | undefined, keeper: Keeper<E>) =>
+  Effect.gen(function*() {
+    const directory = yield* client.directory
+    const plain = { identifiers: identifiersOf(names), ...datesOf(validity) }
+    const replaces = replacesOf(directory, replaced)
+    const asked = ask("newOrder", directory.newOrder, { ...plain, ...replaces })
+    if (replaces.replaces === undefined) return yield* asked
+    return yield* Effect.catchTag(
+      asked,
+      "UpstreamRefused",
+      ({ detail }) => Effect.tap(ask("newOrder", directory.newOrder, plain), keeper.notReplaced(detail))
+    )
+  })
+
 const open = <E>(
   talk: Conversation,
-  stored: StoredUpstreamOrder,
+  { replaced, stored }: Pick<Wanted, "replaced" | "stored">,
   keeper: Keeper<E>
 ): Effect.Effect<{ readonly url: string; readonly shown: Members | undefined }, UpstreamFailed | E> =>
   Effect.gen(function*() {
-    const { ask, client, names, validity } = talk
+    const { client, names } = talk
     const keep = Effect.fnUntraced(function*(
       url: string,
       members: Members | undefined,
@@ -68,10 +91,10 @@ const open = <E>(
     const known = yield* LostOrder.find(talk, stored, keeper)
     if (typeof known !== "number") return yield* keep(known.url, known.members)
     if (known >= mostAsks) return yield* unanswered
-    const { newOrder } = yield* client.directory
+    yield* client.directory
     yield* keeper.asked(known + 1)
     const answer = yield* Effect.tapError(
-      ask("newOrder", newOrder, { identifiers: identifiersOf(names), ...datesOf(validity) }),
+      askFor(talk, replaced, keeper),
       (error) => opensNone(error) ? keeper.asked(known) : Effect.void
     )
     // The URL is worth storing even when the body was cut off: the body can be read again.
@@ -112,14 +135,14 @@ const isShown = ({ json = {} }: Pick<UpstreamAnswer, "json">): boolean =>
 /** Fulfils an order; answers its certificate, PEM. */
 export const fulfil = <E>(
   upstream: Upstream,
-  { csr, stored, ...about }: Wanted,
+  { csr, replaced, stored, ...about }: Wanted,
   keeper: Keeper<E>
 ): Effect.Effect<string, UpstreamFailed | E> =>
   Effect.gen(function*() {
     const talk = converse(upstream, about)
     const { ask, client, wasBegun } = talk
     const { shown, url } = stored.orderUrl === undefined
-      ? yield* open(talk, stored, keeper)
+      ? yield* open(talk, { replaced, stored }, keeper)
       : { url: stored.orderUrl, shown: undefined }
     // The answers to newOrder and finalize show the order as a read would.
     let next: Pick<UpstreamAnswer, "json" | "retryAfter"> = { json: shown, retryAfter: undefined }

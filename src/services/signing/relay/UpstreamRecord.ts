@@ -13,12 +13,21 @@ export interface StoredUpstreamOrder {
   readonly askedAt: number | undefined
 }
 
+/** A certificate of the upstream that an order replaces (RFC 9773 section 5). */
+export interface Replaced {
+  readonly certId: string
+  /** The upstream's order for it, which says which upstream that was. */
+  readonly orderUrl: string
+}
+
 /** Stores what outlives an attempt. */
 export interface Keeper<E> {
   /** Called before the upstream is asked for an order, so that a lost answer is not forgotten: {@link StoredUpstreamOrder}. */
   readonly asked: (asks: number) => Effect.Effect<void, E>
   /** Answers whether the upstream's order belongs to this order: an upstream may give one to two equal requests. */
   readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
+  /** The upstream refused what the order replaces, for this reason, and opened it without. */
+  readonly notReplaced: (error: string) => Effect.Effect<void>
   readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
   /** Which of these upstream orders belong to no order here. */
   readonly unclaimed: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>

@@ -180,6 +180,7 @@ const attempted = (option: Option, attempts = 6) =>
               stored = { ...stored, orderUrl, finalizeUrl }
               return true
             }),
+          notReplaced: () => Effect.void,
           issued: () => Effect.void,
           unclaimed: (urls) => Effect.succeed(urls)
         }

@@ -30,6 +30,7 @@ const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
   keeper: {
     asked: () => Effect.void,
     opened: () => Effect.succeed(true),
+    notReplaced: () => Effect.void,
     issued: () => Effect.void,
     unclaimed: (urls) => Effect.succeed(urls)
   },

@@ -81,6 +81,49 @@ describe("an order at an honest upstream", () => {
       }
     }))
 
+  const replaced = { certId: "key.serial", orderUrl: `${ca}/order/0` }
+  const renewing = { "/directory": [{ json: { ...directory, renewalInfo: `${ca}/renewal` } }] }
+  const names = { identifiers: [{ type: "dns", value: "a.example" }] }
+
+  it.effect("says what it replaces to the upstream that issued it, if that has renewal information", () =>
+    Effect.gen(function*() {
+      for (
+        const [paths, of, replaces] of [
+          [renewing, replaced, { replaces: "key.serial" }],
+          [{}, replaced, {}],
+          [renewing, { ...replaced, orderUrl: "https://former.example/order/0" }, {}],
+          [renewing, undefined, {}]
+        ] as const
+      ) {
+        const { asked, ended } = yield* play(paths, { replaced: of, deadline: 9_000_000 })
+        assert.strictEqual(ended._tag, "Success")
+        assert.deepStrictEqual(payloadAt(asked, "/order"), { ...names, ...replaces })
+      }
+    }))
+
+  it.effect("that is refused with what it replaces is asked for once more without, and that is told", () =>
+    Effect.gen(function*() {
+      const no = { status: 409, json: { type: `${urn}alreadyReplaced`, detail: "replaced already" } }
+      const { asked, ended, kept, posts } = yield* play(
+        { ...renewing, "/order": [no, ...honest["/order"] ?? []] },
+        { replaced }
+      )
+      assert.strictEqual(ended._tag, "Success")
+      assert.deepStrictEqual(kept.slice(0, 3), [
+        "asked 1",
+        "not replaced: replaced already",
+        `opened ${ca}/order/1 ${ca}/finalize`
+      ])
+      assert.deepStrictEqual(payloadAt(asked, "/order"), names)
+      assert.strictEqual(posts.filter((path) => path === "/order").length, 2)
+      const both = yield* failureOf({ ...renewing, "/order": [no, { status: 403, json: { type: `${urn}caa` } }] }, {
+        replaced,
+        deadline: 900_000
+      })
+      assert.deepInclude(both.failure, { _tag: "UpstreamRefused", type: "caa" })
+      assert.deepStrictEqual(both.kept, ["asked 1", "asked 0"], "nothing was opened, with or without")
+    }))
+
   it.effect("is another one where those in the list show other dates, and the one that shows no others", () =>
     Effect.gen(function*() {
       const validity = { notBefore: undefined, notAfter: 1_800_086_400 }
