@@ -43,6 +43,7 @@ const frozen = {
     "0028_authority_notices.sql": "16bee7bd08498cd2d7b42baca38741327fd15caa445261d4fae17360fb44131c",
     "0029_profile_states.sql": "a81aff51e48c93e9cc22ae8ef3bbb87f28a5c5f5813d4d12e84656d4f0fb45e0",
     "0030_stopped_lists.sql": "bb03f72aff2e129c1577828d443802c22e281415a1cb132a8dfae2e5ad800e8d",
+    "0031_upstream_renewals.sql": "56e6d6b0d9dcea7ed4b33795c3c9fc51fe71474b6c49ee31d0475f41d0ecb437",
     "0032_validation_causes.sql": "6f4434225fbe73b6a26d117aebbfc1efc0a8e437cb269d88303b5e1eaa7e3369",
     "0035_not_granted.sql": "3cb80709ef0d649fcc1f460bbf3f0819dc1bec57a261a3f752aa9246266c3430"
   },
@@ -73,6 +74,7 @@ const frozen = {
     "0028_authority_notices.sql": "da830694001024734a025809d02c93fd88ccb172871e4428e3f5372d166dc11b",
     "0029_profile_states.sql": "fe07a79b5aae1f90a4beaffe6cfbeb7d3dea8fea2947a6cb1a870a953762817b",
     "0030_stopped_lists.sql": "b49f424a8de31655464b08a75cce774e4b33cab99bad0a979be39e89aa2714d1",
+    "0031_upstream_renewals.sql": "0a811ca0fcbe358d862a81f8724188826b61995eff4a2b8359f3c7a676ff917d",
     "0032_validation_causes.sql": "0b69149b6384811b96d059cce055b1ebd23796d9bad18b771178f44863ccb1b6",
     "0035_not_granted.sql": "24afd226b0720f68279451ecd4a9bbd94d3fc0c151a46c0e91f381dfd818be54"
   }

@@ -118,6 +118,10 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       started_at: "8",
       asks: "1",
       asked_at: "8",
+      renewal_start: "10",
+      renewal_end: "11",
+      renewal_url: "https://ca.example/why",
+      renewal_due: "12",
       created_at: "8",
       updated_at: "9"
     },

@@ -8,7 +8,14 @@ import { finalize } from "../../src/operations/order/Finalize.ts"
 import * as orders from "../../src/operations/order/Orders.ts"
 import { Entropy } from "../../src/pki/Entropy.ts"
 import * as LocalCa from "../../src/services/signing/LocalCa.ts"
-import type { CsrRejected, Issued, IssueRequest, Relaying, SigningFailed } from "../../src/services/signing/Signer.ts"
+import type {
+  CsrRejected,
+  Issued,
+  IssueRequest,
+  Relaying,
+  RelaySigner,
+  SigningFailed
+} from "../../src/services/signing/Signer.ts"
 import { ProfileNotMounted, Signers } from "../../src/services/signing/Signer.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { makeCsr } from "./Csr.ts"
@@ -46,8 +53,17 @@ export const signsByCa = (request: IssueRequest) =>
     Effect.orDie
   )
 
+/** The answer of an upstream to what it suggests for the renewal of a certificate. */
+export type Suggests = RelaySigner["renewal"]
+
+const suggestsNothing: Suggests = () => Effect.succeed({ window: undefined, retryAfter: undefined })
+
 /** Relays orders of these profiles as a function says. */
-export const relaysBy = (upstream: Upstream, profiles = ["default", "other"]): Layer.Layer<Signers> =>
+export const relaysBy = (
+  upstream: Upstream,
+  profiles = ["default", "other"],
+  renewal = suggestsNothing
+): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
     bySection: new Map(),
     crlIssuers: [],
@@ -56,6 +72,7 @@ export const relaysBy = (upstream: Upstream, profiles = ["default", "other"]): L
       profiles.includes(profile)
         ? Effect.succeed({
           relay: (request, of) => upstream({ profile, request, ...of }),
+          renewal,
           revoke: () => Effect.void
         })
         : new ProfileNotMounted({ profile })
@@ -108,11 +125,15 @@ export const useRelays = (backend: Backend) => {
   const asked: Array<Asked<unknown>> = []
   const honest: Upstream = ({ request }) => signsAtOnce(request)
   let upstream = honest
-  const signers = relaysBy((one) =>
-    Effect.suspend(() => {
-      asked.push(one)
-      return upstream(one)
-    })
+  let suggests = suggestsNothing
+  const signers = relaysBy(
+    (one) =>
+      Effect.suspend(() => {
+        asked.push(one)
+        return upstream(one)
+      }),
+    undefined,
+    (certificate) => suggests(certificate)
   )
   return {
     database,
@@ -124,11 +145,16 @@ export const useRelays = (backend: Backend) => {
     play: (next: Upstream) => {
       upstream = next
     },
+    /** What the upstream suggests for renewals from now on. */
+    suggest: (next: Suggests) => {
+      suggests = next
+    },
     test: (name: string, body: () => Effect.Effect<void, unknown, Database | Signers | World | Scope.Scope>) =>
       it.effect(name, () => {
         records.length = 0
         asked.length = 0
         upstream = honest
+        suggests = suggestsNothing
         return database.use(Effect.provide(Effect.suspend(body), Layer.merge(world({ records, seed: name }), signers)))
       })
   }

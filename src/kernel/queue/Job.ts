@@ -68,6 +68,7 @@ export const payloads = {
   notify_expiry_digest: Schema.Struct({ profile: Schema.String }),
   notify_expiry_reminders: Schema.Struct({ profile: Schema.String }),
   authority_expiry: Schema.Struct({}),
+  upstream_renewals: Schema.Struct({}),
   local_ca_crl_regenerate: Schema.Struct({ issuer: Schema.String }),
   local_ca_crl_sweep: Schema.Struct({}),
   http01_token_sweep: Schema.Struct({}),

@@ -60,7 +60,7 @@ const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string)
 
 /**
  * Renewal information (RFC 9773). A revoked certificate gets a window in the past. Any other gets the window that the
- * signer suggests, or else the estimate.
+ * signer suggests, or else the estimate; what an upstream suggests is in the row, so that no request leads to it.
  */
 export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
   const found = yield* locate(profile, certId)
@@ -73,6 +73,10 @@ export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: 
     return yield* new NoSuchCertificate()
   }
   if (found.revokedAt === undefined) {
+    const { renewalEnd: end, renewalStart: start, renewalUrl: explanationUrl } = found
+    if (start !== undefined && end !== undefined) {
+      return { start, end, explanationUrl, isRevoked: false } satisfies RenewalWindow
+    }
     const window = yield* suggested(profile, found.certificate)
     return window === undefined ? estimate(found.leaf) : { ...window, isRevoked: false } satisfies RenewalWindow
   }

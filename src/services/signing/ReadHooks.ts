@@ -14,14 +14,8 @@ import { isRevocationList } from "../../pki/x509/Crl.ts"
 import type { SigningProfile } from "./Backends.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 import { ask, HookFailed } from "./SignerScript.ts"
-
-/** When to renew a certificate, according to the operator's signer. Times are epoch seconds, the end after the start. */
-export interface SuggestedWindow {
-  readonly start: number
-  readonly end: number
-  /** Absolute `http` or `https` URL. */
-  readonly explanationUrl: string | undefined
-}
+import type { SuggestedWindow } from "./SuggestedWindow.ts"
+import { isWebUrl } from "./SuggestedWindow.ts"
 
 /** How many hooks of all profiles run at once in one process. */
 const maxRunning = 4
@@ -31,11 +25,6 @@ const failureLife = "5 seconds"
 const maxCrlBytes = 16 * 1_048_576
 const maxWindowBytes = 8192
 const windowsKept = 1024
-
-const isWebUrl = (text: string): boolean => {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  return url !== undefined && /^https?:$/.test(url.protocol)
-}
 
 /** Reads empty output, `<start> <end>`, or these two and a URL. */
 const readWindow = (printed: string): Result.Result<SuggestedWindow | undefined, string> => {

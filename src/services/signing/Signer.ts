@@ -6,7 +6,8 @@ import type { CrlSigner } from "../../pki/x509/Crl.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
 import type { IssuedCrl } from "./IssuedCrl.ts"
 import type { TokenStore } from "./relay/Strategy.ts"
-import type { Keeper, Replaced, StoredUpstreamOrder } from "./relay/UpstreamRecord.ts"
+import type { Keeper, RelayedCertificate, StoredUpstreamOrder } from "./relay/UpstreamRecord.ts"
+import type { RenewalAnswer } from "./relay/UpstreamRenewal.ts"
 
 /** A request to a backend for a certificate. The CSR has been checked against the order; times are epoch seconds. */
 export interface IssueRequest {
@@ -68,7 +69,7 @@ export interface CrlIssuer {
 export interface Relaying<E> {
   readonly stored: StoredUpstreamOrder
   /** The certificate of an upstream that the order replaces. */
-  readonly replaced?: Replaced | undefined
+  readonly replaced?: RelayedCertificate | undefined
   /** How many seconds earlier attempts have worked on the order. */
   readonly spentSeconds: number
   /** This is not the first attempt. */
@@ -91,10 +92,16 @@ interface Backend {
   readonly trouble?: Effect.Effect<string | undefined>
 }
 
+/**
+ * Asks the party that issued a certificate when to renew it (RFC 9773). Fails where another attempt may be answered.
+ */
+export type AskRenewal = (certificate: RelayedCertificate) => Effect.Effect<RenewalAnswer, SigningFailed>
+
 /** A backend that signs by itself: the service's own CA, or a program of the operator. */
 export interface DirectSigner extends Backend {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
   readonly relay?: undefined
+  readonly renewal?: undefined
   /** Present if another party keeps the revocations. */
   readonly revoke?: Revoke
   /** Present if this service itself publishes the revocations. */
@@ -108,6 +115,7 @@ export interface RelaySigner extends Backend {
     request: IssueRequest,
     relaying: Relaying<E>
   ) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
+  readonly renewal: AskRenewal
   readonly revoke: Revoke
   readonly crl?: undefined
 }

@@ -20,9 +20,11 @@ const issuedColumns = `id AS "orderId", account_id AS "accountId", identifiers A
 const bySerialStatement = statement({
   name: "certificate_by_serial",
   params: { profile: text(), serial: text() },
-  row: issued,
+  row: { ...issued, renewalStart: nullable(int), renewalEnd: nullable(int), renewalUrl: nullable(text()) },
   sql: () =>
-    `SELECT ${issuedColumns} FROM orders WHERE profile = :profile AND cert_serial = :serial AND certificate IS NOT NULL`
+    `SELECT ${issuedColumns}, renewal_start AS "renewalStart", renewal_end AS "renewalEnd", renewal_url AS "renewalUrl"
+     FROM orders LEFT JOIN upstream_orders ON order_id = id
+     WHERE profile = :profile AND cert_serial = :serial AND certificate IS NOT NULL`
 })
 
 const certificateStatement = statement({
@@ -64,7 +66,10 @@ const ofSerialsStatement = statement({
 export const ofSerials = (serials: ReadonlyArray<string>) =>
   all(ofSerialsStatement, { serials: serials.map((serial) => [serial]) })
 
-/** Certificates of a profile with this serial: one, unless the profile has had several issuers. */
+/**
+ * Certificates of a profile with this serial: one, unless the profile has had several issuers. The window is what the upstream of
+ * a relay says of the renewal, in epoch seconds.
+ */
 export const findBySerial = (profile: string, serial: string) => all(bySerialStatement, { profile, serial })
 
 /** The PEM chain of a `valid` order of this account. */

@@ -94,7 +94,11 @@ export const tables: ReadonlyArray<Table> = [
     created_at: "int",
     updated_at: "int",
     asks: "int",
-    asked_at: "int"
+    asked_at: "int",
+    renewal_start: "int",
+    renewal_end: "int",
+    renewal_url: "text",
+    renewal_due: "int"
   }),
   table("revocations", "issuer serial", {
     issuer: "text",

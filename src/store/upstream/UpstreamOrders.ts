@@ -103,7 +103,8 @@ const endStatement = statement({
   params: { orderId: uuid<OrderId>(), status: text<UpstreamStatus>(), error: nullable(text()), now: int },
   row: {},
   sql: () =>
-    `UPDATE upstream_orders SET status = :status, error = :error, updated_at = :now
+    `UPDATE upstream_orders SET status = :status, error = :error, updated_at = :now,
+       renewal_due = CASE WHEN :status = 'valid' THEN :now END
      WHERE order_id = :orderId AND status = 'processing'`
 })
 

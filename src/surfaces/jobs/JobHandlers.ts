@@ -30,6 +30,7 @@ import { Validator } from "../../services/validation/Validator.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 import { authorityHandler } from "./AuthorityHandler.ts"
 import { expiryHandlers } from "./ExpiryHandlers.ts"
+import { renewalHandler } from "./RenewalHandler.ts"
 
 /**
  * The services the handlers get from the process. Services that depend on a configuration are provided when the
@@ -210,6 +211,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }),
     ...expiryHandlers(config),
     authorityHandler(config, yield* Issuers),
+    renewalHandler(config, yield* Signers),
     ...sweeps.map((one) => sweep(config.jobs.lease_seconds, one))
   ]
   return known

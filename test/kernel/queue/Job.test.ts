@@ -102,6 +102,7 @@ describe("payloads", () => {
     notify_expiry_digest: { profile: "p" },
     notify_expiry_reminders: { profile: "p" },
     authority_expiry: {},
+    upstream_renewals: {},
     local_ca_crl_regenerate: { issuer: "i" },
     local_ca_crl_sweep: {},
     http01_token_sweep: {},

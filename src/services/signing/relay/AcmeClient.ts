@@ -43,6 +43,7 @@ export type Operation =
   | "finalize"
   | "certificate"
   | "revokeCert"
+  | "renewalInfo"
 
 const maxAnswerBytes = 1_048_576
 /** Time limit of a request: nothing else ends a request to a silent upstream while the service starts. */
@@ -177,22 +178,9 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           unsent: true
         })
 
-    /** Sends one signed request; an empty payload reads (POST-as-GET). If a nonce is refused, it tries again with another. */
-    const post = (
-      operation: Operation,
-      url: string,
-      payload: object | "",
-      by: SignedBy,
-      tries = nonceTries
-    ): Effect.Effect<UpstreamAnswer, UpstreamFailed> =>
+    /** An answer that is a success; any other as a failure. */
+    const successOf = (answer: WebAnswer): Effect.Effect<UpstreamAnswer, UpstreamFailed> =>
       Effect.gen(function*() {
-        const header = {
-          nonce: yield* Effect.mapError(nonce, unsent),
-          url,
-          ...(by === "jwk" ? { jwk: key.jwk } : { kid: by.kid })
-        }
-        const signed = yield* key.sign(header, payload === "" ? "" : JSON.stringify(payload))
-        const answer = yield* send(operation, "POST", url, JSON.stringify(signed))
         const { body, headers, status } = answer
         const value = parsed(body)
         const members = objectOf(value)
@@ -218,10 +206,6 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         }
         const problem = problemIn(members, status)
         const { detail, type } = problem
-        if (type === "badNonce" && tries > 1) {
-          yield* emit("upstream_bad_nonce_retry", { target_host: base.host })
-          return yield* post(operation, url, payload, by, tries - 1)
-        }
         const isPassing = status >= 500 || status === 429 || status === 408 || status < 400 ||
           type === "badNonce" || type === "rateLimited" || type === "serverInternal"
         return yield* isPassing
@@ -229,17 +213,49 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           : new UpstreamRefused({ ...problem, status })
       })
 
+    /** Sends one signed request; an empty payload reads (POST-as-GET). If a nonce is refused, it tries again with another. */
+    const post = (
+      operation: Operation,
+      url: string,
+      payload: object | "",
+      by: SignedBy,
+      tries = nonceTries
+    ): Effect.Effect<UpstreamAnswer, UpstreamFailed> =>
+      Effect.gen(function*() {
+        const header = {
+          nonce: yield* Effect.mapError(nonce, unsent),
+          url,
+          ...(by === "jwk" ? { jwk: key.jwk } : { kid: by.kid })
+        }
+        const signed = yield* key.sign(header, payload === "" ? "" : JSON.stringify(payload))
+        const answer = yield* send(operation, "POST", url, JSON.stringify(signed))
+        return yield* Effect.catchIf(
+          successOf(answer),
+          ({ type }) => type === "badNonce" && tries > 1,
+          () =>
+            Effect.andThen(
+              emit("upstream_bad_nonce_retry", { target_host: base.host }),
+              post(operation, url, payload, by, tries - 1)
+            )
+        )
+      })
+
+    const log = ({ detail: error, status }: UpstreamFailed) =>
+      emit("upstream_request_failed", { profile, status, error })
     const told = <A>(asked: Effect.Effect<A, UpstreamFailed>): Effect.Effect<A, UpstreamFailed> =>
-      Effect.tapError(
-        asked,
-        ({ detail: error, status }) => emit("upstream_request_failed", { profile, status, error })
-      )
+      Effect.tapError(asked, log)
     return {
       directory: told(directory),
       post: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         told(post(operation, url, payload, by)),
       /** As `post`, for a question to which a refusal is an answer: failures are not logged. */
       probe: post,
+      /** Reads without a signature what is public; a refusal is an answer, and only other failures are logged. */
+      get: (operation: Operation, url: string) =>
+        Effect.tapError(
+          Effect.flatMap(Effect.flatMap(checked(url, "a URL"), (text) => send(operation, "GET", text)), successOf),
+          (error) => error._tag === "UpstreamUnavailable" ? log(error) : Effect.void
+        ),
       checked,
       key
     }

@@ -21,6 +21,7 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { isLimit, UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { Wanted } from "./UpstreamOrder.ts"
 import { clear, finished, fulfil } from "./UpstreamOrder.ts"
+import { renewalAt } from "./UpstreamRenewal.ts"
 
 /** The octets of a secret in base64url or standard base64, padded or not. */
 export const hmacKeyOf = (text: string): Uint8Array =>
@@ -126,8 +127,8 @@ const asSigning = (
 /** Refusals of a revocation that no other attempt changes. */
 const definite: ReadonlySet<string> = new Set(["badRevocationReason", "unauthorized", "malformed"])
 
-/** Turns a failure to revoke into one of signing. */
-const notRevoked = (error: UpstreamFailed): SigningFailed => {
+/** Turns a failure to ask about a certificate, or to revoke it, into one of signing. */
+const ofCertificate = (error: UpstreamFailed): SigningFailed => {
   const { detail, type: problemType } = error
   if (error._tag === "UpstreamRefused" && definite.has(error.type)) {
     return new SigningFailed({ cause: "upstream_refused", detail, problemType: error.type })
@@ -232,6 +233,7 @@ export const make = (
           )
           return yield* accept(`${chain.trimEnd()}\n`, request, "upstream")
         }),
+      renewal: (certificate) => Effect.mapError(renewalAt(client, certificate), ofCertificate),
       revoke: (leaf, reason) =>
         Effect.gen(function*() {
           const { revokeCert } = yield* client.directory
@@ -246,7 +248,7 @@ export const make = (
             (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",
             () => Effect.void
           ),
-          Effect.mapError(notRevoked)
+          Effect.mapError(ofCertificate)
         )
     } satisfies RelaySigner
   })

@@ -74,6 +74,10 @@ export const hasDates = (members: Members, { notAfter, notBefore }: WantedValidi
     return wanted === undefined || Number.isNaN(shown) || shown === wanted
   })
 
+/** Whether an order is at the upstream that has this newOrder: a profile may have had another one before. */
+export const isOfUpstream = (orderUrl: string, newOrder: string): boolean =>
+  URL.canParse(orderUrl) && new URL(orderUrl).origin === new URL(newOrder).origin
+
 /** Names in the form of newOrder. */
 export const identifiersOf = (names: ReadonlyArray<string>) => names.map((value) => ({ type: "dns", value }))
 

@@ -9,8 +9,18 @@ import { authorize, clearAt } from "./UpstreamAuthorization.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { WantedValidity } from "./UpstreamObjects.ts"
-import { broken, datesOf, hasNames, identifiersOf, listIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
-import type { Keeper, Replaced, StoredUpstreamOrder } from "./UpstreamRecord.ts"
+import {
+  broken,
+  datesOf,
+  hasNames,
+  identifiersOf,
+  isOfUpstream,
+  listIn,
+  objectOf,
+  textIn,
+  untrusted
+} from "./UpstreamObjects.ts"
+import type { Keeper, RelayedCertificate, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
 /* Takes one order at the upstream from any state to its certificate: a stored order is continued, never begun again. */
 
@@ -19,7 +29,7 @@ export interface Wanted {
   /** In the order's form: wildcards with their `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
-  readonly replaced?: Replaced | undefined
+  readonly replaced?: RelayedCertificate | undefined
   readonly csr: Uint8Array
   readonly stored: StoredUpstreamOrder
   /** Whether there were attempts before this one. They may have left proofs in place. */
@@ -51,13 +61,20 @@ const unanswered = new UpstreamUnavailable({
 })
 
 /** What newOrder says of a replaced certificate; nothing where another upstream issued it, or this one has no such member. */
-const replacesOf = ({ newOrder, renewalInfo }: Directory, replaced: Replaced | undefined): { replaces?: string } =>
-  replaced !== undefined && renewalInfo !== undefined && new URL(replaced.orderUrl).origin === new URL(newOrder).origin
+const replacesOf = (
+  { newOrder, renewalInfo }: Directory,
+  replaced: RelayedCertificate | undefined
+): { replaces?: string } =>
+  replaced !== undefined && renewalInfo !== undefined && isOfUpstream(replaced.orderUrl, newOrder)
     ? { replaces: replaced.certId }
     : {}
 
 /** Asks for an order. If it is refused with what it replaces, it is asked for without that: a renewal is worth more. */
-const askFor = <E>({ ask, client, names, validity }: Conversation, replaced: Replaced | undefined, keeper: Keeper<E>) =>
+const askFor = <E>(
+  { ask, client, names, validity }: Conversation,
+  replaced: RelayedCertificate | undefined,
+  keeper: Keeper<E>
+) =>
   Effect.gen(function*() {
     const directory = yield* client.directory
     const plain = { identifiers: identifiersOf(names), ...datesOf(validity) }

@@ -13,8 +13,9 @@ export interface StoredUpstreamOrder {
   readonly askedAt: number | undefined
 }
 
-/** A certificate of the upstream that an order replaces (RFC 9773 section 5). */
-export interface Replaced {
+/** A certificate that an upstream issued. */
+export interface RelayedCertificate {
+  /** RFC 9773 section 4.1 */
   readonly certId: string
   /** The upstream's order for it, which says which upstream that was. */
   readonly orderUrl: string

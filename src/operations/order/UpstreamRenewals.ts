@@ -1,0 +1,75 @@
+import * as Effect from "effect/Effect"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import type { Outcome } from "../../kernel/queue/Handler.ts"
+import { Reschedule } from "../../kernel/queue/Handler.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
+import { currentSeconds, lifeMillis } from "../../kernel/Time.ts"
+import { namedLeafOf } from "../../pki/x509/CertId.ts"
+import { Signers } from "../../services/signing/Signer.ts"
+import * as renewals from "../../store/upstream/UpstreamRenewals.ts"
+
+/* Upstreams are asked by a job when to renew their certificates: no request of a client leads to one upstream. */
+
+const hourSeconds = 3600
+const daySeconds = 86_400
+/** Time between two questions about one certificate, in seconds: as the upstream asks, within these. */
+const [shortestWait, longestWait] = [6 * hourSeconds, daySeconds]
+/** When a pass has left some: the other work of the process comes first for so many seconds. */
+const restSeconds = 60
+const atOnce = 100
+/** For how long one pass begins new questions, in milliseconds. */
+const passMillis = 30_000
+
+type Due = Effect.Success<ReturnType<typeof renewals.due>>[number]
+
+/** The longest wait between two passes, in seconds. */
+export const renewalsEverySeconds = hourSeconds
+
+/** Asks about one certificate and keeps the answer; succeeds with whether its upstream can be asked about others. */
+const askAbout = Effect.fnUntraced(function*({ certificate, notAfter, orderId, orderUrl, profile, revokedAt }: Due) {
+  const now = yield* currentSeconds
+  const certId = certificate === undefined ? undefined : namedLeafOf(certificate)?.certId
+  const isOver = revokedAt !== undefined || (notAfter !== undefined && notAfter <= now)
+  if (isOver || certId === undefined || orderUrl === undefined) {
+    yield* transaction(renewals.again(orderId, undefined))
+    return true
+  }
+  const signers = yield* Signers
+  const answered = yield* Effect.result(
+    Effect.flatMap(signers.of(profile), ({ renewal }) => renewal?.({ certId, orderUrl }) ?? Effect.succeed(undefined))
+  )
+  if (answered._tag === "Failure") {
+    const { failure } = answered
+    const wait = failure._tag === "SigningFailed" ? failure.again?.atLeast ?? hourSeconds : longestWait
+    const due = now + Math.min(Math.max(wait, hourSeconds), longestWait)
+    yield* transaction(renewals.again(orderId, due))
+    return false
+  }
+  const { retryAfter = 0, window } = answered.success ?? {}
+  const offers = window !== undefined || retryAfter > 0
+  const due = now + (offers ? Math.min(Math.max(Math.ceil(retryAfter), shortestWait), longestWait) : longestWait)
+  yield* transaction(renewals.keep({ orderId, window, due }))
+  return true
+})
+
+/**
+ * One pass over the certificates about which an upstream is to be asked. One that fails is asked about no other of its
+ * certificates in the same pass: they are asked about in an hour.
+ */
+export const askUpstreams: Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database | Signers> = Effect.gen(
+  function*() {
+    const begun = yield* lifeMillis
+    const failed = new Set<string>()
+    for (;;) {
+      const some = yield* renewals.due(yield* currentSeconds, atOnce)
+      for (const one of some) {
+        if ((yield* lifeMillis) - begun >= passMillis) return Reschedule((yield* currentSeconds) + restSeconds)
+        if (failed.has(one.profile)) {
+          yield* transaction(renewals.again(one.orderId, (yield* currentSeconds) + hourSeconds))
+        } else if (!(yield* askAbout(one))) failed.add(one.profile)
+      }
+      if (some.length < atOnce) return Reschedule((yield* currentSeconds) + renewalsEverySeconds)
+    }
+  }
+)

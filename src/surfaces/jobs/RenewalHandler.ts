@@ -1,0 +1,30 @@
+import * as Effect from "effect/Effect"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import type { AnyHandler } from "../../kernel/queue/Handler.ts"
+import { Done, handler } from "../../kernel/queue/Handler.ts"
+import { periodicKey } from "../../kernel/queue/Job.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { askUpstreams, renewalsEverySeconds } from "../../operations/order/UpstreamRenewals.ts"
+import { Signers } from "../../services/signing/Signer.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+
+/** A pass begins no question after half a minute, and one may take as long as two requests that are not answered. */
+const budgetMillis = 120_000
+
+/** Asks the upstreams of relays each hour when to renew what is due, and at each start and reload. */
+export const renewalHandler = (
+  { profiles }: Pick<Config, "profiles">,
+  signers: Signers["Service"]
+): AnyHandler<Database, JobFailure> => {
+  const relays = profiles.some(({ enabled, signer }) => enabled && signer.backend === "relay")
+  const within = Effect.provideService(Signers, signers)
+  return handler<"upstream_renewals", Database, JobFailure>({
+    kind: "upstream_renewals",
+    periodic: true,
+    subjects: relays ? [{ key: periodicKey, payload: {} }] : [],
+    reachSeconds: renewalsEverySeconds,
+    budgetMillis: () => budgetMillis,
+    run: () => relays ? within(askUpstreams) : Effect.succeed(Done()),
+    abandon: () => Effect.void
+  })
+}
