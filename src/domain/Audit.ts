@@ -30,6 +30,8 @@ const vocabulary = {
   nonce_cleanup_completed: { outcome: "success", actors: ["admin", "cli"] },
   audit_pruned: { outcome: "success", actors: ["cli", "system"] },
   crl_number_raised: { outcome: "success", actors: ["cli"] },
+  upstream_key_changed: { outcome: "success", actors: ["cli"] },
+  upstream_contact_updated: { outcome: "success", actors: ["cli"] },
   eab_created: { outcome: "success", actors: ["admin", "cli"] },
   eab_revoked: { outcome: "success", actors: ["admin", "cli"] },
   eab_deleted: { outcome: "success", actors: ["admin", "cli"] },
@@ -153,6 +155,12 @@ interface Details {
   readonly nonce_cleanup_completed: { readonly removed: number }
   readonly audit_pruned: { readonly cutoff: string; readonly removed: number }
   readonly crl_number_raised: { readonly issuer: string; readonly before: number; readonly after: number }
+  readonly upstream_key_changed: {
+    readonly account_url: string
+    readonly key_fp: string
+    readonly previous_key_fp: string
+  }
+  readonly upstream_contact_updated: { readonly account_url: string; readonly contacts: number }
   readonly eab_created: EabDetail
   readonly eab_revoked: EabDetail
   readonly eab_deleted: {

@@ -104,6 +104,8 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "crl revoke",
     "upstream show",
     "upstream register",
+    "upstream rollover",
+    "upstream contact",
     "upstream order list",
     "upstream order show",
     "profile list",

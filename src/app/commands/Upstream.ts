@@ -1,25 +1,30 @@
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { hmacKey } from "../../kernel/config/Form.ts"
+import { contactUri, hmacKey } from "../../kernel/config/Form.ts"
 import { said } from "../../kernel/host/KeyFile.ts"
 import { Resolver } from "../../kernel/net/Resolver.ts"
 import * as upstream from "../../operations/upstream/Upstream.ts"
+import * as changes from "../../operations/upstream/UpstreamChanges.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import { hmacKeyOf } from "../../services/signing/relay/Relay.ts"
 import { withoutStop } from "../../services/signing/relay/UpstreamAccount.ts"
 import type { Config } from "../../settings/AppConfig.ts"
+import type { Loaded } from "../../settings/Load.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { readGiven } from "../GivenFile.ts"
 import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
+import { Operator } from "../Operator.ts"
+import { withRecordsAndConfig } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
-import { jsonOption, optionalText } from "./Flags.ts"
+import { jsonOption, optionalText, repeatedFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
 import { upstreamOrderCommand } from "./UpstreamOrder.ts"
 
@@ -44,6 +49,15 @@ const refused = {
         ? `The upstream does not answer: ${withoutStop(detail)}.`
         : `The upstream fails, with status ${status}: ${withoutStop(detail)}.`
     })
+}
+
+const changed = {
+  NotRelaying: refused.NotRelaying,
+  AccountUnusable: refused.AccountUnusable,
+  UpstreamRefused: refused.UpstreamRefused,
+  UpstreamUnavailable: refused.UpstreamUnavailable,
+  NotRegistered: ({ profile }: changes.NotRegistered) =>
+    cannot(`Profile ${profile} has no account at its upstream; \`acme-svc upstream register\` creates one.`)
 }
 
 const profileOption = optionalText("profile", "The profile. Needed if there are several.")
@@ -94,6 +108,13 @@ const show = command(
     })
 )
 
+const worldOf = ({ config }: Loaded) =>
+  Effect.map(
+    Host,
+    ({ process }) =>
+      Layer.merge(Entropy.layer, Layer.provide(Graph.web(config, process.version), Resolver.layer(config.dns.resolver)))
+  )
+
 const register = command(
   "register",
   "Create a relay's account at its upstream. Example: acme-svc upstream register --profile web --eab-kid KID. Exit codes: 0, 1, 2, 3.",
@@ -107,7 +128,6 @@ const register = command(
   },
   ({ file, kid, profile }) =>
     Effect.gen(function*() {
-      const { process } = yield* Host
       const loaded = yield* Settings.loaded
       const { config } = loaded
       if (kid === undefined && file !== undefined) {
@@ -117,10 +137,7 @@ const register = command(
       const credential = kid === undefined
         ? undefined
         : { kid, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(file))) }
-      const world = Layer.merge(
-        Entropy.layer,
-        Layer.provide(Graph.web(config, process.version), Resolver.layer(config.dns.resolver))
-      )
+      const world = yield* worldOf(loaded)
       const { accountUrl, was } = yield* upstream.registerAt(found, credential).pipe(
         Effect.catchTags(refused),
         Effect.provide(world),
@@ -130,8 +147,46 @@ const register = command(
     })
 )
 
+const rollover = command(
+  "rollover",
+  "Give a relay's account a new key. Example: acme-svc upstream rollover --profile web. Exit codes: 0, 1, 2, 3.",
+  { profile: profileOption, json: jsonOption },
+  ({ json, profile }) =>
+    withRecordsAndConfig(Effect.fnUntraced(function*(loaded) {
+      const found = yield* chosen(loaded.config, profile)
+      const object = yield* changes.rollOver(yield* Operator, found).pipe(
+        Effect.catchTags(changed),
+        Effect.provide(yield* worldOf(loaded))
+      )
+      yield* print(json, object, () => renderDetail(object))
+    }))
+)
+
+const contact = command(
+  "contact",
+  "Set the contacts of a relay's account. Example: acme-svc upstream contact --profile web. Exit codes: 0, 1, 2, 3.",
+  {
+    profile: profileOption,
+    contact: repeatedFlag("contact", "uri").pipe(
+      Flag.withDescription("A contact, such as mailto:pki@example.org. Without any, those of signer.relay.contact.")
+    ),
+    json: jsonOption
+  },
+  ({ contact, json, profile }) =>
+    withRecordsAndConfig(Effect.fnUntraced(function*(loaded) {
+      const fault = contact.map((one) => contactUri.fault(one)).find((one) => one !== undefined)
+      if (fault !== undefined) return yield* new CommandFailed({ code: 2, message: `--contact: ${fault}.` })
+      const found = yield* chosen(loaded.config, profile)
+      const object = yield* changes.setContact(yield* Operator, found, contact).pipe(
+        Effect.catchTags(changed),
+        Effect.provide(yield* worldOf(loaded))
+      )
+      yield* print(json, object, () => renderDetail({ ...object, contact: object.contact.join(" ") }))
+    }))
+)
+
 /** `upstream`: a relay's account at its upstream. */
 export const upstreamCommand = Command.make("upstream").pipe(
   Command.withDescription("The accounts and orders of relays at their upstreams."),
-  Command.withSubcommands([show, register, upstreamOrderCommand])
+  Command.withSubcommands([show, register, rollover, contact, upstreamOrderCommand])
 )

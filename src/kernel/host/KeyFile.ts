@@ -219,6 +219,9 @@ const syncDirectory = (path: string): Effect.Effect<void, FileUnusable> =>
 const removeAll = (paths: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.forEach(paths, (path) => Effect.ignore(attempt(path, () => unlink(path))), { discard: true })
 
+/** Removes a file. It may already be gone, or stay where it cannot be removed. */
+export const removeFile = (path: string): Effect.Effect<void> => removeAll([path])
+
 /** A text file as read. */
 export interface ReadFile {
   readonly text: string

@@ -6,12 +6,12 @@ import type { UpstreamCredential } from "../../services/signing/relay/UpstreamAc
 import {
   hasKey,
   kidPathOf,
-  loadKey,
   readKid,
   register,
   replaceKid,
   writeKid
 } from "../../services/signing/relay/UpstreamAccount.ts"
+import { keyInForce } from "../../services/signing/relay/UpstreamKey.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
 /* A relay's account at its upstream, as the operator manages it. */
@@ -30,7 +30,8 @@ export class AccountRefused extends Data.TaggedError("AccountRefused")<{
   readonly detail: string
 }> {}
 
-const relayOf = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
+/** The relay of a profile. */
+export const relayOf = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
   signer.backend === "relay" ? Effect.succeed(signer.relay) : new NotRelaying({ profile: name })
 
 /** What this service knows about the account, without a request to the upstream. */
@@ -58,7 +59,11 @@ export const registerAt = (
   Effect.gen(function*() {
     const { account_key_path, contact, directory_url } = yield* relayOf(profile)
     const known = yield* readKid(account_key_path)
-    const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path), profile.name)
+    const client = yield* AcmeClient.make(
+      directory_url,
+      yield* keyInForce({ directoryUrl: directory_url, keyPath: account_key_path, profile: profile.name }),
+      profile.name
+    )
     if (known === undefined) {
       const accountUrl = yield* register(client, contact, credential)
       yield* writeKid(account_key_path, accountUrl)

@@ -7,7 +7,7 @@ import type { UpstreamResult } from "../../../kernel/telemetry/Metrics.ts"
 import { count } from "../../../kernel/telemetry/Metrics.ts"
 import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
-import type { UpstreamAnswer } from "./UpstreamAnswer.ts"
+import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { isProblem, nextOf, objectOf, parsed, problemIn, resultOf, retryAfterOf, textOf } from "./UpstreamAnswer.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
@@ -24,6 +24,7 @@ export interface Directory {
   readonly newAccount: string
   readonly newOrder: string
   readonly revokeCert: string
+  readonly keyChange: string | undefined
   /** Absent where the upstream has no renewal information (RFC 9773). */
   readonly renewalInfo: string | undefined
   readonly termsOfService: string | undefined
@@ -44,6 +45,7 @@ export type Operation =
   | "certificate"
   | "revokeCert"
   | "renewalInfo"
+  | "keyChange"
 
 const maxAnswerBytes = 1_048_576
 /** Time limit of a request: nothing else ends a request to a silent upstream while the service starts. */
@@ -66,13 +68,20 @@ const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAns
 
 /**
  * Makes the client of one upstream; it sends no request before one is needed. `key` is the key of the account. `profile` is
- * the profile for which the client was made, the first of those that share it.
+ * the profile for which the client was made, the first of those that share it. `reread` finds the key that is in force after a
+ * refusal: another process may have changed it.
  */
-export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
+export const make = (
+  directoryUrl: string,
+  key: RequestKey,
+  profile: string,
+  reread: Effect.Effect<RequestKey> = Effect.succeed(key)
+) =>
   Effect.gen(function*() {
     const web = yield* Web
     const base = new URL(directoryUrl)
     const nonces: Array<string> = []
+    let current = key
     const known = yield* Ref.make<{ readonly directory: Directory; readonly at: number } | undefined>(undefined)
 
     const unavailable = (detail: string, status?: number, retryAfter?: number) =>
@@ -87,6 +96,9 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
     /** A URL that the upstream has named, checked but unchanged, because it goes into signatures. */
     const checked = (text: unknown, what: string): Effect.Effect<string, UpstreamRefused> =>
       typeof text === "string" && upstreamUrl(text, base) !== undefined ? Effect.succeed(text) : lie(what)
+
+    const optional = (members: Members, name: string): Effect.Effect<string | undefined, UpstreamRefused> =>
+      members[name] === undefined ? Effect.succeed(undefined) : checked(members[name], `a ${name}`)
 
     const waitIn = (answer: WebAnswer) =>
       Effect.map(currentMillis, (now) => retryAfterOf(answer.headers["retry-after"], now))
@@ -139,9 +151,8 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
         newAccount: yield* checked(members["newAccount"], "a newAccount"),
         newOrder: yield* checked(members["newOrder"], "a newOrder"),
         revokeCert: yield* checked(members["revokeCert"], "a revokeCert"),
-        renewalInfo: members["renewalInfo"] === undefined
-          ? undefined
-          : yield* checked(members["renewalInfo"], "a renewalInfo"),
+        keyChange: yield* optional(members, "keyChange"),
+        renewalInfo: yield* optional(members, "renewalInfo"),
         termsOfService: textOf(meta["termsOfService"])
       }
     })
@@ -222,21 +233,29 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
       tries = nonceTries
     ): Effect.Effect<UpstreamAnswer, UpstreamFailed> =>
       Effect.gen(function*() {
+        const used = current
         const header = {
           nonce: yield* Effect.mapError(nonce, unsent),
           url,
-          ...(by === "jwk" ? { jwk: key.jwk } : { kid: by.kid })
+          ...(by === "jwk" ? { jwk: used.jwk } : { kid: by.kid })
         }
-        const signed = yield* key.sign(header, payload === "" ? "" : JSON.stringify(payload))
+        const signed = yield* used.sign(header, payload === "" ? "" : JSON.stringify(payload))
         const answer = yield* send(operation, "POST", url, JSON.stringify(signed))
-        return yield* Effect.catchIf(
-          successOf(answer),
-          ({ type }) => type === "badNonce" && tries > 1,
-          () =>
-            Effect.andThen(
-              emit("upstream_bad_nonce_retry", { target_host: base.host }),
-              post(operation, url, payload, by, tries - 1)
-            )
+        const again = post(operation, url, payload, by, tries - 1)
+        return yield* successOf(answer).pipe(
+          Effect.catchIf(
+            ({ type }) => type === "badNonce" && tries > 1,
+            () => Effect.andThen(emit("upstream_bad_nonce_retry", { target_host: base.host }), again)
+          ),
+          Effect.catchIf(
+            (error) => error._tag === "UpstreamRefused" && by !== "jwk" && tries > 1,
+            (error) =>
+              Effect.flatMap(reread, (found) => {
+                if (found.thumbprint === used.thumbprint) return Effect.fail(error)
+                current = found
+                return again
+              })
+          )
         )
       })
 
@@ -257,7 +276,10 @@ export const make = (directoryUrl: string, key: RequestKey, profile: string) =>
           (error) => error._tag === "UpstreamUnavailable" ? log(error) : Effect.void
         ),
       checked,
-      key
+      /** The key that is in force, as far as it is known. */
+      get key() {
+        return current
+      }
     }
   })
 

@@ -16,9 +16,10 @@ import type { RelaySettings } from "./RelaySettings.ts"
 import type { Strategy } from "./Strategy.ts"
 import { bypass, dns01, http01 } from "./Strategy.ts"
 import type { AccountUnusable } from "./UpstreamAccount.ts"
-import { accountLost, loadKey, open, readKid } from "./UpstreamAccount.ts"
+import { accountLost, open, readKid } from "./UpstreamAccount.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { isLimit, UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
+import { keyInForce } from "./UpstreamKey.ts"
 import type { Wanted } from "./UpstreamOrder.ts"
 import { clear, finished, fulfil } from "./UpstreamOrder.ts"
 import { renewalAt } from "./UpstreamRenewal.ts"
@@ -151,7 +152,11 @@ export const account = (
   >
 ): Effect.Effect<{ readonly client: AcmeClient.AcmeClient; readonly kid: string }, AccountUnusable, Entropy | Web> =>
   Effect.gen(function*() {
-    const client = yield* AcmeClient.make(directory_url, yield* loadKey(account_key_path), profile)
+    const found = keyInForce({ directoryUrl: directory_url, keyPath: account_key_path, profile })
+    const key = yield* found
+    const world = yield* Effect.context<Entropy | Web>()
+    const reread = Effect.provide(Effect.orElseSucceed(found, () => key), world)
+    const client = yield* AcmeClient.make(directory_url, key, profile, reread)
     const hmacKey = Redacted.value(eab.hmac_key)
     const kid = yield* open({
       client,

@@ -30,21 +30,31 @@ export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
 }> {}
 
 const unusable = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass })
-const outside = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass, isOutside: true })
+/** The world did it, and no fault of the configuration. */
+export const outside = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass, isOutside: true })
 const keyName = "signer.relay.account_key_path"
 const about = (error: FileUnusable) => outside(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
+
+/** A file of the account that cannot be written. */
+export const unwritten = (path: string) => (error: FileUnusable): AccountUnusable =>
+  outside(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
 
 /** The path of the file with the account's URL. */
 export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
 
-const readIfPresent = (path: string) =>
+/** The path of the file with the key that the account is to have next. */
+export const nextPathOf = (keyPath: string): string => `${keyPath}.next`
+
+/** The text of a file of the account; `undefined` if there is no such file. */
+export const readIfPresent = (path: string) =>
   readTextFile(path).pipe(
     Effect.map(({ text }) => text),
     Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
     Effect.mapError(about)
   )
 
-const parseKey = (path: string, text: string): Effect.Effect<RequestKey, AccountUnusable> =>
+/** The key in a file's text. */
+export const parseKey = (path: string, text: string): Effect.Effect<RequestKey, AccountUnusable> =>
   Effect.mapError(readRequestKey(text), ({ reason }) =>
     unusable(
       reason === "unreadable"
@@ -67,7 +77,7 @@ export const findKey = (path: string): Effect.Effect<RequestKey | undefined, Acc
  */
 export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable, Entropy> =>
   Effect.gen(function*() {
-    for (const one of [path, kidPathOf(path)]) yield* removeLeftovers(one)
+    for (const one of [path, kidPathOf(path), nextPathOf(path)]) yield* removeLeftovers(one)
     const known = yield* findKey(path)
     if (known !== undefined) return known
     const content = yield* newRequestKey
@@ -75,7 +85,7 @@ export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable
     const suffix = yield* entropy.token
     yield* Effect.mapError(
       writeNewFile({ path, content, mode: 0o600, suffix }),
-      (error) => outside(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+      unwritten(path)
     )
     // The key in use is read like that of later starts.
     return yield* parseKey(path, content)
@@ -122,7 +132,7 @@ const kept =
       const path = kidPathOf(keyPath)
       yield* Effect.mapError(
         write({ path, content: `${kid}\n`, mode: 0o600, suffix }),
-        (error) => outside(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
+        unwritten(path)
       )
     })
 
