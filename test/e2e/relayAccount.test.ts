@@ -66,6 +66,43 @@ describe("a relay's account", () => {
     assert.notStrictEqual(another, account)
   })
 
+  it("gets a new key and other contacts by commands, and goes on with them", async () => {
+    const directory = freshDirectory()
+    const account = (await started(directory, "open")).trim()
+    const upstreamCommand = (...words: ReadonlyArray<string>) =>
+      commandLine(["upstream", ...words], {
+        directory,
+        config: `[profiles.default.signer]
+backend = "relay"
+relay.directory_url = "${upstream.profileUrl("open")}"`
+      })
+    const keyPath = join(directory, "upstream_account.key")
+    const before = readFileSync(keyPath, "utf8")
+    const rolled = await upstreamCommand("rollover", "--json")
+    assert.strictEqual(rolled.code, 0, rolled.stderr)
+    const shown = JSON.parse(rolled.stdout) as { readonly [member: string]: string }
+    assert.strictEqual(shown["accountUrl"], account)
+    assert.notStrictEqual(shown["keyThumbprint"], shown["previousKeyThumbprint"])
+    assert.notStrictEqual(readFileSync(keyPath, "utf8"), before)
+    const set = await upstreamCommand("contact", "--contact", "mailto:pki@example.org")
+    assert.strictEqual(set.code, 0, set.stderr)
+    assert.match(set.stdout, /mailto:pki@example\.org/)
+    const known = await upstreamCommand("register")
+    assert.match(known.stdout, /^The account is registered already, and the upstream knows it/)
+    const wrong = await upstreamCommand("contact", "--contact", "nobody")
+    assert.strictEqual(wrong.code, 2, wrong.stderr)
+    rmSync(`${keyPath}.kid`)
+    const none = await upstreamCommand("rollover")
+    assert.deepStrictEqual([none.code, none.stderr.trim()], [
+      3,
+      "Profile default has no account at its upstream; `acme-svc upstream register` creates one."
+    ])
+    const events = JSON.parse(
+      (await commandLine(["audit", "list", "--json"], { directory, config: null })).stdout
+    ) as { readonly items: ReadonlyArray<{ readonly event: string }> }
+    assert.deepStrictEqual(events.items.map(({ event }) => event), ["upstream_contact_updated", "upstream_key_changed"])
+  })
+
   it("that an upstream fails to register is told with its status, and one that is away is not", async () => {
     const failing = createServer((_, response) => response.writeHead(500).end("<h1>oops</h1>"))
     await new Promise<void>((resolve) => failing.listen(0, "127.0.0.1", resolve))
