@@ -100,11 +100,17 @@ const issuedStatement = statement({
 
 const endStatement = statement({
   name: "upstream_order_end",
-  params: { orderId: uuid<OrderId>(), status: text<UpstreamStatus>(), error: nullable(text()), now: int },
+  params: {
+    orderId: uuid<OrderId>(),
+    status: text<UpstreamStatus>(),
+    error: nullable(text()),
+    due: nullable(int),
+    now: int
+  },
   row: {},
   sql: () =>
     `UPDATE upstream_orders SET status = :status, error = :error, updated_at = :now,
-       renewal_due = CASE WHEN :status = 'valid' THEN :now END
+       renewal_due = :due
      WHERE order_id = :orderId AND status = 'processing'`
 })
 
@@ -182,7 +188,12 @@ export const end = (of: {
   readonly status: Exclude<UpstreamStatus, "processing">
   readonly error: string | undefined
   readonly now: number
-}) => run(endStatement, { ...of, error: of.error?.slice(0, longestError) })
+}) =>
+  run(endStatement, {
+    ...of,
+    error: of.error?.slice(0, longestError),
+    due: of.status === "valid" ? of.now : undefined
+  })
 
 /** Which of these URLs of upstream orders belong to an order here, whatever has become of it. */
 export const claimed = (urls: ReadonlyArray<string>) =>
