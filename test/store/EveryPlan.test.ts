@@ -62,8 +62,9 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
     bound: "one page, from the end of an index",
-    names: /^(revocation_page|order_expired_page|order_purge_page|order_list_of_account|job_claim|job_claim_among)$/,
-    steps: /serial|created_at|account_id_id|jobs_due|not_after>/
+    names:
+      /^(revocation_page|order_expired_page|order_purge_page|order_list_of_account|job_claim|job_claim_among|upstream_renewal_due)$/,
+    steps: /serial|created_at|account_id_id|jobs_due|not_after>|renewal_due>/
   },
   {
     bound: "those under way",
