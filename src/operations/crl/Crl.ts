@@ -36,6 +36,8 @@ class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
 
 const daySeconds = 86_400
 const validitySeconds = 7 * daySeconds
+/** As leaves and CAs are dated. Otherwise who has a clock that is behind refuses a new list, and with it every certificate. */
+const backdatedSeconds = 3600
 const pageSize = 2000
 
 /** Every revocation of an issuer. */
@@ -52,9 +54,6 @@ const republished = (crl: CrlIssuer, number: number, entries: number) =>
     emit("local_ca_crl_republished", { issuer: crl.id, crl_number: String(number), entries }),
     exportList(crl)
   )
-
-/** As leaves and CAs are dated. Otherwise a relying party whose clock is behind refuses a new list, and with it every certificate. */
-const backdatedSeconds = 3600
 
 const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entries: ReadonlyArray<Uint8Array>) {
   const now = yield* currentSeconds
