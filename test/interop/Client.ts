@@ -40,6 +40,10 @@ export interface Client {
   /** The programs it consists of. */
   readonly commands: ReadonlyArray<string>
   readonly challenges: ReadonlyArray<Challenge>
+  /** What it is where it is not Debian's, and of which version. */
+  readonly pinned?: { readonly package: string; readonly version: string }
+  /** Why it cannot be had here, for want of something that is not installed for it; nothing where it can. */
+  readonly lacks?: () => Promise<string | undefined>
   /** Takes away whatever else stands at the name of a dns-01 record. */
   readonly ownsRecords?: true
   /** Gets a certificate, and an account first where there is none. */

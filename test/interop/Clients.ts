@@ -1,27 +1,35 @@
 import type { Client } from "./Client.ts"
 import { acmeTiny } from "./clients/AcmeTiny.ts"
 import { apache } from "./clients/Apache.ts"
-import { caddy } from "./clients/Caddy.ts"
-import { certbot, certbot1 } from "./clients/Certbot.ts"
+import { caddy, caddyOfPypi } from "./clients/Caddy.ts"
+import { certbot, certbot1, certbot5 } from "./clients/Certbot.ts"
 import { dehydrated } from "./clients/Dehydrated.ts"
 import { autocert, certmagic } from "./clients/Go.ts"
 import { lego } from "./clients/Lego.ts"
 import { pythonAcme } from "./clients/PythonAcme.ts"
 import { rubyAcmeClient } from "./clients/RubyAcmeClient.ts"
+import { acme2, instantAcme, lers } from "./clients/Rust.ts"
+import { step } from "./clients/Step.ts"
 import { uacme } from "./clients/Uacme.ts"
 
 /** The clients of the run; those that take longest first. */
 export const clients: ReadonlyArray<Client> = [
   dehydrated,
   certbot,
+  certbot5,
   certbot1,
+  lers,
+  instantAcme,
+  acme2,
   apache,
   certmagic,
   autocert,
   rubyAcmeClient,
   lego,
+  step,
   uacme,
   pythonAcme,
   acmeTiny,
-  caddy
+  caddy,
+  caddyOfPypi
 ]

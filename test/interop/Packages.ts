@@ -32,6 +32,7 @@ const sourceOf = (library: string) => ["test", "-d", `/usr/share/gocode/src/${li
 const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   "golang-github-caddyserver-certmagic-dev": sourceOf("github.com/caddyserver/certmagic"),
   "golang-golang-x-crypto-dev": sourceOf("golang.org/x/crypto/acme/autocert"),
+  "libssl-dev": ["test", "-f", "/usr/include/openssl/ssl.h"],
   postgresql: ["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
   "python3-acme": importing("acme"),
   "python3-certbot-dns-rfc2136": importing("certbot_dns_rfc2136"),
@@ -39,6 +40,7 @@ const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>
   "python3-requests": importing("requests"),
   "python3-requests-toolbelt": importing("requests_toolbelt"),
   "python3-setuptools": importing("setuptools"),
+  "python3-venv": importing("ensurepip"),
   "python3-zope.component": importing("zope.component"),
   "ruby-acme-client": ["ruby", "-e", "require 'acme-client'"]
 }

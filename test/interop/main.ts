@@ -137,7 +137,12 @@ const drive = async (
 const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>): Promise<boolean> => {
   const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.includes(part))
   const ready = certbots.filter(({ client: { name } }) => isChosen(name))
-  const chosen = [...clients.filter(({ name }) => isChosen(name)), ...ready.map(({ client }) => client)]
+  const wanted = [...clients.filter(({ name }) => isChosen(name)), ...ready.map(({ client }) => client)]
+  const reasons = await Promise.all(wanted.map(({ lacks }) => lacks?.()))
+  const chosen = wanted.filter((_, at) => reasons[at] === undefined)
+  const left = wanted.flatMap(({ name }, at) =>
+    reasons[at] === undefined ? [] : [`${name} is left out: ${reasons[at]}`]
+  )
   const commands = [
     ...chosen.flatMap((client) => client.commands),
     ...forwarderCommands(isChosen),
@@ -184,7 +189,8 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
       ])
       const outcomes = [...driven, ...played, guided].flat()
       const packages = await versionsOf(commands)
-      say(`\n${[packages, ...otherVersions(packages), ...checkouts].join("\n")}`)
+      const pinned = chosen.flatMap(({ pinned }) => pinned === undefined ? [] : [`${pinned.package} ${pinned.version}`])
+      say(`\n${[packages, ...pinned, ...otherVersions(packages), ...checkouts, ...left].join("\n")}`)
       return tellOutcomes(outcomes, databases)
     } finally {
       await nameServer.stop()

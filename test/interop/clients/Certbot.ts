@@ -3,15 +3,20 @@ import { join } from "node:path"
 import type { Client, Workplace } from "../Client.ts"
 import { contact, newContact, scriptIn } from "../Client.ts"
 import { runCommand } from "../Command.ts"
+import { pythonCommands, pythonPackageVersion, pythonPrograms } from "./PythonPackages.ts"
 
-const run = ([program, ...first]: Program, at: Workplace, ...words: ReadonlyArray<string>) => {
+const run = async (program: Program, at: Workplace, ...words: ReadonlyArray<string>) => {
+  const [command, ...first] = typeof program === "function" ? await program() : program
   const places = ["--config-dir", "config", "--work-dir", "work", "--logs-dir", "logs"]
   const all = [...first, ...words, ...places, "--server", at.directoryUrl, "--non-interactive"]
-  return runCommand(program, all, { cwd: at.home, env: { HOME: at.home, REQUESTS_CA_BUNDLE: at.trust } })
+  return runCommand(command, all, { cwd: at.home, env: { HOME: at.home, REQUESTS_CA_BUNDLE: at.trust } })
 }
 
 /** A program and what it is always told. */
-type Program = readonly [program: string, ...words: ReadonlyArray<string>]
+type Started = readonly [program: string, ...words: ReadonlyArray<string>]
+
+/** The same, or how it is found out once it is there. */
+type Program = Started | (() => Promise<Started>)
 
 const how = (at: Workplace): ReadonlyArray<string> => {
   if (at.challenge === "http-01") {
@@ -68,4 +73,16 @@ export const certbot = certbotOf("certbot", ["certbot"])
 export const certbot1: Client = {
   ...certbotOf("certbot 1", ["/usr/bin/python3", join(import.meta.dirname, "certbot-1.py")]),
   challenges: ["http-01"]
+}
+
+const ownStart = "import sys; from certbot.main import main; sys.exit(main())"
+
+const programOfPypi = async (): Promise<Started> => [join(await pythonPrograms(), "python"), "-c", ownStart]
+
+/** The release of PyPI, which asks for renewal information at each renewal. */
+export const certbot5: Client = {
+  ...certbotOf("certbot 5", programOfPypi),
+  commands: pythonCommands,
+  pinned: { package: "certbot of PyPI", version: pythonPackageVersion("certbot") },
+  renewWhenTold: (at, [name]) => run(programOfPypi, at, "renew", "--cert-name", name, "--no-random-sleep-on-renew")
 }

@@ -3,13 +3,15 @@ import { resolve } from "node:path"
 import type { Client } from "../Client.ts"
 import { acmeTiny } from "../clients/AcmeTiny.ts"
 import { apache } from "../clients/Apache.ts"
-import { caddy } from "../clients/Caddy.ts"
-import { certbot, certbot1 } from "../clients/Certbot.ts"
+import { caddy, caddyOfPypi } from "../clients/Caddy.ts"
+import { certbot, certbot1, certbot5 } from "../clients/Certbot.ts"
 import { dehydrated } from "../clients/Dehydrated.ts"
 import { autocert, certmagic } from "../clients/Go.ts"
 import { lego } from "../clients/Lego.ts"
 import { pythonAcme } from "../clients/PythonAcme.ts"
 import { rubyAcmeClient } from "../clients/RubyAcmeClient.ts"
+import { acme2, instantAcme, lers } from "../clients/Rust.ts"
+import { step } from "../clients/Step.ts"
 import { uacme } from "../clients/Uacme.ts"
 
 /* The table of docs/clients.md: what is known of each client. What was run is not said here, but found out by `Tried.ts`. */
@@ -45,6 +47,9 @@ const manifest: { readonly devDependencies: Readonly<Record<string, string>> } =
 
 const [yes, no, unknown] = ["yes", "no", "not known"] as const
 
+/** What the run has of a client that is not Debian's. */
+const pinned = (client: Client): Tried => ({ package: "", version: "", ...client.pinned, client })
+
 /** Those that were run first. Versions of packages that change within a release of Debian are those of its latest update. */
 export const rows: ReadonlyArray<Row> = [
   {
@@ -54,6 +59,14 @@ export const rows: ReadonlyArray<Row> = [
     dns01: yes,
     ari: "from 4.1",
     set: "`--server`, `--eab-kid`, `--eab-hmac-key`; `REQUESTS_CA_BUNDLE` where it is not Debian's"
+  },
+  {
+    name: "certbot of PyPI",
+    tried: pinned(certbot5),
+    eab: yes,
+    dns01: yes,
+    ari: yes,
+    set: "the same; `REQUESTS_CA_BUNDLE`"
   },
   {
     name: "certbot 1",
@@ -120,6 +133,22 @@ export const rows: ReadonlyArray<Row> = [
     set: "`acme_ca`, `acme_eab`; `acme_ca_root`"
   },
   {
+    name: "Caddy of PyPI",
+    tried: pinned(caddyOfPypi),
+    eab: yes,
+    dns01: "with a module",
+    ari: yes,
+    set: "the same"
+  },
+  {
+    name: "step CLI",
+    tried: pinned(step),
+    eab: no,
+    dns01: no,
+    ari: no,
+    set: "`step ca certificate --acme`, `--root`; a profile without credentials"
+  },
+  {
     name: "acme-tiny",
     tried: { package: "acme-tiny", version: "5.0.1", client: acmeTiny },
     eab: no,
@@ -170,6 +199,30 @@ export const rows: ReadonlyArray<Row> = [
     dns01: "with a module",
     ari: "in newer versions",
     set: "`CA`, `ExternalAccount`; `TrustedRoots`"
+  },
+  {
+    name: "Rust: instant-acme",
+    tried: pinned(instantAcme),
+    eab: yes,
+    dns01: yes,
+    ari: yes,
+    set: "`AccountBuilder::create` with the directory, `ExternalAccountKey`; `builder_with_root`"
+  },
+  {
+    name: "Rust: lers",
+    tried: pinned(lers),
+    eab: yes,
+    dns01: yes,
+    ari: no,
+    set: "`Directory::builder`, `external_account`; `client` with the CA among its roots"
+  },
+  {
+    name: "Rust: acme2",
+    tried: pinned(acme2),
+    eab: no,
+    dns01: yes,
+    ari: no,
+    set: "`DirectoryBuilder::new`; `http_client` with the CA among its roots; a profile without credentials"
   },
   {
     name: "acme.sh",

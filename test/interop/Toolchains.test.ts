@@ -1,0 +1,47 @@
+import { chmodSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterEach, assert, describe, it } from "vitest"
+import { freshDirectory } from "../support/Databases.ts"
+import { lacks } from "./Toolchains.ts"
+
+const path = process.env["PATH"]
+
+afterEach(() => {
+  process.env["PATH"] = path
+})
+
+/** Has nothing on the PATH but a compiler that says this of its version. */
+const only = (command: string, said: string): void => {
+  const folder = freshDirectory()
+  writeFileSync(join(folder, command), `#!/bin/sh\necho '${said}'\n`)
+  chmodSync(join(folder, command), 0o755)
+  process.env["PATH"] = folder
+}
+
+describe("a toolchain", () => {
+  it.each(
+    [
+      ["go", "go1.25.8", "1.25.8"],
+      ["go", "go1.26", "1.25.8"],
+      ["cargo", "cargo 1.100.0 (f2d3ce0bd 2026-03-21)", "1.89"]
+    ] as const
+  )("%s that says %s is new enough for %s", async (command, said, wanted) => {
+    only(command, said)
+    assert.isUndefined(await lacks(command, wanted))
+  })
+
+  it.each(
+    [
+      ["go", "go1.25", "1.25.8", "and 1.25 is here"],
+      ["cargo", "cargo 1.65.0", "1.89", "and 1.65.0 is here"]
+    ] as const
+  )("%s that says %s is too old for %s, and that is said", async (command, said, wanted, told) => {
+    only(command, said)
+    assert.include(await lacks(command, wanted) ?? "", told)
+  })
+
+  it("that is absent is said to be", async () => {
+    process.env["PATH"] = freshDirectory()
+    assert.include(await lacks("cargo", "1.89") ?? "", "which is not here")
+  })
+})

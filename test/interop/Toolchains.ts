@@ -1,0 +1,23 @@
+import { runCommand } from "./Command.ts"
+
+/* Compilers that Debian has in an older version than clients of today want: they are used where they are. */
+
+const isOlder = (here: string, wanted: string): boolean => {
+  const [a, b] = [here, wanted].map((version) => version.split(".").map(Number))
+  for (const [at, part] of (b ?? []).entries()) {
+    const one = a?.[at] ?? 0
+    if (one !== part) return one < part
+  }
+  return false
+}
+
+/** Why a toolchain of at least a version cannot be had: it is absent, or too old. Nothing where it can. */
+export const lacks = async (command: "cargo" | "go", wanted: string): Promise<string | undefined> => {
+  const words = command === "go" ? ["env", "GOVERSION"] : ["--version"]
+  // As it is: a toolchain that would fetch a newer one of itself counts as what it is now.
+  const env = { HOME: process.env["HOME"] ?? "/", GOTOOLCHAIN: "local" }
+  const said = await runCommand(command, words, { env }).catch(() => undefined)
+  const here = /\d+(?:\.\d+)+/.exec(said ?? "")?.[0]
+  if (here === undefined) return `it is compiled with ${command} ${wanted} or newer, which is not here`
+  return isOlder(here, wanted) ? `it is compiled with ${command} ${wanted} or newer, and ${here} is here` : undefined
+}

@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Client, Names, Workplace } from "../Client.ts"
+import { contact } from "../Client.ts"
+import { runCommand } from "../Command.ts"
+import { kept, once, registryEnvironment } from "../Kept.ts"
+import { lacks } from "../Toolchains.ts"
+
+const version = "0.30.6"
+
+/** What its module wants. */
+const goVersion = "1.25.8"
+
+const build = once(async () => {
+  const module = `github.com/smallstep/cli/cmd/step@v${version}`
+  const folder = await kept("step", [module], (folder) => {
+    // Go holds the module and all that it wants to the digests of its checksum database.
+    const env = { ...registryEnvironment(), CGO_ENABLED: "0", GOBIN: folder }
+    return runCommand("go", ["install", module], { env, timeoutMs: 1_800_000 })
+  })
+  return join(folder, "step")
+})
+
+const file = (at: Workplace, [name]: Names, kind: string) => join(at.home, `${name}.${kind}`)
+
+const run = async (at: Workplace, names: Names) => {
+  const files = [file(at, names, "crt"), file(at, names, "key")]
+  const sans = names.flatMap((name) => ["--san", name])
+  const how = ["--standalone", "--http-listen", `127.0.0.1:${at.httpPort}`, "--contact", `mailto:${contact}`, "--force"]
+  const words = [
+    "ca",
+    "certificate",
+    names[0],
+    ...files,
+    ...sans,
+    "--acme",
+    at.directoryUrl,
+    "--root",
+    at.trust,
+    ...how
+  ]
+  return runCommand(await build(), words, { cwd: at.home, env: { HOME: at.home, STEPPATH: join(at.home, "step") } })
+}
+
+/** The client of step-ca at another service: an account for each certificate, and renewal is another order. */
+export const step: Client = {
+  name: "step CLI",
+  commands: [],
+  challenges: ["http-01"],
+  pinned: { package: "github.com/smallstep/cli", version },
+  lacks: () => lacks("go", goVersion),
+  issue: run,
+  renew: run,
+  chain: (at, names) => readFileSync(file(at, names, "crt"), "utf8")
+}
