@@ -225,6 +225,14 @@ export const rows: ReadonlyArray<Row> = [
     set: "`DirectoryBuilder::new`; `http_client` with the CA among its roots; a profile without credentials"
   },
   {
+    name: "lego 5",
+    byHand: "5.6.0",
+    eab: yes,
+    dns01: yes,
+    ari: yes,
+    set: "`lego run --server`, `--eab --eab.kid --eab.hmac`; `LEGO_CA_CERTIFICATES`"
+  },
+  {
     name: "acme.sh",
     byHand: "3.1.4",
     eab: yes,
