@@ -8,7 +8,15 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { sameBytes } from "../../pki/asn1/DerReader.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { importJwk } from "../../pki/jose/Jwk.ts"
-import { checkAlgorithm, checkKey, fingerprint, parseJws, parseObject, verifyJws } from "../../pki/jose/Jws.ts"
+import {
+  checkAlgorithm,
+  checkKey,
+  fingerprint,
+  parseJws,
+  parseObject,
+  signatureFault,
+  verifyJws
+} from "../../pki/jose/Jws.ts"
 import { BadPublicKey } from "../../pki/jose/Refused.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import * as accounts from "../../store/Accounts.ts"
@@ -65,7 +73,8 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Resul
   const fits = checkKey(header.alg, key.success, algorithms)
   if (Result.isFailure(fits)) return Result.fail(["bad_key", fits.failure])
   if (!verifyJws(parsed.success, key.success)) {
-    return Result.fail(["bad_signature", new Unauthorized({ detail: "The inner signature does not verify." })])
+    const fault = signatureFault(parsed.success, key.success)
+    return Result.fail(["bad_signature", new Unauthorized({ detail: `The inner signature ${fault}.` })])
   }
   const stated = Payload(parseObject(payload))
   if (stated._tag === "None") {

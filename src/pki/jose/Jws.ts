@@ -203,6 +203,22 @@ export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => 
   }
 }
 
+/** How many octets a signature has, where the algorithm alone decides it (RFC 7518 section 3.4, RFC 8037 section 3.1). */
+const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
+  ES256: 2 * es256Half,
+  ES384: 96,
+  ES512: 132,
+  EdDSA: 64
+}
+
+/** Why {@link verifyJws} says no, as a client can be told: a part that was encoded too short, or DER, is seen by the length. */
+export const signatureFault = ({ signature }: Jws, { algorithm }: AccountKey): string => {
+  const octets = signatureOctets[algorithm]
+  return octets === undefined || signature.length === octets
+    ? "does not verify"
+    : `has ${signature.length} octets, and one of ${algorithm} has ${octets}`
+}
+
 const macDigests: { readonly [alg: string]: MacDigest } = { HS256: "sha256", HS384: "sha384", HS512: "sha512" }
 
 /** The digest of a MAC algorithm (RFC 7518 section 3.2), if `alg` is one. */

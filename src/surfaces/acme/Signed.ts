@@ -18,7 +18,7 @@ import type { Caller } from "../../operations/Caller.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { signatureAlgorithms } from "../../pki/jose/Jwk.ts"
 import type { Jws } from "../../pki/jose/Jws.ts"
-import { fingerprint, verifyJws } from "../../pki/jose/Jws.ts"
+import { fingerprint, signatureFault, verifyJws } from "../../pki/jose/Jws.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import type { SpentWith } from "../../services/nonce/Nonces.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
@@ -103,7 +103,7 @@ const verified = (
   if (verifyJws(jws, key)) return Effect.succeed(key)
   return Effect.andThen(
     emit("jws_signature_invalid", { account_id: account?.id, key_fp: fingerprint(key.spki) }),
-    new Unauthorized({ detail: "The signature does not verify." })
+    new Unauthorized({ detail: `The signature ${signatureFault(jws, key)}.` })
   )
 }
 

@@ -1,7 +1,7 @@
 import { Result } from "effect"
 import { createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto"
 import { assert, describe, it } from "vitest"
-import { parseJws, verifyEs256, verifyJws } from "../../../src/pki/jose/Jws.ts"
+import { parseJws, signatureFault, verifyEs256, verifyJws } from "../../../src/pki/jose/Jws.ts"
 import { runsOf, seedOf } from "../../support/Fuzz.ts"
 import { accountKeyOf, newPrivateKey } from "../../support/Graph.ts"
 import { acmeKey, signed } from "../../support/Handle.ts"
@@ -71,6 +71,32 @@ describe("an ES256 signature", () => {
     for (const signature of [Buffer.alloc(0), good.subarray(1), Buffer.concat([good, half(0)]), der]) {
       assert.isFalse(verifyEs256(input, key, signature))
     }
+  })
+})
+
+describe("a signature that is none", () => {
+  const makes = {
+    ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey,
+    ES384: () => generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey,
+    ES512: () => generateKeyPairSync("ec", { namedCurve: "P-521" }).privateKey,
+    EdDSA: () => generateKeyPairSync("ed25519").privateKey
+  }
+
+  it.each(Object.entries(makes))("of %s says its length where that is not right", (algorithm, make) => {
+    const [privateKey, other] = [make(), make()]
+    const jws = Result.getOrThrow(
+      parseJws(Buffer.from(signed(acmeKey(privateKey), { url: "https://acme.example/" }, {})))
+    )
+    const accountKey = accountKeyOf(privateKey)
+    assert.isTrue(verifyJws(jws, accountKey))
+    assert.strictEqual(signatureFault(jws, accountKeyOf(other)), "does not verify")
+    const short = { ...jws, signature: jws.signature.subarray(1) }
+    assert.isFalse(verifyJws(short, accountKey))
+    const octets = jws.signature.length
+    assert.strictEqual(
+      signatureFault(short, accountKey),
+      `has ${octets - 1} octets, and one of ${algorithm} has ${octets}`
+    )
   })
 })
 

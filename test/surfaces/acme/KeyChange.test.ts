@@ -223,6 +223,16 @@ describe.each(databases)("keyChange on $name", (backend) => {
       }))
   }
 
+  test("an inner signature with a part of it too short: its length is told", () =>
+    Effect.gen(function*() {
+      const [old, next] = [acmeKey(), acmeKey()]
+      const kid = yield* registered(old)
+      const inner: { readonly signature: string } = JSON.parse(innerOf(next, kid, old))
+      const signature = Buffer.from(inner.signature, "base64url").subarray(1).toString("base64url")
+      const answer = yield* change(old, kid, { ...inner, signature })
+      assert.strictEqual(bodyOf(answer).detail, "The inner signature has 63 octets, and one of ES256 has 64.")
+    }))
+
   test("the same key, and one of another account of the profile: 409 with that account's Location", () =>
     Effect.gen(function*() {
       const [old, taken] = [acmeKey(), acmeKey()]

@@ -56,6 +56,7 @@ interface Row {
   readonly status: number
   readonly type: string | undefined
   readonly logged: readonly [event: string, reason?: string]
+  readonly detail?: string
 }
 
 const bodyFor = ({ change, header, key, payload }: Draft): string =>
@@ -113,7 +114,19 @@ const common: ReadonlyArray<Row> = [
     fault: () => ({ key: acmeKey() }),
     status: 401,
     type: "unauthorized",
-    logged: ["jws_signature_invalid"]
+    logged: ["jws_signature_invalid"],
+    detail: "The signature does not verify."
+  },
+  {
+    name: "a signature with a part of it too short",
+    fault: change((jws) => ({
+      ...jws,
+      signature: Buffer.from(jws.signature, "base64url").subarray(1).toString("base64url")
+    })),
+    status: 401,
+    type: "unauthorized",
+    logged: ["jws_signature_invalid"],
+    detail: "The signature has 63 octets, and one of ES256 has 64."
   }
 ]
 
@@ -282,12 +295,14 @@ describe.each(databases)("signed requests on $name", (backend) => {
         assert.deepStrictEqual(eventsOf(records), ["nonce_replayed"])
       }))
 
-    for (const { fault, logged, name, status, type } of rows) {
+    for (const { detail, fault, logged, name, status, type } of rows) {
       test(`refuses ${name} and leaves the nonce`, () =>
         Effect.gen(function*() {
           const draft = yield* good
-          yield* refused(yield* handle(requestFor({ ...draft, ...fault(draft) })), status, type, algorithms)
+          const answer = yield* handle(requestFor({ ...draft, ...fault(draft) }))
+          yield* refused(answer, status, type, algorithms)
           assert.deepStrictEqual(saidOf(records), logged[0] === "" ? [] : [[...logged]])
+          if (detail !== undefined) assert.strictEqual(bodyOf(answer).detail, detail)
           assert.isTrue(yield* isStored(nonceIn(draft)), "the nonce is still there")
         }))
     }
