@@ -9,6 +9,15 @@ import { join } from "node:path"
 export const keptIn = (env: NodeJS.ProcessEnv = process.env): string =>
   env["ACME_TEST_KEPT"] ?? join(env["XDG_CACHE_HOME"] ?? join(env["HOME"] ?? homedir(), ".cache"), "acme-svc-clients")
 
+const folderOf = (name: string, madeOf: ReadonlyArray<string>, root: string): string => {
+  const digest = createHash("sha256").update(JSON.stringify([process.platform, process.arch, ...madeOf])).digest("hex")
+  return join(root, `${name}-${digest.slice(0, 16)}`)
+}
+
+/** Whether something is kept that was made of these. */
+export const isKept = (name: string, madeOf: ReadonlyArray<string>, root: string = keptIn()): boolean =>
+  existsSync(folderOf(name, madeOf, root))
+
 /**
  * The folder of something kept, which `make` fills unless it is there. `madeOf` is all that decides what is in it; with another
  * list it is made anew. Another run may make the same at the same time: the first one that is done counts.
@@ -19,8 +28,7 @@ export const kept = async (
   make: (folder: string) => Promise<unknown>,
   root: string = keptIn()
 ): Promise<string> => {
-  const digest = createHash("sha256").update(JSON.stringify([process.platform, process.arch, ...madeOf])).digest("hex")
-  const folder = join(root, `${name}-${digest.slice(0, 16)}`)
+  const folder = folderOf(name, madeOf, root)
   if (existsSync(folder)) return folder
   mkdirSync(root, { recursive: true })
   const making = mkdtempSync(`${folder}.`)

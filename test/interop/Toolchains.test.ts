@@ -2,7 +2,7 @@ import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, assert, describe, it } from "vitest"
 import { freshDirectory } from "../support/Databases.ts"
-import { lacks } from "./Toolchains.ts"
+import { lacks, lacksCompiled } from "./Toolchains.ts"
 
 const path = process.env["PATH"]
 
@@ -38,6 +38,21 @@ describe("a toolchain", () => {
   )("%s that says %s is too old for %s, and that is said", async (command, said, wanted, told) => {
     only(command, said)
     assert.include(await lacks(command, wanted) ?? "", told)
+  })
+
+  it("is asked for where nothing is kept, and in the gate not even then", async () => {
+    only("cargo", "cargo 1.65.0")
+    const gate = process.env["CI"]
+    try {
+      for (const ci of ["", "true"]) {
+        process.env["CI"] = ci
+        assert.isUndefined(await lacksCompiled(true, "cargo", "1.89"))
+        assert.include(await lacksCompiled(false, "cargo", "1.89") ?? "", ci === "" ? "and 1.65.0 is here" : "minutes")
+      }
+    } finally {
+      if (gate === undefined) delete process.env["CI"]
+      else process.env["CI"] = gate
+    }
   })
 
   it("that is absent is said to be", async () => {

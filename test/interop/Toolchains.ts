@@ -21,3 +21,15 @@ export const lacks = async (command: "cargo" | "go", wanted: string): Promise<st
   if (here === undefined) return `it is compiled with ${command} ${wanted} or newer, which is not here`
   return isOlder(here, wanted) ? `it is compiled with ${command} ${wanted} or newer, and ${here} is here` : undefined
 }
+
+/**
+ * Why something that is compiled cannot be had: it is not kept, and its toolchain lacks. In the gate it is not compiled, since that
+ * takes minutes.
+ */
+export const lacksCompiled = async (
+  isKept: boolean,
+  ...toolchain: Parameters<typeof lacks>
+): Promise<string | undefined> => {
+  if (isKept) return undefined
+  return process.env["CI"] === "true" ? "it takes minutes to compile, and is not kept here" : lacks(...toolchain)
+}

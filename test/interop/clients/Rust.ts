@@ -2,9 +2,9 @@ import { copyFileSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Client, Names, Workplace } from "../Client.ts"
 import { runCommand } from "../Command.ts"
-import { kept, keptIn, once, registryEnvironment } from "../Kept.ts"
+import { isKept, kept, keptIn, once, registryEnvironment } from "../Kept.ts"
 import { alpnCertificatesOf, responding, tokensOf } from "../Responders.ts"
-import { lacks } from "../Toolchains.ts"
+import { lacksCompiled } from "../Toolchains.ts"
 
 /* Libraries of crates.io, a small program for each; Cargo.lock holds every crate to its digest. */
 
@@ -21,8 +21,10 @@ type Program = typeof programs[number]
 
 const sources = ["Cargo.toml", "Cargo.lock", "src/lib.rs", ...programs.map((program) => `src/bin/${program}.rs`)]
 
+const madeOf = sources.map((file) => readFileSync(join(source, file), "utf8"))
+
 const build = once(() =>
-  kept("rust", sources.map((file) => readFileSync(join(source, file), "utf8")), async (folder) => {
+  kept("rust", madeOf, async (folder) => {
     // Kept too: after a change of one program the crates need not be compiled again.
     const target = join(keptIn(), "rust-target")
     const words = ["build", "--release", "--locked", "--quiet", "--manifest-path", join(source, "Cargo.toml")]
@@ -61,7 +63,7 @@ const clientOf = (program: Program) => ({
     package: `${program} of crates.io`,
     version: new RegExp(`^${program} = .*?=([\\d.]+)"`, "m").exec(manifest)?.[1] ?? ""
   },
-  lacks: () => lacks("cargo", cargoVersion),
+  lacks: () => lacksCompiled(isKept("rust", madeOf), "cargo", cargoVersion),
   chain: (at: Workplace, [name]: Names) => readFileSync(join(at.home, `${name.replace("*", "_")}.pem`), "utf8")
 })
 

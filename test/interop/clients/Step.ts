@@ -3,16 +3,17 @@ import { join } from "node:path"
 import type { Client, Names, Workplace } from "../Client.ts"
 import { contact } from "../Client.ts"
 import { runCommand } from "../Command.ts"
-import { kept, once, registryEnvironment } from "../Kept.ts"
-import { lacks } from "../Toolchains.ts"
+import { isKept, kept, once, registryEnvironment } from "../Kept.ts"
+import { lacksCompiled } from "../Toolchains.ts"
 
 const version = "0.30.6"
 
 /** What its module wants. */
 const goVersion = "1.25.8"
 
+const module = `github.com/smallstep/cli/cmd/step@v${version}`
+
 const build = once(async () => {
-  const module = `github.com/smallstep/cli/cmd/step@v${version}`
   const folder = await kept("step", [module], (folder) => {
     // Go holds the module and all that it wants to the digests of its checksum database.
     const env = { ...registryEnvironment(), CGO_ENABLED: "0", GOBIN: folder }
@@ -48,7 +49,7 @@ export const step: Client = {
   commands: [],
   challenges: ["http-01"],
   pinned: { package: "github.com/smallstep/cli", version },
-  lacks: () => lacks("go", goVersion),
+  lacks: () => lacksCompiled(isKept("step", [module]), "go", goVersion),
   issue: run,
   renew: run,
   chain: (at, names) => readFileSync(file(at, names, "crt"), "utf8")
