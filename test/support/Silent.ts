@@ -27,7 +27,8 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "admin_session_sweep",
     "order_sweep",
     "audit_sweep",
-    "job_retention_sweep"
+    "job_retention_sweep",
+    "upstream_renewals"
   ],
   API: [
     "DELETE /api/session",
