@@ -24,7 +24,7 @@ import { Operator } from "../Operator.ts"
 import { withRecordsAndConfig } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
-import { jsonOption, optionalText, repeatedFlag } from "./Flags.ts"
+import { jsonOption, optionalText, refusal, repeatedFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
 import { upstreamOrderCommand } from "./UpstreamOrder.ts"
 
@@ -168,14 +168,16 @@ const contact = command(
   {
     profile: profileOption,
     contact: repeatedFlag("contact", "uri").pipe(
+      Flag.mapEffect((given) => {
+        const fault = given.map((one) => contactUri.fault(one)).find((one) => one !== undefined)
+        return fault === undefined ? Effect.succeed(given) : Effect.fail(refusal(`--contact: ${fault}.`))
+      }),
       Flag.withDescription("A contact, such as mailto:pki@example.org. Without any, those of signer.relay.contact.")
     ),
     json: jsonOption
   },
   ({ contact, json, profile }) =>
     withRecordsAndConfig(Effect.fnUntraced(function*(loaded) {
-      const fault = contact.map((one) => contactUri.fault(one)).find((one) => one !== undefined)
-      if (fault !== undefined) return yield* new CommandFailed({ code: 2, message: `--contact: ${fault}.` })
       const found = yield* chosen(loaded.config, profile)
       const object = yield* changes.setContact(yield* Operator, found, contact).pipe(
         Effect.catchTags(changed),
