@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Database } from "../../src/kernel/sql/Database.ts"
-import type { Canonical } from "../../src/store/transfer/Table.ts"
-import { encodeRow, insertText } from "../../src/store/transfer/Table.ts"
+import type { Canonical } from "../../src/store/transfer/CopiedTable.ts"
+import { encodeRow, insertText } from "../../src/store/transfer/CopiedTable.ts"
 import { tables } from "../../src/store/transfer/Tables.ts"
 import { sql } from "./Graph.ts"
 

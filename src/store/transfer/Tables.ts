@@ -1,4 +1,4 @@
-import type { Kind, Table } from "./Table.ts"
+import type { Kind, Table } from "./CopiedTable.ts"
 
 const table = (
   name: string,

@@ -8,8 +8,8 @@ import type { Connection, Driver } from "../../kernel/sql/Driver.ts"
 import { pages } from "../../kernel/sql/Pages.ts"
 import { SqlError } from "../../kernel/sql/SqlError.ts"
 import { runningSha256 } from "../../pki/Digest.ts"
-import type { Canonical, Table } from "./Table.ts"
-import { decodeRow, encodeRow, insertText, keyOf, pageText } from "./Table.ts"
+import type { Canonical, Table } from "./CopiedTable.ts"
+import { decodeRow, encodeRow, insertText, keyOf, pageText } from "./CopiedTable.ts"
 import { tables } from "./Tables.ts"
 
 /** The databases are not fit for a copy, or the copy differs from what was read. `detail` is a sentence. */
