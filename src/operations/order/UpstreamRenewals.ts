@@ -7,7 +7,7 @@ import { transaction } from "../../kernel/sql/Database.ts"
 import { currentSeconds, lifeMillis } from "../../kernel/Time.ts"
 import { namedLeafOf } from "../../pki/x509/CertId.ts"
 import { Signers } from "../../services/signing/Signer.ts"
-import * as renewals from "../../store/upstream/UpstreamRenewals.ts"
+import * as renewals from "../../store/upstream/UpstreamRenewalRows.ts"
 
 /* Upstreams are asked by a job when to renew their certificates: no request of a client leads to one upstream. */
 
