@@ -24,6 +24,9 @@ const vocabulary = {
   orders_purged: { outcome: "success", actors: ["cli"] },
   certificate_revoked: { outcome: "success", actors: ["acme", "admin", "cli"] },
   certificate_revoke_failed: { outcome: "failure", actors: ["acme", "admin", "cli"] },
+  certificate_orphaned: { outcome: "failure", actors: ["system"] },
+  certificate_orphan_revoked: { outcome: "success", actors: ["system"] },
+  certificate_orphan_kept: { outcome: "failure", actors: ["admin", "cli", "system"] },
   revocation_restored: { outcome: "success", actors: ["cli", "system"] },
   job_cancelled: { outcome: "success", actors: ["admin", "cli"] },
   job_advanced: { outcome: "success", actors: ["admin", "cli"] },
@@ -136,6 +139,13 @@ interface Details {
   }
   readonly certificate_revoked: { readonly authorized_by: "account" | "certificate_key" | "operator" }
   readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause; readonly error?: string }
+  /** A signer issued a certificate whose order ended without it: by itself, or because its chain was refused. */
+  readonly certificate_orphaned: {
+    readonly cause: "order_ended" | "chain_rejected" | "signer_failed"
+    readonly not_after: string
+  }
+  readonly certificate_orphan_revoked: {}
+  readonly certificate_orphan_kept: { readonly error: string }
   /** The database lacked a revocation that a list of the CA names; the list's number and file, and its date of the revocation. */
   readonly revocation_restored: {
     readonly issuer: string

@@ -249,7 +249,7 @@ const table = {
   AuthorityWithdrawn: {
     type: "unauthorized",
     status: 403,
-    detail: () => "The account or an authorization was withdrawn before the certificate was signed."
+    detail: () => "The account or an authorization was withdrawn before the certificate was there; place a new order."
   },
   ...upstreamProblems,
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }

@@ -19,6 +19,7 @@ import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "./Operator.ts"
 import * as orders from "./order/OrderRecords.ts"
+import * as orphans from "./order/OrphanedCertificates.ts"
 
 /* What operators do with accounts. */
 
@@ -138,6 +139,7 @@ export const remove = Effect.fn("AccountRecords.remove")(function*(operator: Ope
     yield* deletions.lockOrders([accountId])
     yield* refuseWhileLive(accountId)
     const [owned] = yield* deletions.owned([accountId])
+    yield* orphans.lookAfterAll([accountId])
     const [gone] = yield* deletions.deleteAccounts([accountId])
     // Another operator deleted it in the meantime.
     if (owned === undefined || gone === undefined) return yield* new NoSuch({ noun: "account", id })

@@ -17,6 +17,7 @@ import * as eabKeys from "../store/eab/EabKeys.ts"
 import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "./Operator.ts"
+import * as orphans from "./order/OrphanedCertificates.ts"
 
 const scopeOf = (
   { label, profile }: { readonly label?: string | undefined; readonly profile?: string | undefined }
@@ -185,7 +186,10 @@ export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid:
     if (mode === "delete") yield* refuseWhileLive(accounts)
     const bound = yield* deletions.owned(accounts)
     const deactivated = mode === "deactivate" ? yield* deletions.deactivateAccounts(accounts) : []
-    if (mode === "delete") yield* deletions.deleteAccounts(accounts)
+    if (mode === "delete") {
+      yield* orphans.lookAfterAll(accounts)
+      yield* deletions.deleteAccounts(accounts)
+    }
     const credential = yield* eabKeys.remove(kid)
     const done = { credential: credential ?? (yield* new NoSuch({ noun: "credential", id: kid })), bound, deactivated }
     return yield* told(operator, kid, mode, done)

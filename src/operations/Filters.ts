@@ -10,6 +10,8 @@ import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { EabStatus } from "../store/eab/EabKeys.ts"
+import type { OrphanStatus } from "../store/orders/OrphanedCertificateRows.ts"
+import { orphanStatuses as knownOrphanStatuses } from "../store/orders/OrphanedCertificateRows.ts"
 import type { UpstreamStatus } from "../store/upstream/UpstreamOrders.ts"
 import * as expiring from "./order/Expiring.ts"
 
@@ -150,6 +152,14 @@ export const jobFilters = Effect.fnUntraced(function*(given: Given<"kind" | "sta
 /** The filters of relayed orders. */
 export const upstreamOrderFilters = Effect.fnUntraced(function*(given: Given<"profile" | "status">) {
   return { profile: filled(given.profile), status: yield* wordOf("status", upstreamStatuses, given.status) }
+})
+
+/** Every state of a certificate whose order ended without it. */
+export const orphanStatuses: ReadonlyArray<OrphanStatus> = knownOrphanStatuses
+
+/** The filters of certificates whose orders ended without them. */
+export const orphanFilters = Effect.fnUntraced(function*(given: Given<"profile" | "status">) {
+  return { profile: filled(given.profile), status: yield* wordOf("status", orphanStatuses, given.status) }
 })
 
 /** What is done with certificates that were replaced. */

@@ -22,6 +22,7 @@ import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorFields, actorOf } from "./Operator.ts"
 import * as issuance from "./order/Issuance.ts"
+import * as orphans from "./order/OrphanedCertificates.ts"
 import * as relaying from "./order/Relaying.ts"
 import * as signerRevocation from "./revocation/SignerRevocation.ts"
 
@@ -70,6 +71,10 @@ const abandon = (job: JobRecord, operator: Operator) => {
     return payload === undefined
       ? Effect.void
       : signerRevocation.abandon(payload, byOperator, job.id, actorOf(operator))
+  }
+  if (job.kind === "orphan_revoke") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined ? Effect.void : orphans.abandon(payload, byOperator, actorOf(operator))
   }
   if (job.kind !== "challenge_validate") return Effect.void
   const payload = decodePayload(job.kind, job.payload)

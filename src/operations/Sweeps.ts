@@ -20,9 +20,11 @@ import * as authorizations from "../store/Authorizations.ts"
 import * as nonces from "../store/Nonces.ts"
 import * as expiredOrders from "../store/orders/ExpiredOrders.ts"
 import * as orders from "../store/orders/Orders.ts"
+import * as orphanedRows from "../store/orders/OrphanedCertificateRows.ts"
 import * as http01Tokens from "../store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../store/upstream/UpstreamOrders.ts"
 import { prune } from "./AuditTrail.ts"
+import * as orphans from "./order/OrphanedCertificates.ts"
 import * as unknownEnds from "./order/UnknownEnds.ts"
 
 const daySeconds = 86_400
@@ -81,6 +83,9 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 
+/** How many days a certificate that its order has not is listed beyond its end. */
+const orphanDays = 30
+
 /**
  * The daily order sweep. It stores `expired`, and deletes unfinished and failed orders after their retention time, with all that
  * belongs to them. A profile that is no longer mounted uses the process-wide settings.
@@ -92,6 +97,8 @@ export const sweepOrders = (
     yield* recover(config) // first, because it is short and others wait for it
     const mounted = new Map(config.profiles.map((profile) => [profile.name, profile.order]))
     const stored = yield* orders.profiles
+    const { earlier: now } = yield* clocks
+    yield* inBatches(500, (limit) => orphanedRows.sweep(now - orphanDays * daySeconds, limit))
     for (const name of new Set([...mounted.keys(), ...stored.map(({ profile }) => profile)])) {
       yield* sweepProfile(name, mounted.get(name) ?? config.order)
     }
@@ -118,14 +125,21 @@ const youngSeconds = 60
 const jobGone = "its signing job is gone"
 
 /** Moves a `processing` order to `invalid`, and with it the record of its upstream order. */
-const failStuck = (orderId: OrderId, now: number) =>
+const failStuck = (orderId: OrderId, profile: string, now: number) =>
   Effect.tap(
     orders.failIssuance(orderId, problemOf(new IssuanceAbandoned())),
     (failed) =>
       failed === undefined
         ? Effect.void
-        : upstreamOrders.end({ orderId, status: "invalid", error: jobGone, now })
+        : endLeft(orderId, profile, now)
   )
+
+/** An order whose relaying is gone may have a certificate at the upstream. */
+const endLeft = Effect.fnUntraced(function*(orderId: OrderId, profile: string, now: number) {
+  const row = yield* upstreamOrders.find(orderId)
+  if (row !== undefined) yield* orphans.lookAfter({ order_id: orderId, profile }, row)
+  yield* upstreamOrders.end({ orderId, status: "invalid", error: jobGone, now })
+})
 
 /**
  * Repairs what a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). A challenge under validation
@@ -161,7 +175,7 @@ export const recover = (
         profile,
         detail: { cause: "attempts_exhausted", error: jobGone }
       })
-      const failed = yield* audit.changing(Effect.andThen(orders.lock(id), failStuck(id, now)), row)
+      const failed = yield* audit.changing(Effect.andThen(orders.lock(id), failStuck(id, profile, now)), row)
       if (failed !== undefined) yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
     }
   })

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import type { OrderStatus } from "../domain/Order.ts"
-import { int, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
+import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
 import { all, first, run } from "../kernel/sql/Query.ts"
 import type { Fragments } from "../kernel/sql/Statement.ts"
 import { statement } from "../kernel/sql/Statement.ts"
@@ -61,6 +61,16 @@ const deleteAccountsStatement = statement({
   sql: (f) => `DELETE FROM accounts WHERE id ${among(f)} RETURNING id AS "id"`
 })
 
+const relayedStatement = statement({
+  name: "account_relayed",
+  params: { accounts: rows },
+  row: { orderId: uuid<OrderId>(), profile: text(), orderUrl: nullable(text()), csr: bytes },
+  sql: (f) =>
+    `SELECT o.id AS "orderId", o.profile AS "profile", u.upstream_order_url AS "orderUrl", u.csr_der AS "csr"
+     FROM orders o JOIN upstream_orders u ON u.order_id = o.id
+     WHERE o.account_id ${among(f)} AND o.status = 'processing'`
+})
+
 const orderStatement = statement({
   name: "order_deletable",
   params: { id: uuid<OrderId>(), now: int },
@@ -92,6 +102,9 @@ const packed = (accounts: Ids) => accounts.map((id) => [packedUuid(id)])
 
 /** Locks the unfinished orders of accounts until the transaction ends, so that nothing is issued. Lock the accounts first. */
 export const lockOrders = (accounts: Ids) => run(lockOrdersStatement, { accounts: packed(accounts) })
+
+/** The orders of accounts that an upstream may be issuing, as {@link lockOrders} has locked them. */
+export const relayed = (accounts: Ids) => all(relayedStatement, { accounts: packed(accounts) })
 
 /** Accounts, each with the numbers of its orders and authorizations. */
 export const owned = (accounts: Ids) => all(ownedStatement, { accounts: packed(accounts) })

@@ -113,7 +113,7 @@ describe("the recipe with OpenSSL, asked directly", () => {
 
 describe.each(databases)("a script that signs on $name", (backend) => {
   let ground: Ground
-  const [first, second] = [freshDirectory(), freshDirectory()]
+  const [first, second, third] = [freshDirectory(), freshDirectory(), freshDirectory()]
   let [fails, config, databaseUrl] = ["", "", ""]
   beforeAll(async () => {
     await builtServer()
@@ -125,6 +125,11 @@ describe.each(databases)("a script that signs on $name", (backend) => {
       "[server]\nrequest_timeout_ms = 5500\n[jobs]\nmax_attempts = 2\nretry_base_seconds = 1\n",
       profileFor("default", recipe, `args = ["${first}"]\nsupports_crl = true`),
       profileFor("flaky", flaky),
+      profileFor(
+        "banner",
+        shellScript(`[ "$ACME_SIGNER_HOOK" = revoke ] || echo Signed:; exec '${recipe}' '${third}'`)
+      ),
+      profileFor("slow", shellScript(`[ "$ACME_SIGNER_HOOK" = revoke ] || sleep 2; exec '${recipe}' '${third}'`)),
       // Only what never ends is to meet its limit.
       ...misbehaviours.map(({ body, ends: [, , log], name }) =>
         profileFor(name, shellScript(body), log === "timeout" ? "timeout_ms = 1000" : "")
@@ -214,6 +219,37 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     session.close()
   })
 
+  it("that signed for an order that ended has its certificate revoked, once for each order", async () => {
+    const banner = await sessionAt("banner")
+    const refused = await finalized(banner, "banner.example")
+    assert.strictEqual(refused.error?.type, "urn:ietf:params:acme:error:serverInternal")
+    const slow = await sessionAt("slow")
+    await slow.register()
+    const { body, url } = await slow.newOrder(["slow.example"])
+    await slow.authorize(body, ground.responder.tokens)
+    await slow.awaitOrder(url, ["ready"])
+    await slow.finalize(body, makeCsr({ names: ["slow.example"] }).csr)
+    await slow.deactivate()
+    for (const profile of ["banner", "slow"]) {
+      await ground.server.waitForEvent("certificate_orphan_revoked", {
+        where: ({ fields }) => fields["profile"] === profile
+      })
+    }
+    const command = { config, env: { ACME_SVC_DATABASE__URL: databaseUrl } }
+    interface Listed {
+      readonly items: ReadonlyArray<{ readonly serial: string; readonly status: string; readonly profile: string }>
+    }
+    const { stdout } = await commandLine(["order", "orphaned", "--json"], command)
+    const { items } = JSON.parse(stdout) as Listed
+    assert.sameMembers(items.map(({ profile, status }) => `${profile} ${status}`), ["banner revoked", "slow revoked"])
+    const books = readFileSync(join(third, "books"), "utf8")
+    const entries = books.trim().split("\n")
+    assert.lengthOf(entries, 2)
+    for (const { serial } of items) assert.match(books, new RegExp(`^R.*${serial}`, "im"))
+    banner.close()
+    slow.close()
+  })
+
   it("may misbehave: the order ends, nothing is stored, and nothing of it is left running", async () => {
     const ended = await Promise.all(misbehaviours.map(async ({ name }) => {
       const session = await sessionAt(name)
@@ -231,7 +267,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
       const rejected = records.filter(({ fields }) =>
         fields["event"] === "order_finalize_chain_rejected" && fields["order_id"] === id
       )
-      assert.strictEqual(rejected.length, log === "rejected" ? 2 : 0, name)
+      assert.strictEqual(rejected.length, log === "rejected" ? 1 : 0, name)
     }
     assert.strictEqual(
       ended.find(({ name }) => name === "exit-3")?.order.error?.detail,

@@ -69,7 +69,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   {
     bound: "those under way",
     names:
-      /^(challenge_without_job|order_stuck_processing|challenge_claim|challenge_in_flight|order_processing_wait|job_reclaim|job_running|job_undelivered)$/,
+      /^(account_relayed|challenge_without_job|order_stuck_processing|challenge_claim|challenge_in_flight|order_processing_wait|job_reclaim|job_running|job_undelivered)$/,
     steps: /challenges_processing|status ?=|orders_account_id_pending|jobs_leases/
   },
   {

@@ -17,10 +17,13 @@ const isAsleep = Effect.zipWith(
 /** Waits, in real time, until a fiber sleeps until its next look. The test has to be `watched`. */
 export const asleep = Effect.repeat(Effect.andThen(Effect.yieldNow, isAsleep), { until: Boolean })
 
+/** The clock goes on while the fiber sleeps, and stands still while it looks, until something is so. */
+export const wakenedUntil = Effect.fnUntraced(function*(isSo: () => boolean) {
+  while (!isSo()) yield* (yield* isAsleep) ? TestClock.adjust("250 millis") : Effect.yieldNow
+})
+
 /** What a fiber ends with. The clock goes on while the fiber sleeps, and stands still while it looks. */
 export const wakened = Effect.fnUntraced(function*<A, E>(fiber: Fiber.Fiber<A, E>) {
-  while (fiber.pollUnsafe() === undefined) {
-    yield* (yield* isAsleep) ? TestClock.adjust("250 millis") : Effect.yieldNow
-  }
+  yield* wakenedUntil(() => fiber.pollUnsafe() !== undefined)
   return yield* Fiber.join(fiber)
 })

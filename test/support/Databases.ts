@@ -71,6 +71,7 @@ const tables = [
   "revocations",
   "crls",
   "burnt_keys",
+  "orphaned_certificates",
   "http01_tokens",
   "admin_users",
   "login_attempts",

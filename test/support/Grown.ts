@@ -120,6 +120,14 @@ export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*()
     `${id(9, "i")}, ${operator}, 'token-' || i, 'viewer', 'hash-' || i, ${at}, ${at} + 1000`
   )
   yield* fill("expiry_digests", "profile, sent_at", `'profile-' || i, ${at}`, few)
+  yield* fill(
+    "orphaned_certificates",
+    "order_id, fingerprint, profile, serial, leaf, not_after, cause, status, found_at, updated_at",
+    `${id(2, "i")}, 'ab', 'profile-' || i % 10, 'ab' || i, ${
+      octets("i")
+    }, ${at}, 'order_ended', 'revoked', ${at}, ${at}`,
+    few
+  )
   yield* fill("authority_notices", "profile, issuer, not_after, days", `'profile-' || i, 'ab', ${at}, 30`, few)
   yield* fill("expiry_reminders", "order_id, sent_at", `${id(2, "i")}, ${at}`)
   yield* fill("reminded_addresses", "key, window_started_at, mails", `'address-' || i, ${until} - i / 100, 5`)

@@ -132,6 +132,21 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     { issuer: "ab", serial: "02", revoked_at: "10" }
   ],
   crls: [{ issuer: "ab", crl_number: "9223372036854775807", der: "30", this_update: "1", next_update: "2" }],
+  orphaned_certificates: [
+    {
+      order_id: idOf(2, 1),
+      fingerprint: "aa",
+      profile: "default",
+      serial: "0b",
+      leaf: "30",
+      not_after: "9",
+      cause: "order_ended",
+      status: "kept",
+      error: odd,
+      found_at: "1",
+      updated_at: "2"
+    }
+  ],
   burnt_keys: [{ pubkey: "07", account_id: "00000000-0000-0000-0000-000000000000", burnt_at: "1" }],
   http01_tokens: [{ token: "t", key_authorization: "t.k", created_at: "1", expires_at: "2" }],
   jobs: ["ready", "running", "done"].map((status, index) => ({

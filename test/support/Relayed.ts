@@ -62,7 +62,11 @@ const suggestsNothing: Suggests = () => Effect.succeed({ window: undefined, retr
 export const relaysBy = (
   upstream: Upstream,
   profiles = ["default", "other"],
-  renewal = suggestsNothing
+  {
+    leftOver = () => Effect.succeed(undefined),
+    renewal = suggestsNothing,
+    revoke = () => Effect.void
+  }: Partial<Pick<RelaySigner, "leftOver" | "renewal" | "revoke">> = {}
 ): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
     bySection: new Map(),
@@ -73,7 +77,8 @@ export const relaysBy = (
         ? Effect.succeed({
           relay: (request, of) => upstream({ profile, request, ...of }),
           renewal,
-          revoke: () => Effect.void
+          revoke,
+          leftOver
         })
         : new ProfileNotMounted({ profile })
   })
@@ -126,6 +131,11 @@ export const useRelays = (backend: Backend) => {
   const honest: Upstream = ({ request }) => signsAtOnce(request)
   let upstream = honest
   let suggests = suggestsNothing
+  const revoked: Array<Uint8Array> = []
+  const revokesAll: RelaySigner["revoke"] = () => Effect.void
+  const leavesNothing: RelaySigner["leftOver"] = () => Effect.succeed(undefined)
+  let revokes = revokesAll
+  let leaves = leavesNothing
   const signers = relaysBy(
     (one) =>
       Effect.suspend(() => {
@@ -133,7 +143,15 @@ export const useRelays = (backend: Backend) => {
         return upstream(one)
       }),
     undefined,
-    (certificate) => suggests(certificate)
+    {
+      renewal: (certificate) => suggests(certificate),
+      revoke: (leaf, reason) =>
+        Effect.suspend(() => {
+          revoked.push(leaf)
+          return revokes(leaf, reason)
+        }),
+      leftOver: (url) => leaves(url)
+    }
   )
   return {
     database,
@@ -141,6 +159,16 @@ export const useRelays = (backend: Backend) => {
     records,
     /** The requests the upstream got in the test. */
     asked,
+    /** The leaves that the upstream was asked to revoke in the test. */
+    revoked,
+    /** How the upstream takes revocations from now on. */
+    revokeBy: (next: RelaySigner["revoke"]) => {
+      revokes = next
+    },
+    /** What the upstream has issued for an order that is not continued, from now on. */
+    leave: (next: RelaySigner["leftOver"]) => {
+      leaves = next
+    },
     /** The reaction of the upstream from now on. */
     play: (next: Upstream) => {
       upstream = next
@@ -155,6 +183,9 @@ export const useRelays = (backend: Backend) => {
         asked.length = 0
         upstream = honest
         suggests = suggestsNothing
+        revoked.length = 0
+        revokes = revokesAll
+        leaves = leavesNothing
         return database.use(Effect.provide(Effect.suspend(body), Layer.merge(world({ records, seed: name }), signers)))
       })
   }

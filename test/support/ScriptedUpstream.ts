@@ -168,7 +168,7 @@ export const play = (
     const key = yield* accountKey
     const running = Effect.gen(function*() {
       const client = yield* AcmeClient.make(`${ca}/directory`, key, "web")
-      return yield* fulfil(
+      const { chain } = yield* fulfil(
         { client, kid: `${ca}/acct/1`, strategy: more.strategy ?? bypass, pollMillis: 2000 },
         wanted,
         {
@@ -183,6 +183,7 @@ export const play = (
           unclaimed: (urls) => Effect.succeed(urls.filter((url) => !(more.claimed ?? []).includes(url)))
         }
       )
+      return chain
     }).pipe(Effect.provide(Layer.merge(web, layerMemory(records))))
     const begun = yield* Clock.currentTimeMillis
     const ended = yield* sleptThrough(Effect.result(running))

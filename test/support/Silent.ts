@@ -28,7 +28,8 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "order_sweep",
     "audit_sweep",
     "job_retention_sweep",
-    "upstream_renewals"
+    "upstream_renewals",
+    "orphan_revoke"
   ],
   API: [
     "DELETE /api/session",
@@ -92,6 +93,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "order list",
     "order show",
     "order chain",
+    "order orphaned",
     "order delete",
     "order export",
     "order purge",

@@ -15,6 +15,7 @@ import { command } from "./Descriptor.ts"
 import { jsonOption, reasonOption } from "./Flags.ts"
 import { listCommand } from "./OrderList.ts"
 import { deleteCommand, exportCommand, purgeCommand } from "./OrderRemoval.ts"
+import { orphanedCommand } from "./OrphanList.ts"
 import { print } from "./Print.ts"
 import { awaitEnds, begunText, waitOption } from "./Revoking.ts"
 
@@ -71,6 +72,7 @@ export const orderCommand = Command.make("order").pipe(
     showCommand,
     chainCommand,
     revokeCommand,
+    orphanedCommand,
     deleteCommand,
     exportCommand,
     purgeCommand

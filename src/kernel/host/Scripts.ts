@@ -70,6 +70,8 @@ export const restOf = (outcome: ScriptOutcome): string | undefined => {
 export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
   readonly reason: "not_started" | "timeout"
   readonly detail: string
+  /** What a program whose time was up had printed, up to the bound of its output. */
+  readonly stdout?: Buffer
 }> {}
 
 /**
@@ -100,7 +102,11 @@ const collect = (stream: Readable, max: number, discardsRest = false): () => Buf
   return () => Buffer.concat(chunks).subarray(0, max)
 }
 
-const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFailed> =>
+const start = (
+  request: ScriptRequest,
+  /** Gets what reads the standard output so far. */
+  onStarted: (printed: () => Buffer) => void
+): Effect.Effect<ScriptOutcome, ScriptFailed> =>
   Effect.callback((resume) => {
     const notStarted = (cause: unknown) => {
       const code = codeOf(cause) ?? "unusable arguments"
@@ -136,6 +142,7 @@ const start = (request: ScriptRequest): Effect.Effect<ScriptOutcome, ScriptFaile
     }
     const stdout = collect(child.stdout, request.maxOutputBytes, request.discardsRest)
     const stderr = collect(child.stderr, request.maxOutputBytes, request.discardsRest)
+    onStarted(stdout)
     const letGo = () => {
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
     }
@@ -173,18 +180,28 @@ export class Scripts extends Context.Service<Scripts, {
   /** Runs real programs. */
   static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
     run: (request) =>
-      traced(
-        "script",
-        () => ({ path: request.path }),
-        (request.turns?.take(start(request)) ?? start(request)).pipe(Effect.timeoutOrElse({
-          duration: request.timeoutMillis,
-          orElse: () =>
-            Effect.fail(
-              new ScriptFailed({ reason: "timeout", detail: `did not end within ${request.timeoutMillis} ms` })
-            )
-        })),
-        ({ exit }) => ({ exit })
-      )
+      Effect.suspend(() => {
+        let printed = (): Buffer => Buffer.alloc(0)
+        const started = start(request, (read) => {
+          printed = read
+        })
+        return traced(
+          "script",
+          () => ({ path: request.path }),
+          (request.turns?.take(started) ?? started).pipe(Effect.timeoutOrElse({
+            duration: request.timeoutMillis,
+            orElse: () =>
+              Effect.fail(
+                new ScriptFailed({
+                  reason: "timeout",
+                  detail: `did not end within ${request.timeoutMillis} ms`,
+                  stdout: printed()
+                })
+              )
+          })),
+          ({ exit }) => ({ exit })
+        )
+      })
   })
 
   /** Runs nothing: a function answers every request. */

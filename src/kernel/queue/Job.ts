@@ -46,6 +46,12 @@ export const payloads = {
     actor: Schema.Struct({ kind: Schema.Literals(["acme", "admin", "cli"]), id: Schema.optional(Schema.String) }),
     client: Client
   }),
+  orphan_revoke: Schema.Struct({
+    order_id: Schema.String,
+    profile: Schema.String,
+    /** The order's order at an upstream, if that may have a certificate: its URL, and the CSR, base64url DER. */
+    upstream: Schema.optional(Schema.Struct({ order_url: Schema.String, csr: Schema.String }))
+  }),
   key_revoke: Schema.Struct({
     /** base64url DER SubjectPublicKeyInfo */
     pubkey: Schema.String,

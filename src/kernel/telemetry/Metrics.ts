@@ -117,6 +117,8 @@ export class Metrics extends Context.Service<Metrics, {
   readonly issueFailed: (profile: string, reason: string) => void
   /** An attempt to have a certificate signed that ended without one; `cause` is a word of {@link signerCauses}. */
   readonly signingFailed: (profile: string, cause: SignerCause) => void
+  /** A certificate whose order ended without it: found, or what became of it. */
+  readonly orphaned: (profile: string, state: "found" | "revoked" | "kept" | "stored" | "expired") => void
   /** One attempt of an operator to sign in, or one step of it. */
   readonly signIn: (outcome: SignInOutcome) => void
   /** A statement that has failed, or a transaction. */

@@ -68,6 +68,12 @@ const make = (role: string): Metrics["Service"] => {
     labelNames: ["role", "profile", "limit"],
     registers
   })
+  const orphans = new Counter({
+    name: "acme_svc_orphaned_certificates_total",
+    help: "Certificates whose orders ended without them: found, and what became of them.",
+    labelNames: ["role", "profile", "state"],
+    registers
+  })
   const upstreamRequests = new Counter({
     name: "acme_svc_upstream_requests_total",
     help: "Requests to the upstreams of relays.",
@@ -142,6 +148,7 @@ const make = (role: string): Metrics["Service"] => {
     },
     issueFailed: (profile, reason) => failures.inc({ role, profile, reason }),
     signingFailed: (profile, cause) => unsigned.inc({ role, profile, cause }),
+    orphaned: (profile, state) => orphans.inc({ role, profile, state }),
     signIn: (outcome) => signIns.inc({ role, outcome }),
     databaseFailed: (cause) => databaseFailures.inc({ role, cause }),
     rateLimited: (profile, limit) => limited.inc({ role, profile, limit }),
@@ -164,7 +171,10 @@ const make = (role: string): Metrics["Service"] => {
     mounted: (profile, limits) => {
       issues.inc({ role, profile }, 0)
       for (const limit of limits) limited.inc({ role, profile, limit }, 0)
-      if (role.includes("worker")) { for (const cause of signerCauses) unsigned.inc({ role, profile, cause }, 0) }
+      if (role.includes("worker")) {
+        for (const cause of signerCauses) unsigned.inc({ role, profile, cause }, 0)
+        for (const state of ["found", "revoked", "kept"]) orphans.inc({ role, profile, state }, 0)
+      }
       for (const reason of ["badCSR", "serverInternal"]) failures.inc({ role, profile, reason }, 0)
     },
     render: ({ busy, idle }, samples) =>

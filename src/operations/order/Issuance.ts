@@ -6,16 +6,16 @@ import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
 import { DeadlinePassed } from "../../kernel/queue/Failure.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
-import { afterCommit } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import { reopenCsr } from "../../pki/x509/Csr.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
-import * as certificates from "../../store/orders/Certificates.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import type { Actor } from "../Operator.ts"
 import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+import * as orphans from "./OrphanedCertificates.ts"
 
 type Payload = PayloadOf<"signer_issue">
 
@@ -56,36 +56,32 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       case "ProfileNotMounted":
         return Retry(new ProfileNotServed({ profile: payload.profile }))
       case "SigningFailed": {
-        const { cause, detail, isTimedOut } = signed.failure
+        const { cause, detail, isTimedOut, made } = signed.failure
         yield* count((metrics) =>
           metrics.signingFailed(payload.profile, isTimedOut === true ? "script_timeout" : cause)
         )
         yield* emit("order_finalize_issuance_failed", { order_id: id, error: detail })
-        return Retry(new SignerFailed({ cause, detail }))
+        if (made !== undefined) {
+          yield* transaction(orphans.record(payload, made, cause === "chain_rejected" ? cause : "signer_failed"))
+        }
+        // Another attempt would sign again what is wrong with this certificate.
+        const failed = new SignerFailed({ cause, detail })
+        return cause === "chain_rejected" || cause === "lint_failed" ? Failed(failed) : Retry(failed)
       }
     }
   }
-  // The order ended meanwhile: the new certificate is discarded.
+  // The order ended meanwhile: the new certificate is not handed out.
   const now = yield* currentMillis
-  const { discarded = Effect.void, serial } = signed.success
+  const inVain = orphans.inVain(payload, signed.success)
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
-    yield* discarded
+    yield* transaction(inVain)
     return Failed(new DeadlinePassed())
   }
   const commit = Effect.flatMap(
     stored(payload, job, order, csr.success, signed.success),
-    (isStored) => isStored ? Effect.void : afterCommit(discarded)
+    (isStored) => isStored ? Effect.void : inVain
   )
-  // A lost answer to COMMIT looks like a failure too, so a certificate that is stored is not discarded.
-  const isStored = Effect.map(
-    certificates.findBySerial(payload.profile, serial),
-    (found) => found.some(({ orderId }) => orderId === id)
-  )
-  const unlessStored = Effect.flatMap(
-    Effect.orElseSucceed(isStored, () => false),
-    (isStored) => isStored ? Effect.void : discarded
-  )
-  return Done({ commit, discarded: unlessStored })
+  return Done({ commit, discarded: orphans.unlessStored(payload, signed.success) })
 })
 
 /** Ends a signing that the queue or an operator gave up. */

@@ -7,8 +7,10 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import * as audit from "../../store/Audit.ts"
 import * as deletions from "../../store/Deletions.ts"
 import * as orders from "../../store/orders/Orders.ts"
+import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
+import * as orphans from "./OrphanedCertificates.ts"
 import { noSuchOrder } from "./Serials.ts"
 
 /* Operators delete single orders. */
@@ -26,6 +28,10 @@ export const remove = Effect.fn("OrderRemoval.remove")(function*(operator: Opera
     // An issuance locks this row while it stores a certificate, so the facts that are read below stay true.
     if (isId(id)) yield* orders.lock(OrderId(id))
     const { accountId, authorizations, id: orderId, profile, status } = yield* preview(id)
+    if (status === "processing") {
+      const relayed = yield* upstreamOrders.find(orderId)
+      if (relayed !== undefined) yield* orphans.lookAfter({ order_id: orderId, profile }, relayed)
+    }
     const gone = yield* deletions.deleteOrder(orderId, yield* currentSeconds)
     if (gone === undefined) return yield* new LiveCertificates({ count: 1 })
     yield* audit.insert({

@@ -36,6 +36,7 @@ import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
 import type { Actor } from "../Operator.ts"
 import type { Issuance } from "./IssuanceEnds.ts"
 import { abandoned, rejected, stored, withdrawn } from "./IssuanceEnds.ts"
+import * as orphans from "./OrphanedCertificates.ts"
 import { locate } from "./Renewal.ts"
 
 type Payload = PayloadOf<"signer_relay_issue">
@@ -114,12 +115,14 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const endUpstream = (status: "valid" | "invalid", error?: string) =>
     Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
   const endUnauthorized = endUpstream("invalid", "authority withdrawn")
+  // An earlier attempt may have had a certificate issued, and not have come so far as to know.
+  const lookAfter = orphans.lookAfter(payload, row)
+  if (order.status === "valid") return Done({ commit: endUpstream("valid") })
   if (order.status !== "processing") {
-    const commit = order.status === "valid" ? endUpstream("valid") : endUpstream("invalid", "the order has ended")
-    return Done({ commit })
+    return Done({ commit: Effect.andThen(lookAfter, endUpstream("invalid", "the order has ended")) })
   }
   if (order.accountStatus !== "valid" || order.unproved !== 0) {
-    return Done({ commit: Effect.andThen(withdrawn(issuance, order), endUnauthorized) })
+    return Done({ commit: Effect.all([withdrawn(issuance, order), lookAfter, endUnauthorized], { discard: true }) })
   }
   const refused = (detail: string) =>
     Done({ commit: Effect.andThen(rejected(issuance, order, detail), endUpstream("invalid", detail)) })
@@ -145,16 +148,18 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
   if (relayed._tag === "Success") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
-    // The order ended meanwhile: the new certificate is discarded.
+    // The order ended meanwhile: the new certificate is not handed out.
     const millis = yield* currentMillis
+    const inVain = orphans.inVain(payload, relayed.success)
     if (job.deadline !== undefined && millis >= job.deadline * 1000) {
+      yield* transaction(inVain)
       return Failed(new DeadlinePassed())
     }
     const commit = Effect.flatMap(
       stored(issuance, job, order, csr.success, relayed.success),
-      (isStored) => isStored ? endUpstream("valid") : endUnauthorized
+      (isStored) => isStored ? endUpstream("valid") : Effect.andThen(inVain, endUnauthorized)
     )
-    return Done({ commit })
+    return Done({ commit, discarded: orphans.unlessStored(payload, relayed.success) })
   }
   const failure = relayed.failure
   switch (failure._tag) {
@@ -165,13 +170,16 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     case "ProfileNotMounted":
       return Retry(new ProfileNotServed({ profile: payload.profile }))
     case "SigningFailed": {
-      const { again, cause, detail, problemType, subproblems } = failure
+      const { again, cause, detail, made, problemType, subproblems } = failure
       yield* count((metrics) =>
         metrics.signingFailed(payload.profile, cause === "signer_failed" ? "upstream_unavailable" : cause)
       )
       yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
       const failed = new SignerFailed({ cause, detail, problemType, subproblems })
-      const isOver = cause === "upstream_refused" || cause === "poll_timeout"
+      if (made !== undefined) {
+        yield* transaction(orphans.record(payload, made, cause === "chain_rejected" ? cause : "signer_failed"))
+      }
+      const isOver = cause === "upstream_refused" || cause === "poll_timeout" || cause === "chain_rejected"
       return isOver ? Failed(failed) : Retry(failed, again)
     }
   }
@@ -207,11 +215,17 @@ const problemBy = (failure: JobFailure): IssuanceFailed => {
   return new (Refusal ?? UpstreamRefusedOrder)({ detail, subproblems })
 }
 
+/** Whether the upstream may have issued a certificate, or may yet: a refusal says no, and a chain that was refused was looked at. */
+const mayBeIssued = (failure: JobFailure): boolean =>
+  failure._tag !== "SignerFailed" || failure.problemType === "rateLimited" ||
+  (failure.cause !== "upstream_refused" && failure.cause !== "chain_rejected")
+
 /** The queue or an operator gave the relaying up: the order and the record of the upstream's order end `invalid`. */
 export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
   Effect.gen(function*() {
     const orderId = OrderId(payload.order_id)
     const row = yield* upstreamOrders.find(orderId)
     yield* abandoned(issuanceOf(payload, row), failure, by, problemBy(failure))
+    if (row !== undefined && mayBeIssued(failure)) yield* orphans.lookAfter(payload, row)
     yield* upstreamOrders.end({ orderId, status: "invalid", error: failure.text, now: yield* currentSeconds })
   })

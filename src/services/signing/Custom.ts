@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { isExecutable } from "../../kernel/host/Files.ts"
 import { Scripts } from "../../kernel/host/Scripts.ts"
+import { findLeaf } from "../../pki/x509/FoundLeaf.ts"
 import { accept, maxChainBytes } from "./ForeignChain.ts"
 import type { DirectSigner } from "./Signer.ts"
 import { CsrRejected, SigningFailed } from "./Signer.ts"
@@ -28,11 +29,21 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
           env: { ACME_SIGNER_ORDER_ID: orderId, ACME_SIGNER_IDENTIFIERS: names.join(",") },
           maxBytes: maxChainBytes,
           turns: undefined
-        }).pipe(Effect.mapError(({ detail, exit, isTimedOut }) =>
+        }).pipe(Effect.mapError(({ detail, exit, isTimedOut, printed }) =>
           exit === badCsrExit
             ? new CsrRejected({ detail })
-            : new SigningFailed({ cause: "script_failed", detail, isTimedOut: isTimedOut === true })
+            : new SigningFailed({
+              cause: "script_failed",
+              detail,
+              isTimedOut: isTimedOut === true,
+              // It may have signed before it failed.
+              made: printed === undefined ? undefined : findLeaf(printed.toString("latin1"), csr.spki)?.leaf
+            })
         ))
+        if (printed.length > maxChainBytes) {
+          const made = findLeaf(printed.toString("latin1"), csr.spki)?.leaf
+          return yield* new SigningFailed({ cause: "chain_rejected", detail: "the script printed too much", made })
+        }
         return yield* accept(`${printed.toString("utf8").trimEnd()}\n`, request, "program")
       }),
     trouble: Effect.map(

@@ -5,6 +5,7 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import { readCertificate } from "../../pki/x509/Certificate.ts"
 import type { ChainMaker } from "../../pki/x509/Chain.ts"
 import { checkChain, faultText, readStoredChain } from "../../pki/x509/Chain.ts"
+import { findLeaf } from "../../pki/x509/FoundLeaf.ts"
 import { serialText } from "../../pki/x509/Serial.ts"
 import type { Issued, IssueRequest } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
@@ -12,7 +13,10 @@ import { SigningFailed } from "./Signer.ts"
 /** The greatest size of a chain, in bytes. */
 export const maxChainBytes = 65_536
 
-/** Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). */
+/**
+ * Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). The failure has the certificate for the
+ * key of the request, if there is one: it was signed, and nobody will have it (docs/decisions/orphaned-certificates.md).
+ */
 export const accept = (
   chain: string,
   request: IssueRequest,
@@ -28,8 +32,9 @@ export const accept = (
     const leaf = stored === undefined ? undefined : Result.getOrUndefined(readCertificate(stored.leaf))
     if (leaf === undefined) {
       const fault = check ?? "undecodable"
-      yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })
-      return yield* new SigningFailed({ cause: "chain_rejected", detail: faultText(fault, maker) })
+      const made = findLeaf(chain, csr.spki)
+      yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault, cert_serial: made?.serial })
+      return yield* new SigningFailed({ cause: "chain_rejected", detail: faultText(fault, maker), made: made?.leaf })
     }
     return { chain, serial: serialText(leaf.serial), notAfter: leaf.notAfter }
   })

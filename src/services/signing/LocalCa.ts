@@ -146,7 +146,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         lintedLeaf: der
       })
       if (fault !== undefined) {
-        yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault })
+        yield* emit("order_finalize_chain_rejected", { order_id: orderId, check: fault, cert_serial: undefined })
         return yield* new SigningFailed({ cause: "chain_rejected", detail: `the chain failed the check ${fault}` })
       }
       const hex = Buffer.from(serial).toString("hex")

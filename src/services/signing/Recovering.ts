@@ -44,6 +44,7 @@ export const recovering = <E extends { readonly detail: string; readonly retryAf
       relay: (request, relaying) =>
         Effect.suspend(() => made?.relay === undefined ? failed : made.relay(request, relaying)),
       renewal: (certificate) => Effect.suspend(() => made?.renewal === undefined ? failed : made.renewal(certificate)),
+      leftOver: (orderUrl) => Effect.suspend(() => made?.leftOver === undefined ? failed : made.leftOver(orderUrl)),
       revoke,
       trouble
     }

@@ -29,7 +29,10 @@ export interface Issued {
   readonly serial: string
   /** Epoch seconds. */
   readonly notAfter: number
-  /** Runs when the certificate was signed in vain: it is valid, but neither stored nor handed out. */
+  /**
+   * Present where the certificate has never left this process: says that it was signed in vain. A certificate of another party has
+   * to be revoked there (docs/decisions/orphaned-certificates.md).
+   */
   readonly discarded?: Effect.Effect<void>
 }
 
@@ -46,6 +49,8 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly problemType?: string
   /** What an upstream says of names of the order. */
   readonly subproblems?: ReadonlyArray<Subproblem>
+  /** DER of a certificate that was signed, and that cannot be handed out. */
+  readonly made?: Uint8Array | undefined
   /** Seconds to wait before another attempt, if that matters. */
   readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }
 }> {}
@@ -97,11 +102,18 @@ interface Backend {
  */
 export type AskRenewal = (certificate: RelayedCertificate) => Effect.Effect<RenewalAnswer, SigningFailed>
 
+/**
+ * Asks an upstream what it issued, PEM, for an order that has ended here; undefined where it issued nothing and will not. Fails while
+ * it may, or while it does not say.
+ */
+export type AskLeftOver = (orderUrl: string) => Effect.Effect<string | undefined, SigningFailed>
+
 /** A backend that signs by itself: the service's own CA, or a program of the operator. */
 export interface DirectSigner extends Backend {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
   readonly relay?: undefined
   readonly renewal?: undefined
+  readonly leftOver?: undefined
   /** Present if another party keeps the revocations. */
   readonly revoke?: Revoke
   /** Present if this service itself publishes the revocations. */
@@ -117,6 +129,7 @@ export interface RelaySigner extends Backend {
   ) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
   readonly renewal: AskRenewal
   readonly revoke: Revoke
+  readonly leftOver: AskLeftOver
   readonly crl?: undefined
 }
 

@@ -23,7 +23,10 @@ export interface Hook {
   readonly input: { readonly [member: string]: unknown }
   /** Variables beside `ACME_SIGNER_HOOK`. */
   readonly env?: { readonly [name: string]: string }
-  /** How many bytes of output are read; more is a failure, except for the hook `revoke`. */
+  /**
+   * How many bytes of output are read. More is a failure; for the hook `revoke` it is ignored, and the hook `issue` gets one more, by
+   * which the caller knows.
+   */
   readonly maxBytes: number
   readonly turns: Turns | undefined
 }
@@ -34,6 +37,8 @@ export class HookFailed extends Data.TaggedError("HookFailed")<{
   readonly detail: string
   /** It was ended, since its time was up. */
   readonly isTimedOut?: boolean
+  /** What it had printed by then, up to the bound of the hook. */
+  readonly printed?: Buffer | undefined
 }> {}
 
 /** The exit code that says the CSR is at fault, reserved for the hook `issue`. */
@@ -67,18 +72,20 @@ export const ask = (
       stdin: JSON.stringify({ hook: hook.name, ...hook.input }),
       timeoutMillis,
       maxOutputBytes: hook.maxBytes + 1,
+      discardsRest: true,
       turns: hook.turns
-    }).pipe(Effect.catch(({ detail, reason }) =>
+    }).pipe(Effect.catch(({ detail, reason, stdout: printed }) =>
       failed(
         reason === "timeout" ? "signer_script_timeout" : "signer_script_failed",
-        new HookFailed({ exit: undefined, detail: `the script ${detail}`, isTimedOut: reason === "timeout" })
+        new HookFailed({ exit: undefined, detail: `the script ${detail}`, isTimedOut: reason === "timeout", printed })
       )
     ))
     const { exit, stdout } = outcome
-    // The output of revoke is ignored, whatever its size.
-    if (exit === 0 && (hook.name === "revoke" || stdout.length <= hook.maxBytes)) return stdout
+    // The output of revoke is ignored, whatever its size, and whoever asks for a certificate looks for one in what there is.
+    const mayExceed = hook.name === "revoke" || hook.name === "issue"
+    if (exit === 0 && (mayExceed || stdout.length <= hook.maxBytes)) return stdout
     const detail = exit === 0 ? "the script printed too much" : wordsOf(outcome) ?? `the script ended with ${exit}`
-    const error = new HookFailed({ exit, detail })
+    const error = new HookFailed({ exit, detail, printed: stdout })
     return yield* exit === badCsrExit && hook.name === "issue" ?
       error
       : failed("signer_script_failed", error, exit === 0 ? undefined : restOf(outcome))

@@ -107,6 +107,19 @@ export const tables: ReadonlyArray<Table> = [
     reason: "int",
     not_after: "int"
   }),
+  table("orphaned_certificates", "order_id fingerprint", {
+    order_id: "uuid",
+    fingerprint: "text",
+    profile: "text",
+    serial: "text",
+    leaf: "bytes",
+    not_after: "int",
+    cause: "text",
+    status: "text",
+    error: "text",
+    found_at: "int",
+    updated_at: "int"
+  }),
   table("burnt_keys", "pubkey account_id", { pubkey: "bytes", account_id: "uuid", burnt_at: "int" }),
   table("expiry_digests", "profile", { profile: "text", sent_at: "int", doubted_at: "int" }),
   table("authority_notices", "profile issuer", { profile: "text", issuer: "text", not_after: "int", days: "int" }),

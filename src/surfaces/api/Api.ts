@@ -22,6 +22,7 @@ export class Api extends HttpApi.make("acme-svc")
     orders.orders,
     orders.expiring,
     orders.upstreamOrders,
+    orders.orphanedCertificates,
     service.audit,
     service.jobs,
     notifications,

@@ -15,7 +15,12 @@ import { healthHandlers } from "./handlers/Health.ts"
 import { jobsHandlers } from "./handlers/Jobs.ts"
 import { notificationsHandlers } from "./handlers/Notifications.ts"
 import { operatorsHandlers, tokensHandlers } from "./handlers/Operators.ts"
-import { expiringHandlers, ordersHandlers, upstreamOrdersHandlers } from "./handlers/Orders.ts"
+import {
+  expiringHandlers,
+  ordersHandlers,
+  orphanedCertificatesHandlers,
+  upstreamOrdersHandlers
+} from "./handlers/Orders.ts"
 import { ownHandlers } from "./handlers/Own.ts"
 import { auditHandlers, noncesHandlers, serviceHandlers } from "./handlers/Service.ts"
 import { sessionHandlers } from "./handlers/Sessions.ts"
@@ -33,6 +38,7 @@ const handlersOf = (served: Served, version: string) => {
     ordersHandlers(config),
     expiringHandlers(config),
     upstreamOrdersHandlers(config),
+    orphanedCertificatesHandlers(config),
     auditHandlers(config),
     noncesHandlers(config),
     serviceHandlers(served, version),

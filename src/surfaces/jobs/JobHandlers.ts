@@ -15,6 +15,8 @@ import * as crl from "../../operations/crl/Crl.ts"
 import * as delivery from "../../operations/notify/Delivery.ts"
 import * as operatorSweeps from "../../operations/operators/Sweeps.ts"
 import * as issuance from "../../operations/order/Issuance.ts"
+import * as orphans from "../../operations/order/OrphanedCertificates.ts"
+import { longestWait as longestOrphanWait } from "../../operations/order/OrphanedCertificates.ts"
 import * as relaying from "../../operations/order/Relaying.ts"
 import * as keyRevocation from "../../operations/revocation/KeyRevocation.ts"
 import * as signerRevocation from "../../operations/revocation/SignerRevocation.ts"
@@ -186,6 +188,14 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: (payload, job) => within(signerRevocation.revoke(payload, job)),
       abandon: (payload, failure, { id }) => signerRevocation.abandon(payload, failure, id)
+    }),
+    handler<"orphan_revoke", Needs, JobFailure>({
+      kind: "orphan_revoke",
+      periodic: false,
+      reachSeconds: longestOrphanWait,
+      budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
+      run: (payload, job) => within(orphans.revoke(payload, job)),
+      abandon: (payload, failure) => orphans.abandon(payload, failure)
     }),
     handler<"key_revoke", Needs, JobFailure>({
       kind: "key_revoke",

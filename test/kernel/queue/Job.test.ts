@@ -79,7 +79,7 @@ describe("payloads", () => {
         const isOptional = Result.isSuccess(read(JSON.stringify({ ...value, [member]: undefined })))
         assert.isTrue(Result.isFailure(read(JSON.stringify({ ...value, [member]: null }))), member)
         assert.isTrue(Result.isFailure(read(JSON.stringify({ ...value, [member]: [7] }))), member)
-        assert.strictEqual(isOptional, ["client_ip", "request_id", "reason"].includes(member), member)
+        assert.strictEqual(isOptional, ["client_ip", "request_id", "reason", "upstream"].includes(member), member)
       }
     })
   }
@@ -91,6 +91,7 @@ describe("payloads", () => {
     signer_issue: { order_id: "o", profile: "p", csr: "AA", client: {} },
     signer_relay_issue: { order_id: "o", profile: "p" },
     signer_revoke: { order_id: "o", profile: "p", actor: { kind: "acme" }, client: {} },
+    orphan_revoke: { order_id: "o", profile: "p" },
     key_revoke: { pubkey: "AA", client: {} },
     notify_deliver: {
       scope: "p",

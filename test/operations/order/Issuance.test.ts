@@ -881,13 +881,28 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           assert.include(eventsOf(records), "local_ca_leaf_discarded")
         }), { issue: (request) => Effect.andThen(deactivating.run, signsOpenly(request)) })
 
-      for (
-        const [cause, told] of [
-          ["lint_failed", "lint_failed"],
-          ["chain_rejected", "chain_rejected"],
-          ["signer_failed", "attempts_exhausted"]
-        ] as const
-      ) {
+      for (const cause of ["lint_failed", "chain_rejected"] as const) {
+        test(
+          `what fails with ${cause} is not signed again: the order ends at once, with the cause for operators`,
+          () =>
+            Effect.gen(function*() {
+              const { caller, id } = yield* readyOrder("a.example")
+              yield* finalize(caller, id, csrText("a.example"))
+              yield* work
+              const order = yield* orders.find(caller, id)
+              assert.strictEqual(order.status, "invalid")
+              assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+              assert.notInclude(JSON.stringify(order.error), "the leaf failed")
+              assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail), [
+                { cause, error: `${cause}: the leaf failed the check serial` }
+              ])
+              assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+            }),
+          { issue: () => new SigningFailed({ cause, detail: "the leaf failed the check serial" }) }
+        )
+      }
+
+      for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
         test(
           `a signer that fails with ${cause} is asked again, then given up: serverInternal, audited as ${told}`,
           () =>

@@ -253,9 +253,20 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [{ cause: "poll_timeout", error }])
     }))
 
-  for (
-    const [cause, told] of [["signer_failed", "attempts_exhausted"], ["chain_rejected", "chain_rejected"]] as const
-  ) {
+  test("with a chain that is refused ends at once, and is told as chain_rejected", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      play(() => new SigningFailed({ cause: "chain_rejected", detail: "planted" }))
+      yield* relay
+      yield* without
+      assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+      assert.deepStrictEqual(yield* relayJobs, ["failed"])
+      assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [
+        { cause: "chain_rejected", error: "chain_rejected: planted" }
+      ])
+    }))
+
+  for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
     test(`at an upstream that fails with ${cause} is tried again, then given up: serverInternal, told as ${told}`, () =>
       Effect.gen(function*() {
         yield* finalized()

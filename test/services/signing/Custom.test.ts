@@ -11,6 +11,7 @@ import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
 import { parseCsr } from "../../../src/pki/x509/Csr.ts"
+import { findLeaf } from "../../../src/pki/x509/FoundLeaf.ts"
 import * as Custom from "../../../src/services/signing/Custom.ts"
 import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
 import type { IssueRequest } from "../../../src/services/signing/Signer.ts"
@@ -62,7 +63,7 @@ const failureOf = (path: string, more?: Partial<CustomSettings>, asked = request
     const records: Array<Record> = []
     const error = yield* Effect.provide(Effect.flip(issueBy(path, more, asked)), layerMemory(records))
     const cause = error._tag === "SigningFailed" ? error.cause : error._tag
-    return { cause, detail: error.detail, records }
+    return { cause, detail: error.detail, made: error._tag === "SigningFailed" ? error.made : undefined, records }
   })
 
 describe("the hook issue", () => {
@@ -188,7 +189,7 @@ describe("the hook issue", () => {
   it.live("output beyond the bound is a failure, however it ends", () =>
     Effect.gen(function*() {
       const finite = yield* failureOf(shellScript("head -c 70000 /dev/zero | tr '\\0' x"))
-      assert.deepStrictEqual([finite.cause, finite.detail], ["script_failed", "the script printed too much"])
+      assert.deepStrictEqual([finite.cause, finite.detail], ["chain_rejected", "the script printed too much"])
       const endless = yield* failureOf(shellScript("yes"), { timeout_ms: 500 })
       assert.deepStrictEqual([endless.cause, endless.detail], ["script_failed", "the script did not end within 500 ms"])
     }))
@@ -201,16 +202,32 @@ describe("the chain a program prints", () => {
       Effect.gen(function*() {
         yield* TestClock.setTime(madeAt * 1000)
         const text = yield* body()
-        const { cause, detail, records } = yield* Effect.provideService(
+        const { cause, detail, made, records } = yield* Effect.provideService(
           failureOf(printing(text)),
           Clock.Clock,
           yield* Clock.Clock
         )
         assert.deepStrictEqual([cause, detail.split(":")[0]], ["chain_rejected", `the chain failed the check ${check}`])
+        // A certificate for the key of the CSR is found wherever it stands, and for no other key.
+        const cert_serial = findLeaf(text, request.csr.spki)?.serial
         assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
-          ["order_finalize_chain_rejected", { order_id: "order", check }]
+          ["order_finalize_chain_rejected", { order_id: "order", check, cert_serial }]
         ])
+        assert.strictEqual(cert_serial !== undefined, made !== undefined)
+        assert.strictEqual(cert_serial !== undefined, hasLeaf.has(name), name)
       }))
+
+  const hasLeaf = new Set([
+    "text before the chain",
+    "a private key behind the chain",
+    "a certificate for fewer names",
+    "a certificate for more names",
+    "a certificate that is not valid yet",
+    "the leaf behind its issuer",
+    "an issuer that did not sign the leaf",
+    "what OpenSSL makes of a request for a CA that the program believes",
+    "a hundred certificates"
+  ])
 
   const another = () => {
     const key = newPrivateKey()

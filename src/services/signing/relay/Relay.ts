@@ -20,8 +20,8 @@ import { accountLost, open, readKid } from "./UpstreamAccount.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { isLimit, UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { keyInForce } from "./UpstreamKey.ts"
-import type { Wanted } from "./UpstreamOrder.ts"
-import { clear, finished, fulfil } from "./UpstreamOrder.ts"
+import type { Downloaded, Wanted } from "./UpstreamOrder.ts"
+import { clear, finished, fulfil, leftOver } from "./UpstreamOrder.ts"
 import { renewalAt } from "./UpstreamRenewal.ts"
 
 /** The octets of a secret in base64url or standard base64, padded or not. */
@@ -215,6 +215,21 @@ export const make = (
             strategy: strategyOf(settings, updates, { isTakenOver, tokens }),
             pollMillis: poll_interval_ms
           }
+          const judged = <A>(asked: Effect.Effect<A, UpstreamFailed | E>) =>
+            Effect.catch(
+              asked,
+              (error): Effect.Effect<never, CsrRejected | SigningFailed | E> =>
+                error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
+                  ? Effect.flatMap(
+                    Effect.all([left, currentMillis]),
+                    ([left, now]) => Effect.fail(asSigning(error, { left, ordered: request, now }))
+                  )
+                  : Effect.fail(error)
+            )
+          const accepted = (chain: string) => accept(`${chain.trimEnd()}\n`, request, "upstream")
+          // A download that was cut off looks like a broken chain, so one more is made before the order is given up for it.
+          const taken = ({ again, chain }: Downloaded) =>
+            Effect.catch(accepted(chain), () => Effect.flatMap(judged(Effect.delay(again, poll_interval_ms)), accepted))
           if ((yield* left) <= 0) {
             // A certificate that is there is used, however late: only this service itself delayed the order.
             const late = yield* Effect.catchIf(
@@ -222,23 +237,23 @@ export const make = (
               (error) => error instanceof UpstreamRefused || error instanceof UpstreamUnavailable,
               () => Effect.succeed(undefined)
             )
-            if (late !== undefined) return yield* accept(`${late.trimEnd()}\n`, request, "upstream")
+            if (late !== undefined) return yield* taken(late)
             if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
             return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft })
           }
-          const chain = yield* Effect.catch(
-            Effect.catch(fulfil(upstream, wanted, keeper), named<E>),
-            (error): Effect.Effect<never, CsrRejected | SigningFailed | E> =>
-              error instanceof UpstreamRefused || error instanceof UpstreamUnavailable
-                ? Effect.flatMap(
-                  Effect.all([left, currentMillis]),
-                  ([left, now]) => Effect.fail(asSigning(error, { left, ordered: request, now }))
-                )
-                : Effect.fail(error)
-          )
-          return yield* accept(`${chain.trimEnd()}\n`, request, "upstream")
+          return yield* taken(yield* judged(Effect.catch(fulfil(upstream, wanted, keeper), named<E>)))
         }),
       renewal: (certificate) => Effect.mapError(renewalAt(client, certificate), ofCertificate),
+      leftOver: (orderUrl) =>
+        Effect.flatMap(Ref.get(known), (kid) => leftOver({ client, kid }, orderUrl)).pipe(
+          Effect.catch(named<never>),
+          // An order that the upstream does not know any more has left nothing to revoke.
+          Effect.catchIf(
+            (error) => error._tag === "UpstreamRefused" && error.status === 404,
+            () => Effect.succeed(undefined)
+          ),
+          Effect.mapError(ofCertificate)
+        ),
       revoke: (leaf, reason) =>
         Effect.gen(function*() {
           const { revokeCert } = yield* client.directory

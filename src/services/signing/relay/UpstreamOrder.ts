@@ -129,15 +129,22 @@ const download = <E>({ ask, client }: Conversation, members: Members, keeper: Ke
   Effect.gen(function*() {
     const certificate = yield* client.checked(members["certificate"], "a certificate")
     yield* keeper.issued(certificate)
-    return (yield* ask("certificate", certificate)).text
+    const again = Effect.map(ask("certificate", certificate), ({ text }) => text)
+    return { chain: yield* again, again }
   })
 
-/** The certificate of an order that the upstream has finished, PEM; `undefined` when the upstream has not finished it. */
+/** What an upstream issued, PEM, and how to ask for it once more. */
+export interface Downloaded {
+  readonly chain: string
+  readonly again: Effect.Effect<string, UpstreamFailed>
+}
+
+/** The certificate of an order that the upstream has finished; `undefined` when the upstream has not finished it. */
 export const finished = <E>(
   upstream: Upstream,
   { stored: { orderUrl }, ...about }: Wanted,
   keeper: Keeper<E>
-): Effect.Effect<string | undefined, UpstreamFailed | E> =>
+): Effect.Effect<Downloaded | undefined, UpstreamFailed | E> =>
   Effect.gen(function*() {
     if (orderUrl === undefined) return undefined
     const talk = converse(upstream, about)
@@ -149,12 +156,32 @@ export const finished = <E>(
 const isShown = ({ json = {} }: Pick<UpstreamAnswer, "json">): boolean =>
   textIn(json, "status") === "invalid" || (textIn(json, "status") === "valid" && textIn(json, "certificate") !== "")
 
-/** Fulfils an order; answers its certificate, PEM. */
+/**
+ * What an upstream issued, PEM, for an order that is not continued; `undefined` where it issued nothing and will not. Fails while it is
+ * at work on it.
+ */
+export const leftOver = (
+  { client, kid }: Pick<Upstream, "client" | "kid">,
+  orderUrl: string
+): Effect.Effect<string | undefined, UpstreamFailed> =>
+  Effect.gen(function*() {
+    const read = (operation: "order" | "certificate", url: string) => client.post(operation, url, "", { kid })
+    const url = yield* client.checked(orderUrl, "an order")
+    const members = yield* objectOf(yield* read("order", url), "an order")
+    const status = textIn(members, "status")
+    if (status === "processing") {
+      return yield* new UpstreamUnavailable({ detail: "its order is still processing", status: undefined })
+    }
+    if (status !== "valid") return undefined
+    return (yield* read("certificate", yield* client.checked(members["certificate"], "a certificate"))).text
+  })
+
+/** Fulfils an order; answers its certificate. */
 export const fulfil = <E>(
   upstream: Upstream,
   { csr, replaced, stored, ...about }: Wanted,
   keeper: Keeper<E>
-): Effect.Effect<string, UpstreamFailed | E> =>
+): Effect.Effect<Downloaded, UpstreamFailed | E> =>
   Effect.gen(function*() {
     const talk = converse(upstream, about)
     const { ask, client, wasBegun } = talk

@@ -13,6 +13,7 @@ import {
   Expiring,
   Order,
   OrderDetail,
+  OrphanedCertificate,
   UpstreamOrder,
   UpstreamOrderDetail,
   UpstreamStatus
@@ -119,6 +120,23 @@ export const expiring = HttpApiGroup.make("expiring").add(
     .annotate(OpenApi.Summary, "Export certificates that expire soon as a file")
     .annotateMerge(reachedBy("viewer"))
 ).annotate(OpenApi.Description, "Certificates that expire soon.")
+
+/** `/api/orphaned-certificates` */
+export const orphanedCertificates = HttpApiGroup.make("orphanedCertificates").add(
+  HttpApiEndpoint.get("listOrphanedCertificates", "/api/orphaned-certificates", {
+    query: {
+      ...ofProfile,
+      status: word(
+        OrphanedCertificate.fields.status.literals,
+        "What became of the certificate: it waits for its revocation, was revoked, could not be, belongs to an order, or expired."
+      ),
+      ...paging
+    },
+    success: pageOf(OrphanedCertificate)
+  })
+    .annotate(OpenApi.Summary, "Certificates whose order ended without them, newest first")
+    .annotateMerge(reachedBy("viewer"))
+).annotate(OpenApi.Description, "Certificates that a signer issued for orders that ended without them.")
 
 /** `/api/upstream-orders` */
 export const upstreamOrders = HttpApiGroup.make("upstreamOrders").add(

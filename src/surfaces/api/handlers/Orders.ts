@@ -7,7 +7,7 @@ import { isAcceptedReason } from "../../../domain/RevocationReason.ts"
 import { settledJob } from "../../../kernel/queue/Waits.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import { expiringFile, mostOverApi, ordersFile } from "../../../operations/Exports.ts"
-import { orderFilters } from "../../../operations/Filters.ts"
+import { orderFilters, orphanFilters } from "../../../operations/Filters.ts"
 import {
   expiringObject,
   jobObject,
@@ -16,10 +16,12 @@ import {
   upstreamOrderObject
 } from "../../../operations/Objects.ts"
 import { decodedChainObject } from "../../../operations/objects/Certificates.ts"
+import { orphanObject } from "../../../operations/objects/OrphanedCertificate.ts"
 import { decodedChain } from "../../../operations/order/CertificateView.ts"
 import * as expiring from "../../../operations/order/Expiring.ts"
 import * as orders from "../../../operations/order/OrderRecords.ts"
 import { remove } from "../../../operations/order/OrderRemoval.ts"
+import * as orphans from "../../../operations/order/OrphanedCertificates.ts"
 import * as upstreamOrders from "../../../operations/upstream/UpstreamOrders.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { Api } from "../Api.ts"
@@ -99,6 +101,20 @@ export const expiringHandlers = (config: Config) =>
           const made = yield* expiringFile(yield* expiring.wantedOf(config, given), { format, most: mostOverApi })
           return yield* fileAnswer("expiring", format, made)
         }))))
+
+/** Certificates that a signer issued for orders that ended without them. */
+export const orphanedCertificatesHandlers = (config: Config) =>
+  HttpApiBuilder.group(
+    Api,
+    "orphanedCertificates",
+    (handlers) =>
+      handlers.handle("listOrphanedCertificates", ({ query: { profile, status, ...page } }) => {
+        const window = windowOf(page, config.admin.page_size_max)
+        return answering(Effect.gen(function*() {
+          return paged(yield* orphans.list(yield* orphanFilters({ profile, status }), window), orphanObject, window)
+        }))
+      })
+  )
 
 /** Orders that were placed at an upstream CA. */
 export const upstreamOrdersHandlers = (config: Config) =>

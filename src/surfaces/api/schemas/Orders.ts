@@ -84,6 +84,20 @@ export const UpstreamOrderDetail = Schema.Struct({ ...upstreamOrder, job: Schema
   identifier: "UpstreamOrderDetail"
 })
 
+/** A certificate that a signer issued for an order that ended without it. */
+export const OrphanedCertificate = Schema.Struct({
+  orderId: Id,
+  profile: Schema.String,
+  serial: Schema.String,
+  names: Schema.Array(Schema.String),
+  cause: Schema.Literals(["order_ended", "chain_rejected", "signer_failed"]),
+  status: Schema.Literals(["waiting", "revoked", "kept", "stored", "expired"]),
+  error: Schema.optionalKey(Schema.String),
+  notAfter: Time,
+  foundAt: Time,
+  updatedAt: Time
+}).annotate({ identifier: "OrphanedCertificate" })
+
 /** A job with the order that it works on. */
 export const JobDetail = Schema.Struct({
   ...job,

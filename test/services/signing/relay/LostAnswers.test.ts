@@ -187,8 +187,8 @@ const attempted = (option: Option, attempts = 6) =>
       )
       const ended = yield* Effect.result(Effect.provide(attempting, world))
       // As the chain check would.
-      if (ended._tag === "Success" && /^the chain of \d$/.test(ended.success)) {
-        return { ...upstream, chain: ended.success, errors, asks, records }
+      if (ended._tag === "Success" && /^the chain of \d$/.test(ended.success.chain)) {
+        return { ...upstream, chain: ended.success.chain, errors, asks, records }
       }
       errors.push(ended._tag === "Failure" ? `${ended.failure._tag}: ${ended.failure.detail}` : "a broken chain")
     }

@@ -1,0 +1,283 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { AccountId } from "../../domain/Id.ts"
+import { OrderId } from "../../domain/Id.ts"
+import type { JobFailure } from "../../domain/JobFailure.ts"
+import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
+import { Done, Failed, Reschedule } from "../../kernel/queue/Handler.ts"
+import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import { Queue } from "../../kernel/queue/Queue.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { count } from "../../kernel/telemetry/Metrics.ts"
+import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
+import { sameBytes } from "../../pki/asn1/DerReader.ts"
+import { readStoredChain } from "../../pki/x509/Chain.ts"
+import { reopenCsr } from "../../pki/x509/Csr.ts"
+import type { FoundLeaf } from "../../pki/x509/FoundLeaf.ts"
+import { findLeaf, readLeaf } from "../../pki/x509/FoundLeaf.ts"
+import type { Issued, Signer } from "../../services/signing/Signer.ts"
+import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
+import * as audit from "../../store/Audit.ts"
+import * as deletions from "../../store/Deletions.ts"
+import * as certificates from "../../store/orders/Certificates.ts"
+import * as orders from "../../store/orders/Orders.ts"
+import type { OrphanCause, OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts"
+import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
+import { listed } from "../Listed.ts"
+import type { Actor } from "../Operator.ts"
+
+/* Certificates whose orders ended while a program or an upstream signed them (docs/decisions/orphaned-certificates.md). */
+
+type Payload = PayloadOf<"orphan_revoke">
+
+/** Who gave a revocation up. */
+type By = { readonly actorKind: "system"; readonly actorId: undefined } | Actor
+
+/** The order of a certificate. */
+type Of = Pick<Payload, "order_id" | "profile">
+
+/** An order at an upstream that is not continued here: its URL, and the CSR of the order here, DER. */
+export interface LeftAtUpstream {
+  readonly orderUrl: string | undefined
+  readonly csr: Uint8Array
+}
+
+const enqueue = Effect.fnUntraced(function*({ order_id, profile }: Of, upstream?: Payload["upstream"]) {
+  const queue = yield* Queue
+  yield* queue.enqueue({
+    kind: "orphan_revoke",
+    dedupKey: order_id,
+    payload: { order_id, profile, ...(upstream === undefined ? {} : { upstream }) }
+  })
+})
+
+const recordFound = Effect.fnUntraced(function*(of: Of, found: FoundLeaf, cause: OrphanCause) {
+  const { fingerprint, leaf, names, notAfter, serial } = found
+  const { order_id, profile } = of
+  const orderId = OrderId(order_id)
+  const now = yield* currentSeconds
+  if ((yield* rows.insert({ orderId, fingerprint, profile, serial, leaf, notAfter, cause, now })) === undefined) return
+  yield* audit.insert({
+    event: "certificate_orphaned",
+    actorKind: "system",
+    actorId: undefined,
+    profile,
+    orderId,
+    certSerial: serial,
+    identifiers: names,
+    detail: { cause, not_after: rfc3339(notAfter) }
+  })
+  yield* afterCommit(emitFound(of, found, cause))
+})
+
+const emitFound = ({ order_id, profile }: Of, { names, serial }: FoundLeaf, reason: OrphanCause) =>
+  Effect.andThen(
+    count((metrics) => metrics.orphaned(profile, "found")),
+    emit("certificate_orphaned", { order_id, profile, cert_serial: serial, identifiers: names, reason })
+  )
+
+/**
+ * Records a certificate, DER, that its order will not have, and queues its revocation, in the transaction of the caller. The job waits
+ * for the end of the order, since another attempt may yet store the same certificate.
+ */
+export const record = (of: Of, leaf: Uint8Array, cause: OrphanCause) => {
+  const found = readLeaf(leaf)
+  return found === undefined ? Effect.void : Effect.andThen(recordFound(of, found, cause), enqueue(of))
+}
+
+/**
+ * A certificate passed every check, and its order has ended without it: says so, in the transaction of the caller. One that never left
+ * this process harms nobody.
+ */
+export const inVain = (of: Of, { chain, discarded }: Issued) =>
+  Effect.suspend(() => {
+    if (discarded !== undefined) return afterCommit(discarded)
+    const stored = readStoredChain(chain)
+    return stored === undefined ? Effect.void : record(of, stored.leaf, "order_ended")
+  })
+
+/**
+ * The same where the end of an attempt was not written: its row was lost, or the database was away. A lost answer to COMMIT looks like
+ * that too, so a certificate that is stored is left alone. Where nothing can be written, the log has the serial.
+ */
+export const unlessStored = Effect.fnUntraced(function*(of: Of, issued: Issued) {
+  const { chain, discarded, serial } = issued
+  const isStored = Effect.map(
+    certificates.ofSerials([serial]),
+    (found) => found.some(({ certificate }) => certificate === chain)
+  )
+  if (yield* Effect.orElseSucceed(isStored, () => false)) return
+  yield* Effect.catch(transaction(inVain(of, issued)), () => discarded ?? emitUnrecorded(of, chain))
+})
+
+const emitUnrecorded = (of: Of, chain: string) => {
+  const stored = readStoredChain(chain)
+  const found = stored === undefined ? undefined : readLeaf(stored.leaf)
+  return found === undefined ? Effect.void : emitFound(of, found, "order_ended")
+}
+
+/** Queues a look at an order that may be issued at an upstream, and is not continued here, in the transaction of the caller. */
+export const lookAfter = (of: Of, { csr, orderUrl }: LeftAtUpstream) =>
+  orderUrl === undefined
+    ? Effect.void
+    : enqueue(of, { order_url: orderUrl, csr: Buffer.from(csr).toString("base64url") })
+
+/** The same for every order of accounts that are about to be deleted, whose orders are locked. */
+export const lookAfterAll = (accounts: ReadonlyArray<AccountId>) =>
+  Effect.flatMap(deletions.relayed(accounts), (found) =>
+    Effect.forEach(
+      found,
+      ({ csr, orderId, orderUrl, profile }) => lookAfter({ order_id: orderId, profile }, { csr, orderUrl }),
+      { discard: true }
+    ))
+
+type Open = Effect.Success<ReturnType<typeof rows.open>>[number]
+
+const isStored = (found: Pick<Open, "serial" | "leaf">) =>
+  Effect.map(certificates.ofSerials([found.serial]), (others) =>
+    others.some(({ certificate }) => {
+      const leaf = readStoredChain(certificate)?.leaf
+      return leaf !== undefined && sameBytes(leaf, found.leaf)
+    }))
+
+/** Records what an upstream issued for an order that ended here. */
+const search = Effect.fnUntraced(
+  function*(of: Of, { csr, order_url }: NonNullable<Payload["upstream"]>, signer: Signer) {
+    const chain = signer.leftOver === undefined ? undefined : yield* signer.leftOver(order_url)
+    const request = Result.getOrUndefined(reopenCsr(Buffer.from(csr, "base64url")))
+    const found = chain === undefined || request === undefined ? undefined : findLeaf(chain, request.spki)
+    if (found === undefined || (yield* isStored(found))) return
+    yield* transaction(recordFound(of, found, "order_ended"))
+  }
+)
+
+/** Says what became of a certificate: in its row, the log and the metrics, and in the trail where somebody will ask. */
+const settle = (
+  { order_id, profile }: Of,
+  { fingerprint, serial }: Open,
+  status: Exclude<OrphanStatus, "waiting">,
+  { by = { actorKind: "system", actorId: undefined }, error }: { readonly by?: By; readonly error?: string } = {}
+) =>
+  Effect.gen(function*() {
+    const orderId = OrderId(order_id)
+    const now = yield* currentSeconds
+    if ((yield* rows.settle({ orderId, fingerprint, status, error, now })) === undefined) return
+    const about = { profile, orderId, certSerial: serial }
+    const facts = { order_id, profile, cert_serial: serial }
+    switch (status) {
+      case "revoked":
+        yield* audit.insert({
+          event: "certificate_orphan_revoked",
+          actorKind: "system",
+          actorId: undefined,
+          ...about,
+          detail: {}
+        })
+        yield* afterCommit(emit("certificate_orphan_revoked", facts))
+        break
+      case "kept":
+        yield* audit.insert({ event: "certificate_orphan_kept", ...by, ...about, detail: { error: error ?? "" } })
+        yield* afterCommit(emit("certificate_orphan_kept", { ...facts, error: error ?? "" }))
+        break
+      case "stored":
+        yield* afterCommit(emit("certificate_orphan_stored", facts))
+        break
+      case "expired":
+    }
+    yield* afterCommit(count((metrics) => metrics.orphaned(profile, status)))
+  })
+
+const daySeconds = 86_400
+
+/** The shortest wait, in seconds, for the end of an order, which is near, and after a failure of the signer. */
+const shortest = { order: 5, signer: 60 }
+
+/** The longest wait between two attempts, in seconds. */
+export const longestWait = daySeconds
+
+/** How long the signer is asked, in seconds: over a weekend, and until somebody has read the log. */
+const patience = 7 * daySeconds
+
+/** Tries again after a quarter of the time since the certificate was found: soon at first, daily in the end. */
+const again = Effect.fnUntraced(function*<F extends JobFailure>(job: Job, failure: F | undefined, atLeast = 0) {
+  const now = yield* currentSeconds
+  const least = failure === undefined ? shortest.order : shortest.signer
+  const wait = Math.max(least, Math.ceil((now - job.createdAt) / 4), atLeast)
+  return Reschedule<never, F>(now + Math.min(wait, longestWait), failure === undefined ? {} : { failure })
+})
+
+const isDefinite = ({ cause }: SigningFailed): boolean => cause === "upstream_refused"
+
+const asFailure = ({ cause, detail, problemType }: SigningFailed) => new SignerFailed({ cause, detail, problemType })
+
+const noRevocation = new SigningFailed({
+  cause: "signer_failed",
+  detail: "the profile's current signer is not the one that issued the certificate"
+})
+
+/** Revokes one certificate. Answers why another attempt has to be made, if one has. */
+const revokeOne = Effect.fnUntraced(function*(of: Of, one: Open, signer: Signer) {
+  if (yield* isStored(one)) return yield* Effect.as(transaction(settle(of, one, "stored")), undefined)
+  if (one.notAfter < (yield* currentSeconds)) {
+    return yield* Effect.as(transaction(settle(of, one, "expired")), undefined)
+  }
+  const asked = yield* Effect.result(signer.revoke?.(one.leaf, undefined) ?? Effect.fail(noRevocation))
+  if (Result.isSuccess(asked)) return yield* Effect.as(transaction(settle(of, one, "revoked")), undefined)
+  const { failure } = asked
+  yield* emit("certificate_orphan_revoke_failed", {
+    order_id: of.order_id,
+    profile: of.profile,
+    cert_serial: one.serial,
+    error: failure.detail
+  })
+  if (!isDefinite(failure)) return failure
+  yield* transaction(settle(of, one, "kept", { error: asFailure(failure).text }))
+  return undefined
+})
+
+/**
+ * One attempt to revoke what was signed for an order that ended without it. Waits for the end of the order first. A certificate that
+ * an order has after all is left alone, and so is one that has expired. The signer is asked for a week.
+ */
+export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
+  const { order_id, profile, upstream } = payload
+  const id = OrderId(order_id)
+  const order = yield* orders.findForIssuance(profile, id)
+  if (order?.status === "processing") return yield* again(job, undefined)
+  const signers = yield* Signers
+  const signer = yield* Effect.orElseSucceed(signers.of(profile), () => undefined)
+  if (signer === undefined) return yield* again(job, new ProfileNotServed({ profile }))
+  const failures: Array<SigningFailed> = []
+  if (upstream !== undefined) {
+    const searched = yield* Effect.result(search(payload, upstream, signer))
+    if (Result.isFailure(searched)) {
+      const { failure } = searched
+      if (failure._tag === "StorageFailed") return yield* failure
+      yield* emit("certificate_orphan_search_failed", { order_id, profile, error: failure.detail })
+      if (!isDefinite(failure)) failures.push(failure)
+    }
+  }
+  for (const one of yield* rows.open(id)) {
+    const failure = yield* revokeOne(payload, one, signer)
+    if (failure !== undefined) failures.push(failure)
+  }
+  const [failure] = failures
+  // What was found while this attempt ran has joined its job.
+  if (failure === undefined) return Done({ ifJoined: enqueue(payload) })
+  if ((yield* currentSeconds) >= job.createdAt + patience) return Failed(asFailure(failure))
+  return yield* again(job, asFailure(failure), failure.again?.atLeast)
+})
+
+/** The queue, or an operator, gave the revocation up: the certificates stay valid, and are listed. */
+export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
+  Effect.gen(function*() {
+    const error = failure.text.slice(0, 500)
+    for (const one of yield* rows.open(OrderId(payload.order_id))) {
+      yield* settle(payload, one, "kept", { error, ...(by === undefined ? {} : { by }) })
+    }
+  })
+
+/** A page of the certificates, by the newest order first, and the number of matches. */
+export const list = (filters: rows.OrphanFilters, page: { readonly limit: number; readonly offset: number }) =>
+  listed(Effect.all({ items: rows.search(filters, page), total: rows.countMatches(filters) }))

@@ -1,0 +1,51 @@
+import * as Result from "effect/Result"
+import { createPublicKey, X509Certificate } from "node:crypto"
+import { sha256 } from "../Digest.ts"
+import { foldSerial } from "./Serial.ts"
+
+/** A certificate that a signer made and that may be against the rules: it is read by OpenSSL, and by no strict reader. */
+export interface FoundLeaf {
+  /** DER. */
+  readonly leaf: Uint8Array
+  /** Lower-case hexadecimal SHA-256 of the DER. */
+  readonly fingerprint: string
+  /** Lower-case hexadecimal without leading zero octets. */
+  readonly serial: string
+  /** Epoch seconds. */
+  readonly notAfter: number
+  /** Its DNS names. */
+  readonly names: ReadonlyArray<string>
+}
+
+const block = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----([^-]*)-----END/g
+
+/** Reads a certificate, DER; undefined where OpenSSL reads none. */
+export const readLeaf = (der: Uint8Array): FoundLeaf | undefined =>
+  Result.getOrUndefined(Result.try(() => factsOf(new X509Certificate(der))))
+
+const factsOf = (certificate: X509Certificate): FoundLeaf => ({
+  leaf: certificate.raw,
+  fingerprint: sha256(certificate.raw),
+  serial: foldSerial(certificate.serialNumber),
+  notAfter: Math.floor(certificate.validToDate.getTime() / 1000),
+  names: (certificate.subjectAltName ?? "").split(", ").flatMap((name) =>
+    name.startsWith("DNS:") ? [name.slice(4)] : []
+  )
+})
+
+/**
+ * The certificate for this key, DER SubjectPublicKeyInfo, anywhere in what a signer gave: behind a banner, in a bundle that is broken,
+ * or after its issuer. Certificates for other keys, such as those of CAs, are none.
+ */
+export const findLeaf = (given: string, spki: Uint8Array): FoundLeaf | undefined => {
+  const key = Result.getOrUndefined(
+    Result.try(() => createPublicKey({ key: Buffer.from(spki), format: "der", type: "spki" }))
+  )
+  if (key === undefined) return undefined
+  for (const [, body = ""] of given.matchAll(block)) {
+    const found = Result.try(() => new X509Certificate(Buffer.from(body, "base64")))
+    const isOfKey = Result.map(found, (certificate) => certificate.publicKey.equals(key))
+    if (Result.isSuccess(found) && Result.getOrElse(isOfKey, () => false)) return factsOf(found.success)
+  }
+  return undefined
+}
