@@ -1,4 +1,5 @@
-import { expiresAt } from "./Order.ts"
+import type { Lifetime } from "./Order.ts"
+import { expiryOf } from "./Order.ts"
 
 /** RFC 8555 section 7.1.6. `revoked` may occur in old data; nothing writes it. */
 export type AuthorizationStatus = "pending" | "valid" | "invalid" | "deactivated" | "expired" | "revoked"
@@ -15,10 +16,10 @@ export const authorizationMoves = {
 
 /** A pending authorization past its expiry is shown as `expired`, even before that status is stored. */
 export const statusShown = (
-  authorization: { readonly status: AuthorizationStatus; readonly createdAt: number },
+  authorization: Lifetime & { readonly status: AuthorizationStatus },
   validitySeconds: number,
   now: number
 ): AuthorizationStatus =>
-  authorization.status === "pending" && now >= expiresAt(authorization.createdAt, validitySeconds)
+  authorization.status === "pending" && now >= expiryOf(authorization, validitySeconds)
     ? "expired"
     : authorization.status

@@ -51,20 +51,25 @@ export interface Order {
   readonly replaces: string | undefined
   readonly error: ProblemDocument | undefined
   readonly createdAt: number
+  readonly expiresAt: number | undefined
 }
 
+/** When an order was made and, unless a version before 0.1 made it, when its client was told that it expires; epoch seconds. */
+export type Lifetime = Pick<Order, "createdAt" | "expiresAt">
+
 /**
- * The expiry of an order and its authorizations, which expire together. No column has that time
- * (docs/decisions/data-model.md, "Expiry is computed").
+ * The expiry of an order and its authorizations, which expire together: as it was told, whatever the configuration says since
+ * (docs/decisions/data-model.md, "Expiry is kept").
  */
-export const expiresAt = (createdAt: number, validitySeconds: number): number => createdAt + validitySeconds
+export const expiryOf = ({ createdAt, expiresAt }: Lifetime, validitySeconds: number): number =>
+  expiresAt ?? createdAt + validitySeconds
 
 /** The status for clients: an unfinished order past its expiry is shown as `invalid`; the stored status stays. */
 export const statusShown = (
-  order: { readonly status: OrderStatus; readonly createdAt: number },
+  order: Lifetime & { readonly status: OrderStatus },
   validitySeconds: number,
   now: number
 ): OrderStatus =>
-  (order.status === "pending" || order.status === "ready") && now >= expiresAt(order.createdAt, validitySeconds)
+  (order.status === "pending" || order.status === "ready") && now >= expiryOf(order, validitySeconds)
     ? "invalid"
     : order.status

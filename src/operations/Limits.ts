@@ -70,8 +70,8 @@ export const ofNewOrder = Effect.fnUntraced(function*(
   }
   const most = pending_authorizations_per_account
   if (most === 0) return undefined
-  const live = { rows: "pending", accountId, since: now - profile.order.validity_seconds } as const
-  return (yield* limits.orderBut(most - names, live)) === undefined
+  const live = { accountId, now, since: now - profile.order.validity_seconds }
+  return (yield* limits.pendingBut(most - names, live)) === undefined
     ? undefined
     : { limit: "pending_authorizations_per_account", most, retryAfter: pendingRetrySeconds } satisfies Reached
 })

@@ -6,7 +6,7 @@ import { statusShown as authorizationShown } from "../domain/Authorization.ts"
 import { baseName, DnsName, isWildcard } from "../domain/Identifier.ts"
 import { shown as failureShown } from "../domain/JobFailure.ts"
 import { operatorScope } from "../domain/Notification.ts"
-import { expiresAt, statusShown } from "../domain/Order.ts"
+import { expiryOf, statusShown } from "../domain/Order.ts"
 import type { JobRecord } from "../kernel/queue/JobRecords.ts"
 import type * as workers from "../kernel/queue/Workers.ts"
 import { rfc3339 } from "../kernel/Time.ts"
@@ -47,7 +47,7 @@ export const orderObject = (config: Config, order: ListedOrder, now: number) => 
     status: statusShown(order, validity, now),
     identifiers: order.identifiers,
     createdAt: rfc3339(order.createdAt),
-    expires: rfc3339(expiresAt(order.createdAt, validity)),
+    expires: rfc3339(expiryOf(order, validity)),
     url: `${config.server.base_url}/profile/${order.profile}/order/${order.id}`,
     ...timeMember("notBefore", order.notBefore),
     ...timeMember("notAfter", order.notAfter),
@@ -126,7 +126,7 @@ export const jobObject = (job: JobRecord) => ({
 
 /** A relayed order: its state at the upstream and its state here. Text from the upstream is not changed. */
 export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, now: number) => {
-  const { localCreatedAt: createdAt, localStatus: status, profile } = order
+  const { localCreatedAt: createdAt, localExpiresAt: expiresAt, localStatus: status, profile } = order
   const validity = validityOf(config, profile)
   return {
     orderId: order.orderId,
@@ -134,8 +134,8 @@ export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, 
     accountId: order.accountId,
     identifiers: order.identifiers,
     status: order.status,
-    localStatus: statusShown({ status, createdAt }, validity, now),
-    localExpires: rfc3339(expiresAt(createdAt, validity)),
+    localStatus: statusShown({ status, createdAt, expiresAt }, validity, now),
+    localExpires: rfc3339(expiryOf({ createdAt, expiresAt }, validity)),
     ...member("upstreamOrderUrl", order.upstreamOrderUrl),
     ...member("upstreamFinalizeUrl", order.upstreamFinalizeUrl),
     ...member("upstreamCertificateUrl", order.upstreamCertificateUrl),
@@ -180,8 +180,8 @@ const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validi
     return [{
       id,
       identifier: { type: first.identifier.type, value: baseName(name) },
-      status: authorizationShown({ status: first.authzStatus, createdAt: first.createdAt }, validity, now),
-      expires: rfc3339(expiresAt(first.createdAt, validity)),
+      status: authorizationShown({ ...first, status: first.authzStatus }, validity, now),
+      expires: rfc3339(expiryOf(first, validity)),
       ...(isWildcard(name) ? { wildcard: true } : {}),
       challenges: offered.map(({ cause, error, id, status, type, validatedAt }) => ({
         id,

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { IssuanceAbandoned } from "../domain/AcmeError.ts"
 import { OrderId } from "../domain/Id.ts"
-import { expiresAt } from "../domain/Order.ts"
+import { expiryOf } from "../domain/Order.ts"
 import { problemOf, problemType } from "../domain/Problem.ts"
 import { clocks } from "../kernel/queue/Clocks.ts"
 import { shareOf } from "../kernel/queue/Job.ts"
@@ -52,12 +52,15 @@ const ordersAtOnce = 20
  * Stores `expired` on the authorizations of orders that expired within the last day, a few orders in one transaction. Each order is
  * visited once: an attacker can leave many.
  */
-const expireAuthorizations = (profile: string, createdBefore: number) =>
+const expireAuthorizations = (
+  profile: string,
+  { createdBefore, now }: { readonly createdBefore: number; readonly now: number }
+) =>
   Effect.forEach(["pending", "invalid"] as const, (status) =>
     pages({
       from: { afterTime: createdBefore - daySeconds, afterId: OrderId("00000000-0000-0000-0000-000000000000") },
       size: pageOfOrders,
-      read: (after, limit) => expiredOrders.page({ profile, status, createdBefore, limit, ...after }),
+      read: (after, limit) => expiredOrders.page({ profile, status, createdBefore, now, limit, ...after }),
       keyOf: ({ createdAt, id }) => ({ afterTime: createdAt, afterId: id })
     }).pipe(
       Stream.flattenIterable,
@@ -74,12 +77,13 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
   Effect.gen(function*() {
     const { earlier: now } = yield* clocks
     const expiredBefore = now - order.validity_seconds
-    yield* expireAuthorizations(name, expiredBefore)
-    const createdBefore = expiredBefore - order.retention_days * daySeconds
+    yield* expireAuthorizations(name, { createdBefore: expiredBefore, now })
+    const kept = order.retention_days * daySeconds
+    const before = { createdBefore: expiredBefore - kept, expiredBefore: now - kept }
     yield* inBatches(500, () => unknownEnds.fill(name))
     const rows_removed = order.retention_days === 0
       ? 0
-      : yield* inBatches(ordersAtOnce, (limit) => orders.sweep(name, createdBefore, limit))
+      : yield* inBatches(ordersAtOnce, (limit) => orders.sweep(name, { ...before, limit }))
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 
@@ -159,7 +163,7 @@ export const recover = (
         kind: "challenge_validate",
         dedupKey: challenge.id,
         payload: { challenge_id: challenge.id, profile, thumbprint: importSpki(challenge.pubkey).thumbprint },
-        deadline: expiresAt(challenge.createdAt, validity.get(profile) ?? config.order.validity_seconds),
+        deadline: expiryOf(challenge, validity.get(profile) ?? config.order.validity_seconds),
         share: shareOf(profile, challenge.accountId)
       })
     }

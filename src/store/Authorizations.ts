@@ -12,6 +12,7 @@ import { leaving, reached } from "../kernel/sql/Guard.ts"
 import { all, first, lenient, run } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 import { causeColumn, identifierColumn, problemColumn } from "./Columns.ts"
+import { isAlive, lifetimeParams } from "./orders/Lifetime.ts"
 
 /** A challenge with its authorization and order, in one row. */
 const joined = {
@@ -25,13 +26,14 @@ const joined = {
   authzStatus: text<AuthorizationStatus>(),
   identifier: identifierColumn,
   createdAt: int,
+  expiresAt: nullable(int),
   orderId: uuid<OrderId>(),
   orderStatus: text<OrderStatus>()
 }
 
 const joinedColumns = `c.id AS "id", c.type AS "type", c.token AS "token", c.status AS "status",
   c.validated_at AS "validatedAt", c.error AS "error", a.id AS "authzId", a.status AS "authzStatus",
-  a.identifier AS "identifier", a.created_at AS "createdAt", o.id AS "orderId", o.status AS "orderStatus"`
+  a.identifier AS "identifier", a.created_at AS "createdAt", o.expires_at AS "expiresAt", o.id AS "orderId", o.status AS "orderStatus"`
 
 const joinedTables = `challenges c JOIN authorizations a ON a.id = c.authz_id JOIN orders o ON o.id = a.order_id`
 
@@ -91,15 +93,15 @@ const inFlight = `(SELECT count(*) FROM challenges fc CROSS JOIN authorizations 
 // One guarded write checks every condition of a claim. When it changes no row, the caller reads again to find out why.
 const claimStatement = statement({
   name: "challenge_claim",
-  params: { id: joined.id, accountId: uuid<AccountId>(), cap: int, createdAfter: int },
+  params: { id: joined.id, accountId: uuid<AccountId>(), cap: int, ...lifetimeParams },
   row: { id: joined.id },
-  sql: ({ typed }) =>
+  sql: (f) =>
     `UPDATE challenges SET status = ${reached(challengeMoves.claim)}
      WHERE id = :id AND ${leaving(challengeMoves.claim)}
        AND EXISTS (SELECT 1 FROM authorizations a JOIN orders o ON o.id = a.order_id
-         WHERE a.id = challenges.authz_id AND a.status = 'pending' AND a.created_at > :createdAfter
+         WHERE a.id = challenges.authz_id AND a.status = 'pending' AND ${isAlive(f, "o")}
            AND o.status = 'pending')
-       AND (${typed(":cap", "bigint")} = 0 OR ${inFlight} < ${typed(":cap", "bigint")})
+       AND (${f.typed(":cap", "bigint")} = 0 OR ${inFlight} < ${f.typed(":cap", "bigint")})
      RETURNING id`
 })
 

@@ -57,16 +57,16 @@ const newNames = statement({
 
 const pending = statement({
   name: "limit_pending_authorizations",
-  params: ofAccount,
+  params: { ...ofAccount, now: int },
   row: { createdAt: int },
   sql: () =>
     `SELECT o.created_at AS "createdAt" FROM orders o CROSS JOIN authorizations a
      WHERE o.account_id = :accountId AND o.id > :since AND o.status = 'pending' AND o.replaces IS NULL
-       AND a.order_id = o.id AND a.status = 'pending'
+       AND (o.expires_at IS NULL OR o.expires_at > :now) AND a.order_id = o.id AND a.status = 'pending'
      ORDER BY o.id DESC LIMIT 1 OFFSET :skip`
 })
 
-const ofOrders = { orders: newOrders, names: newNames, pending } as const
+const ofOrders = { orders: newOrders, names: newNames } as const
 
 const createdAt = Effect.map((row: { readonly createdAt: number } | undefined) => row?.createdAt)
 
@@ -81,13 +81,18 @@ const afterSecond = (since: number): OrderId => makeOrderId(firstIdAt(since + 1)
 
 /**
  * When the order of the newest row was made, after skipping `skip` newer rows. Only orders count that the account made after
- * an epoch second and that replace no certificate. Rows are the orders themselves, their names, or the pending authorizations of
- * pending orders.
+ * an epoch second and that replace no certificate. Rows are the orders themselves or their names.
  */
 export const orderBut = (
   skip: number,
   { accountId, rows, since }: { rows: keyof typeof ofOrders; accountId: AccountId; since: number }
 ) => createdAt(first(ofOrders[rows], { accountId, since: afterSecond(since), skip }))
+
+/** Like {@link orderBut}, of the pending authorizations of pending orders that have not expired at an epoch second. */
+export const pendingBut = (
+  skip: number,
+  { accountId, now, since }: { accountId: AccountId; now: number; since: number }
+) => createdAt(first(pending, { accountId, now, since: afterSecond(since), skip }))
 
 /** Like {@link orderBut}, of the orders that replace one certificate. */
 export const replacementBut = (

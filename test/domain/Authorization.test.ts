@@ -54,7 +54,7 @@ describe("the status a client is told", () => {
   ], ([status, createdAt, validitySeconds, fromExpiry]) => {
     const now = createdAt + validitySeconds + fromExpiry
     assert.strictEqual(
-      statusShown({ status, createdAt }, validitySeconds, now),
+      statusShown({ status, createdAt, expiresAt: undefined }, validitySeconds, now),
       status === "pending" && fromExpiry >= 0 ? "expired" : status
     )
   })
@@ -62,7 +62,7 @@ describe("the status a client is told", () => {
   prop("turns expired in the second in which its order turns invalid", [seconds, validity, seconds], (
     [createdAt, validitySeconds, now]
   ) => {
-    const record = { status: "pending", createdAt } as const
+    const record = { status: "pending", createdAt, expiresAt: undefined } as const
     for (const at of [now, createdAt + validitySeconds - 1, createdAt + validitySeconds]) {
       assert.strictEqual(
         statusShown(record, validitySeconds, at) === "expired",

@@ -2,7 +2,7 @@ import { it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { OrderStatus } from "../../src/domain/Order.ts"
-import { expiresAt, orderMoves, statusShown } from "../../src/domain/Order.ts"
+import { orderMoves, statusShown } from "../../src/domain/Order.ts"
 import { prop } from "../support/Property.ts"
 
 const statuses: ReadonlyArray<OrderStatus> = ["pending", "ready", "processing", "valid", "invalid"]
@@ -62,12 +62,13 @@ describe("the status a client is told", () => {
     validity,
     fc.integer({ min: -1_000_000, max: 1_000_000 })
   ], ([status, createdAt, validitySeconds, fromExpiry]) => {
-    const now = expiresAt(createdAt, validitySeconds) + fromExpiry
+    const now = createdAt + validitySeconds + fromExpiry
     const waits = status === "pending" || status === "ready"
-    assert.strictEqual(
-      statusShown({ status, createdAt }, validitySeconds, now),
-      waits && fromExpiry >= 0 ? "invalid" : status
-    )
+    const shown = waits && fromExpiry >= 0 ? "invalid" : status
+    assert.strictEqual(statusShown({ status, createdAt, expiresAt: undefined }, validitySeconds, now), shown)
+    // What a client was told stays, whatever the configuration says since.
+    const told = { status, createdAt, expiresAt: createdAt + validitySeconds }
+    for (const since of [0, validitySeconds * 2]) assert.strictEqual(statusShown(told, since, now), shown)
   })
 
   prop("never comes back from invalid as time passes", [
@@ -78,7 +79,7 @@ describe("the status a client is told", () => {
     seconds
   ], ([status, createdAt, validitySeconds, one, other]) => {
     const [earlier, later] = [Math.min(one, other), Math.max(one, other)]
-    const shown = (now: number) => statusShown({ status, createdAt }, validitySeconds, now)
+    const shown = (now: number) => statusShown({ status, createdAt, expiresAt: undefined }, validitySeconds, now)
     if (shown(earlier) === "invalid") assert.strictEqual(shown(later), "invalid")
   })
 })

@@ -93,7 +93,15 @@ describe("plans on SQLite", () => {
     Effect.gen(function*() {
       const afterId = OrderId("00000000-0000-7000-8000-000000000000")
       const plan = yield* planOf(
-        expiredOrders.page({ status: "invalid", profile: "p", createdBefore: 100, afterTime: 1, afterId, limit: 500 })
+        expiredOrders.page({
+          status: "invalid",
+          profile: "p",
+          createdBefore: 100,
+          now: 100,
+          afterTime: 1,
+          afterId,
+          limit: 500
+        })
       )
       assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at>\? AND created_at<\?\)/)
       assert.match(
@@ -108,7 +116,7 @@ describe("plans on SQLite", () => {
       const plans = {
         orders: yield* planOf(limits.orderBut(9, { rows: "orders", accountId, since: 100 })),
         names: yield* planOf(limits.orderBut(9, { rows: "names", accountId, since: 100 })),
-        pending: yield* planOf(limits.orderBut(9, { rows: "pending", accountId, since: 100 })),
+        pending: yield* planOf(limits.pendingBut(9, { accountId, now: 100, since: 100 })),
         accounts: yield* planOf(limits.accountBut(9, { profile: "p", network: "192.0.2", since: 100 }))
       }
       const account =
@@ -125,7 +133,7 @@ describe("plans on SQLite", () => {
 
   it.effect("the daily sweep visits unfinished and failed orders alone", () =>
     Effect.gen(function*() {
-      const plan = yield* planOf(orders.sweep("p", 100, 20))
+      const plan = yield* planOf(orders.sweep("p", { createdBefore: 100, expiredBefore: 100, limit: 20 }))
       assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at<\?\)/)
       assert.notMatch(plan, /orders_profile_created_at|SCAN/)
     }))

@@ -65,6 +65,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         notAfter: 9_000_000_000,
         replaces: undefined,
         now,
+        expiresAt: now + 1000,
         ip: undefined,
         ptr: undefined
       })
@@ -200,6 +201,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           replaces: undefined,
           error: undefined,
           createdAt: 100,
+          expiresAt: 1100,
           authorizationIds: order.authz
         })
         assert.isUndefined(yield* orders.find({ id: order.id, profile: "q", accountId }))
@@ -244,7 +246,7 @@ describe.each(databases)("repositories on $name", (backend) => {
             const done = status === "pending"
               ? yield* orders.promote(id)
               : status === "ready"
-              ? yield* orders.claim({ id, profile: "p", accountId, createdAfter: 99 })
+              ? yield* orders.claim({ id, profile: "p", accountId, now: 1099, validity: 0 })
               : yield* orders.issue({
                 id,
                 certificate: "PEM",
@@ -280,10 +282,10 @@ describe.each(databases)("repositories on $name", (backend) => {
           for (const authz of authorizationStatuses) {
             const { accountId, id } = yield* orderAt(status, authz)
             const claim = (deviation: object) =>
-              orders.claim({ id, profile: "p", accountId, createdAfter: 99, ...deviation })
+              orders.claim({ id, profile: "p", accountId, now: 1099, validity: 0, ...deviation })
             assert.isUndefined(yield* claim({ profile: "q" }))
             assert.isUndefined(yield* claim({ accountId: other }))
-            assert.isUndefined(yield* claim({ createdAfter: 100 }), "expired")
+            assert.isUndefined(yield* claim({ now: 1100, validity: 5000 }), "expired")
             const moves = status === "ready" && authz === "valid"
             assert.strictEqual((yield* claim({}))?.status, moves ? "processing" : undefined)
             assert.isUndefined(yield* claim({}), "once")
@@ -413,9 +415,11 @@ describe.each(databases)("repositories on $name", (backend) => {
             yield* set("orders", order.id, status)
           }
         }
-        assert.strictEqual(yield* orders.sweep("p", 50, 3), 3)
-        assert.strictEqual(yield* orders.sweep("p", 50, 3), 1)
-        assert.strictEqual(yield* orders.sweep("p", 50, 3), 0)
+        // What a client was told to live longer is kept.
+        assert.strictEqual(yield* orders.sweep("p", { createdBefore: 50, expiredBefore: 1010, limit: 3 }), 0)
+        assert.strictEqual(yield* orders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 3)
+        assert.strictEqual(yield* orders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 1)
+        assert.strictEqual(yield* orders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 0)
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'p' AND created_at = 50"), 5)
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'q'"), 5)
         assert.deepStrictEqual(yield* column("SELECT status FROM orders WHERE profile = 'p' AND created_at = 10"), [
@@ -464,6 +468,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           authzStatus: "pending" as const,
           identifier: dns("a.example"),
           createdAt: 100,
+          expiresAt: 1100,
           orderId: order.id,
           orderStatus: "pending" as const
         }
@@ -492,11 +497,11 @@ describe.each(databases)("repositories on $name", (backend) => {
             for (const order of orderStatuses) {
               const row = yield* orderAt(order, authz)
               yield* set("challenges", row.challengeId, status)
-              const claim = (createdAfter: number) =>
-                authorizations.claim({ id: row.challengeId, accountId: row.accountId, cap: 32, createdAfter })
-              assert.isUndefined(yield* claim(100), "expired")
+              const claim = (now: number) =>
+                authorizations.claim({ id: row.challengeId, accountId: row.accountId, cap: 32, now, validity: 0 })
+              assert.isUndefined(yield* claim(1100), "expired")
               const moves = status === "pending" && authz === "pending" && order === "pending"
-              assert.strictEqual((yield* claim(99)) !== undefined, moves, `${status} ${authz} ${order}`)
+              assert.strictEqual((yield* claim(1099)) !== undefined, moves, `${status} ${authz} ${order}`)
               assert.strictEqual(yield* statusOf("challenges", row.challengeId), moves ? "processing" : status)
             }
           }
@@ -514,7 +519,8 @@ describe.each(databases)("repositories on $name", (backend) => {
             id: placed[index]?.challengeId ?? Id.ChallengeId(""),
             accountId,
             cap,
-            createdAfter: 0
+            now: 0,
+            validity: 0
           })
         assert.isDefined(yield* claim(0, 2))
         assert.isDefined(yield* claim(1, 2))
@@ -628,7 +634,14 @@ describe.each(databases)("repositories on $name", (backend) => {
         const id = Id.OrderId(yield* uuid)
         const names = Array.from({ length: 100 }, (_, index) => `n${index}.example`)
         const base = { id, profile: "p", accountId, notBefore: undefined, notAfter: undefined, replaces: undefined }
-        yield* orders.insert({ ...base, now: 0, ip: undefined, ptr: undefined, identifiers: names.map(dns) })
+        yield* orders.insert({
+          ...base,
+          now: 0,
+          expiresAt: 9,
+          ip: undefined,
+          ptr: undefined,
+          identifiers: names.map(dns)
+        })
         yield* orders.insertIdentifiers(id, "p", names.map((name) => [name, name]))
         const ids = yield* Effect.forEach(names, () => Effect.map(uuid, Id.AuthorizationId))
         const wanted = names.map((name, index) => ({ id: ids[index] ?? Id.AuthorizationId(""), identifier: dns(name) }))

@@ -69,7 +69,8 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
       revocation_reason: "1",
       created_at: "1700000000",
       created_ip: "192.0.2.1",
-      created_ptr: ""
+      created_ptr: "",
+      expires_at: "1700604800"
     },
     ...Array.from({ length: orders - 1 }, (_, index): Row => ({
       id: idOf(2, index + 1),

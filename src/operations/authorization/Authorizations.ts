@@ -22,6 +22,7 @@ export interface AuthorizationView {
   readonly identifier: OrderIdentifier
   readonly status: AuthorizationStatus
   readonly createdAt: number
+  readonly expiresAt: number | undefined
   readonly challenges: ReadonlyArray<Challenge>
 }
 
@@ -37,11 +38,12 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: Authorizatio
     orderStatus: first.orderStatus,
     identifier: first.identifier,
     status: statusShown(
-      { status: first.authzStatus, createdAt: first.createdAt },
+      { ...first, status: first.authzStatus },
       caller.profile.order.validity_seconds,
       now
     ),
     createdAt: first.createdAt,
+    expiresAt: first.expiresAt,
     challenges: rows
   }
   return view

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { ChallengeEnqueueFailed, Malformed, NotFound, TooManyValidations } from "../../domain/AcmeError.ts"
 import { statusShown } from "../../domain/Authorization.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
-import { expiresAt } from "../../domain/Order.ts"
+import { expiryOf } from "../../domain/Order.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import { afterCommit, afterTransaction, transaction } from "../../kernel/sql/Database.ts"
@@ -31,7 +31,7 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
   const challenge = yield* find(caller, id)
   if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
   const now = yield* currentSeconds
-  const authorization = { status: challenge.authzStatus, createdAt: challenge.createdAt }
+  const authorization = { ...challenge, status: challenge.authzStatus }
   const shown = statusShown(authorization, caller.profile.order.validity_seconds, now)
   if (shown === "expired") yield* authorizations.transition("expire", challenge.authzId)
   if (shown !== "pending" || challenge.orderStatus !== "pending") {
@@ -63,7 +63,8 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
     id,
     accountId: caller.accountId,
     cap: profile.challenge.max_in_flight_per_account,
-    createdAfter: now - profile.order.validity_seconds
+    now,
+    validity: profile.order.validity_seconds
   })
   if (row === undefined) return row
   yield* afterCommit(emit("challenge_validation_requested", {
@@ -87,7 +88,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
         client_ip: caller.client.ip,
         request_id: caller.client.request_id
       },
-      deadline: expiresAt(challenge.createdAt, profile.order.validity_seconds),
+      deadline: expiryOf(challenge, profile.order.validity_seconds),
       share: shareOf(profile.name, caller.accountId)
     }),
     "StorageFailed",

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
-import { expiresAt, statusShown } from "../../domain/Order.ts"
+import { expiryOf, statusShown } from "../../domain/Order.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import { afterCommit, open, transaction } from "../../kernel/sql/Database.ts"
@@ -111,13 +111,13 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   const { profile } = caller
   const { id } = order
   yield* orders.lock(id)
-  const claimed = yield* orders.claim({ id, createdAfter: now - profile.order.validity_seconds, ...scopeOf(caller) })
+  const claimed = yield* orders.claim({ id, now, validity: profile.order.validity_seconds, ...scopeOf(caller) })
   if (claimed === undefined) return yield* new OrderNotReady({})
   const queue = yield* Queue
   const subject = { order_id: id, profile: profile.name }
   const ends = {
     dedupKey: id,
-    deadline: expiresAt(order.createdAt, profile.order.validity_seconds),
+    deadline: expiryOf(order, profile.order.validity_seconds),
     share: shareOf(profile.name, caller.accountId)
   }
   if (profile.signer.backend === "relay") {
@@ -138,7 +138,7 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   const { profile } = caller
   const order = yield* find(caller, id)
   const now = yield* currentSeconds
-  const expires = expiresAt(order.createdAt, profile.order.validity_seconds)
+  const expires = expiryOf(order, profile.order.validity_seconds)
   if (order.status !== "ready" || now >= expires) {
     yield* open // a replayed request is not judged
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })

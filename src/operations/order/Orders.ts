@@ -162,11 +162,11 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
 /**
  * Inserts the order. It returns false if the account has ended, or if another order has the claim to the certificate to be replaced.
  */
-const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validitySeconds: number) {
+const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validity: number) {
   const { accountId, now, profile, replaces } = row
   if (replaces !== undefined) {
     yield* accounts.lock(accountId) // first in the order of locks, before an order row
-    yield* orders.releaseClaim(profile, replaces, now - validitySeconds)
+    yield* orders.releaseClaim(profile, replaces, { now, validity })
   }
   return (yield* orders.insert(row)) !== undefined
 })
@@ -217,7 +217,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const { notAfter, notBefore } = request
   const replaces = replaced?.leaf.certId
   const { ip, ptr } = caller.client
-  const row = { id, identifiers, notBefore, notAfter, replaces, now, ip, ptr, ...scopeOf(caller) }
+  const expiresAt = now + profile.order.validity_seconds
+  const row = { id, identifiers, notBefore, notAfter, replaces, now, expiresAt, ip, ptr, ...scopeOf(caller) }
   const reversed = names.map((name) => [name, reverseName(name)] as const)
   const written = Effect.all([
     orders.insertIdentifiers(id, profile.name, reversed),
@@ -259,6 +260,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     replaces,
     error: undefined,
     createdAt: now,
+    expiresAt,
     authorizationIds: wanted.map((authorization) => authorization.id)
   }
   return view
@@ -284,7 +286,8 @@ export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId 
   const walked = yield* orderList.list({
     ...scopeOf(caller),
     before: cursor ?? beforeAll,
-    createdAfter: now - caller.profile.order.validity_seconds,
+    now,
+    validity: caller.profile.order.validity_seconds,
     limit: longestWalk
   })
   const shown = walked.filter(({ isShown }) => isShown === 1).map(({ id }) => id)

@@ -12,6 +12,7 @@ const pageStatement = statement({
     status: text<"pending" | "invalid">(),
     profile: text(),
     createdBefore: int,
+    now: int,
     afterTime: int,
     afterId: uuid<OrderId>(),
     limit: int
@@ -20,6 +21,7 @@ const pageStatement = statement({
   sql: ({ byStatus }) =>
     `SELECT id AS "id", created_at AS "createdAt" FROM orders ${byStatus}
      WHERE status = :status AND profile = :profile AND created_at <= :createdBefore
+       AND (expires_at IS NULL OR expires_at <= :now)
        AND created_at >= :afterTime AND (created_at > :afterTime OR id > :afterId)
      ORDER BY created_at, id LIMIT :limit`
 })

@@ -14,6 +14,7 @@ const challenge = {
   identifier: identifierColumn,
   authzStatus: text<AuthorizationStatus>(),
   createdAt: int,
+  expiresAt: nullable(int),
   id: uuid<ChallengeId>(),
   type: text<ChallengeType>(),
   status: text<ChallengeStatus>(),
@@ -28,8 +29,8 @@ const challengesStatement = statement({
   row: challenge,
   sql: () =>
     `SELECT a.id AS "authzId", a.identifier AS "identifier", a.status AS "authzStatus", a.created_at AS "createdAt",
-       c.id AS "id", c.type AS "type", c.status AS "status", c.validated_at AS "validatedAt", c.error AS "error", c.cause AS "cause"
-     FROM authorizations a JOIN challenges c ON c.authz_id = a.id WHERE a.order_id = :orderId
+       o.expires_at AS "expiresAt", c.id AS "id", c.type AS "type", c.status AS "status", c.validated_at AS "validatedAt", c.error AS "error", c.cause AS "cause"
+     FROM orders o JOIN authorizations a ON a.order_id = o.id JOIN challenges c ON c.authz_id = a.id WHERE o.id = :orderId
      ORDER BY a.id, c.position`
 })
 

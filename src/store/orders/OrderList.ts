@@ -2,16 +2,17 @@ import type { AccountId, OrderId } from "../../domain/Id.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, lenient } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
+import { isAlive, lifetimeParams } from "./Lifetime.ts"
 
 const id = uuid<OrderId>()
 
 const ofAccount = statement({
   name: "order_list_of_account",
-  params: { profile: text(), accountId: uuid<AccountId>(), before: id, createdAfter: int, limit: int },
+  params: { profile: text(), accountId: uuid<AccountId>(), before: id, ...lifetimeParams, limit: int },
   row: { id, isShown: int },
-  sql: () =>
+  sql: (f) =>
     `SELECT id, CASE WHEN status IN ('processing', 'valid') OR (status IN ('pending', 'ready')
-       AND error IS NULL AND created_at > :createdAfter) THEN 1 ELSE 0 END AS "isShown"
+       AND error IS NULL AND ${isAlive(f)}) THEN 1 ELSE 0 END AS "isShown"
      FROM orders WHERE account_id = :accountId AND profile = :profile AND id < :before ORDER BY id DESC LIMIT :limit`
 })
 

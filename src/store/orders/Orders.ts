@@ -13,6 +13,8 @@ import { all, first, lenient, run } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { identifiersColumn, problemColumn } from "../Columns.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
+import type { Alive } from "./Lifetime.ts"
+import { isAlive, lifetimeParams } from "./Lifetime.ts"
 import { nameCountOf } from "./NameCount.ts"
 
 /** The columns that every query of orders reads. */
@@ -27,7 +29,8 @@ export const orderColumns = {
   notAfter: nullable(int),
   replaces: nullable(text()),
   error: nullable(problemColumn),
-  createdAt: int
+  createdAt: int,
+  expiresAt: nullable(int)
 }
 
 const hexToId = /(.{8})(.{4})(.{4})(.{4})(.{12})/
@@ -68,6 +71,7 @@ const insertStatement = statement({
     notAfter: orderColumns.notAfter,
     replaces: orderColumns.replaces,
     now: int,
+    expiresAt: int,
     ip: nullable(text()),
     ptr: nullable(text())
   },
@@ -75,20 +79,22 @@ const insertStatement = statement({
   // The account may have ended since the request was let in. On PostgreSQL a deletion of it is waited for.
   sql: ({ dialect, typed }) =>
     `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
-       created_ip, created_ptr)
+       expires_at, created_ip, created_ptr)
      SELECT ${typed(":id", "uuid")}, :profile, c.id, 'pending', :identifiers, ${typed(":notBefore", "bigint")},
-       ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, :ip, :ptr
+       ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, ${
+      typed(":expiresAt", "bigint")
+    }, :ip, :ptr
      FROM accounts c WHERE c.id = :accountId AND c.status = 'valid'${dialect === "postgres" ? " FOR KEY SHARE" : ""}
      ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
 })
 
 const releaseReplaces = statement({
   name: "order_release_replaces",
-  params: { profile: text(), replaces: text(), createdBefore: int },
+  params: { profile: text(), replaces: text(), ...lifetimeParams },
   row: { id: orderColumns.id },
-  sql: () =>
+  sql: (f) =>
     `UPDATE orders SET status = ${reached(orderMoves.lapse)}
-     WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND created_at <= :createdBefore
+     WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND NOT ${isAlive(f)}
        AND status <> 'invalid'
      RETURNING id` // repeats a condition, because the partial index has it
 })
@@ -131,11 +137,11 @@ const demoteStatement = statement({
 
 const claimStatement = statement({
   name: "order_claim",
-  params: { id: orderColumns.id, profile: text(), accountId: orderColumns.accountId, createdAfter: int },
+  params: { id: orderColumns.id, profile: text(), accountId: orderColumns.accountId, ...lifetimeParams },
   row: orderColumns,
-  sql: () =>
+  sql: (f) =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}
-     WHERE id = :id AND profile = :profile AND account_id = :accountId AND created_at > :createdAfter
+     WHERE id = :id AND profile = :profile AND account_id = :accountId AND ${isAlive(f)}
        AND ${leaving(orderMoves.claim)} AND ${everyNameProved} AND ${accountValid}
      RETURNING ${select(orderColumns)}`
 })
@@ -220,12 +226,14 @@ const stuckProcessing = statement({
 // It never deletes a `valid` order, and so never a live certificate: PostgreSQL looks at the status again if the row has changed meanwhile.
 const sweepStatement = statement({
   name: "order_sweep",
-  params: { profile: text(), createdBefore: int, limit: int },
+  params: { profile: text(), createdBefore: int, expiredBefore: int, limit: int },
   row: { id: orderColumns.id },
   sql: ({ aside, byStatus }) =>
     `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${byStatus}
        WHERE status IN ('invalid', 'pending', 'ready', 'processing') AND profile = :profile
-         AND created_at < :createdBefore LIMIT :limit) AND ${aside("status")} <> 'valid' RETURNING id`
+         AND created_at < :createdBefore AND (expires_at IS NULL OR expires_at < :expiredBefore) LIMIT :limit) AND ${
+      aside("status")
+    } <> 'valid' RETURNING id`
 })
 
 const profilesStatement = statement({
@@ -247,9 +255,9 @@ export const find = (owned: Owned) => first(byIdStatement, owned)
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
   first(insertStatement, row)
 
-/** Ends unfinished orders that were created at or before an epoch second and claim to replace a certificate. */
-export const releaseClaim = (profile: string, replaces: string, createdBefore: number) =>
-  run(releaseReplaces, { profile, replaces, createdBefore })
+/** Ends unfinished orders that have expired and claim to replace a certificate. */
+export const releaseClaim = (profile: string, replaces: string, alive: Alive) =>
+  run(releaseReplaces, { profile, replaces, ...alive })
 
 /** Inserts the ordered names and their reversals, for the identifier searches. */
 export const insertIdentifiers = (
@@ -268,7 +276,7 @@ export const promote = (id: OrderId) => first(promoteStatement, { id })
 export const demote = (id: OrderId, error: ProblemDocument) => first(demoteStatement, { id, error })
 
 /** `ready` to `processing`, if unexpired with every authorization valid; `undefined` when not, or when another was first. */
-export const claim = (owned: Owned & { readonly createdAfter: number }) => first(claimStatement, owned)
+export const claim = (owned: Owned & Alive) => first(claimStatement, owned)
 
 /** An unfinished order to `invalid`. */
 export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(failStatement, { id, error })
@@ -290,9 +298,11 @@ export const noteNotGranted = (id: OrderId, extensions: ReadonlyArray<string>) =
 /** `processing` orders without a live signing job, created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => lenient(stuckProcessing, { createdBefore, limit })
 
-/** Deletes unfinished and failed orders created before an epoch second; answers how many. */
-export const sweep = (profile: string, createdBefore: number, limit: number) =>
-  Effect.map(all(sweepStatement, { profile, createdBefore, limit }), (gone) => gone.length)
+/** Deletes unfinished and failed orders that were made and expired before these epoch seconds; answers how many. */
+export const sweep = (
+  profile: string,
+  before: { readonly createdBefore: number; readonly expiredBefore: number; readonly limit: number }
+) => Effect.map(all(sweepStatement, { profile, ...before }), (gone) => gone.length)
 
 /** Every profile that has accounts, mounted or not. */
 export const profiles = Effect.suspend(() => lenient(profilesStatement, {}))

@@ -55,7 +55,8 @@ export const tables: ReadonlyArray<Table> = [
     created_at: "int",
     created_ip: "text",
     created_ptr: "text",
-    not_granted: "text"
+    not_granted: "text",
+    expires_at: "int"
   }),
   table("order_identifiers", "order_id name", { order_id: "uuid", profile: "text", name: "text", name_rev: "text" }),
   table("authorizations", "id", {

@@ -19,6 +19,7 @@ const record = {
   status: text<UpstreamStatus>(),
   localStatus: text<OrderStatus>(),
   localCreatedAt: int,
+  localExpiresAt: nullable(int),
   upstreamOrderUrl: nullable(text()),
   upstreamFinalizeUrl: nullable(text()),
   upstreamCertificateUrl: nullable(text()),
@@ -43,6 +44,7 @@ export interface UpstreamOrderFilters {
 
 const columns = `u.order_id AS "orderId", o.profile AS "profile", o.account_id AS "accountId",
   o.identifiers AS "identifiers", u.status AS "status", o.status AS "localStatus", o.created_at AS "localCreatedAt",
+  o.expires_at AS "localExpiresAt",
   u.upstream_order_url AS "upstreamOrderUrl", u.upstream_finalize_url AS "upstreamFinalizeUrl",
   u.upstream_certificate_url AS "upstreamCertificateUrl", u.error AS "error", u.request_id AS "requestId",
   u.client_ip AS "clientIp", u.client_ptr AS "clientPtr", u.user_agent AS "userAgent", u.created_at AS "createdAt",

@@ -2,7 +2,7 @@ import type { Account } from "../../domain/Account.ts"
 import type { Challenge } from "../../domain/Challenge.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
-import { expiresAt, statusShown } from "../../domain/Order.ts"
+import { expiryOf, statusShown } from "../../domain/Order.ts"
 import { rfc3339 } from "../../kernel/Time.ts"
 import type { AuthorizationView } from "../../operations/authorization/Authorizations.ts"
 import type { OrderView } from "../../operations/order/Orders.ts"
@@ -29,7 +29,7 @@ export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, no
   const status = statusShown(order, validity, now)
   return {
     status,
-    expires: rfc3339(expiresAt(order.createdAt, validity)),
+    expires: rfc3339(expiryOf(order, validity)),
     identifiers: order.identifiers,
     ...member("notBefore", notBefore === undefined ? undefined : rfc3339(notBefore)),
     ...member("notAfter", notAfter === undefined ? undefined : rfc3339(notAfter)),
@@ -63,7 +63,7 @@ export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView)
   return {
     identifier: { type: view.identifier.type, value: baseName(name) },
     status: view.status,
-    expires: rfc3339(expiresAt(view.createdAt, endpoint.profile.order.validity_seconds)),
+    expires: rfc3339(expiryOf(view, endpoint.profile.order.validity_seconds)),
     challenges: challengesShown(view).map((challenge) => challengeObject(endpoint, challenge)),
     ...(isWildcard(name) ? { wildcard: true } : {})
   }

@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../../src/domain/AcmeError.ts"
 import { AuthorizationId, OrderId } from "../../../src/domain/Id.ts"
+import { expiryOf, statusShown } from "../../../src/domain/Order.ts"
 import { problemOf } from "../../../src/domain/Problem.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
@@ -58,6 +59,49 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual(new Set(yield* column("SELECT token FROM challenges")).size, 2)
       assert.sameMembers([...yield* column("SELECT name_rev FROM order_identifiers")], ["elpmaxe.b", "elpmaxe.a"])
       assert.include(eventsOf(records), "order_created")
+    }))
+
+  test("expires when its client was told, at every process, whatever the key says since", () =>
+    Effect.gen(function*() {
+      const living = (seconds: number) => profileOf(configOf(`[order]\nvalidity_seconds = ${seconds}`))
+      const caller = yield* callerAt(living(600))
+      const order = yield* orderOf(caller, "a.example")
+      const [authorization = AuthorizationId("")] = order.authorizationIds
+      const at = (seconds: number, now: number) =>
+        Effect.gen(function*() {
+          yield* TestClock.setTime(now * 1000)
+          const other = { ...caller, profile: living(seconds) }
+          const found = yield* orders.find(other, order.id)
+          const view = yield* authorizations.find(other, authorization)
+          const listed = yield* orders.list(other, undefined)
+          return [statusShown(found, seconds, now), view.status, listed.ids.length, expiryOf(view, seconds)]
+        })
+      for (const seconds of [60, 600, 60_000]) {
+        assert.deepStrictEqual(yield* at(seconds, 599), ["pending", "pending", 1, 600])
+        assert.deepStrictEqual(yield* at(seconds, 600), ["invalid", "expired", 0, 600])
+      }
+      // Proved in its time, it is finalized in its time alone, and its job ends with it.
+      yield* sql("UPDATE authorizations SET status = 'valid'")
+      yield* sql("UPDATE orders SET status = 'ready'")
+      const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
+      const late = { ...caller, profile: living(60_000) }
+      assert.strictEqual((yield* Effect.flip(finalize(late, order.id, csr)))._tag, "OrderNotReady")
+      yield* TestClock.setTime(599_000)
+      yield* finalize({ ...caller, profile: living(60) }, order.id, csr)
+      assert.deepStrictEqual(yield* column("SELECT deadline FROM jobs WHERE kind = 'signer_issue'"), ["600"])
+    }))
+
+  test("of a version that did not keep its end lives as the key says", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profile)
+      const { id } = yield* orderOf(caller, "a.example")
+      yield* sql("UPDATE orders SET expires_at = NULL")
+      const found = yield* orders.find(caller, id)
+      assert.strictEqual(expiryOf(found, profile.order.validity_seconds), profile.order.validity_seconds)
+      yield* TestClock.setTime((profile.order.validity_seconds - 1) * 1000)
+      assert.lengthOf((yield* orders.list(caller, undefined)).ids, 1)
+      yield* TestClock.setTime(profile.order.validity_seconds * 1000)
+      assert.lengthOf((yield* orders.list(caller, undefined)).ids, 0)
     }))
 
   test("an account that ends while its request is judged gets no order, and no certificate for one it has", () =>
