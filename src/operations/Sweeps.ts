@@ -83,7 +83,7 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     yield* inBatches(500, () => unknownEnds.fill(name))
     const rows_removed = order.retention_days === 0
       ? 0
-      : yield* inBatches(ordersAtOnce, (limit) => orders.sweep(name, { ...before, limit }))
+      : yield* inBatches(ordersAtOnce, (limit) => expiredOrders.sweep(name, { ...before, limit }))
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 

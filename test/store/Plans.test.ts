@@ -7,7 +7,6 @@ import type { Driver } from "../../src/kernel/sql/Driver.ts"
 import * as authorizations from "../../src/store/Authorizations.ts"
 import * as limits from "../../src/store/Limits.ts"
 import * as expiredOrders from "../../src/store/orders/ExpiredOrders.ts"
-import * as orders from "../../src/store/orders/Orders.ts"
 import * as http01Tokens from "../../src/store/upstream/Http01Tokens.ts"
 import * as upstreamOrders from "../../src/store/upstream/UpstreamOrders.ts"
 import { sqlite, useDatabase } from "../support/Databases.ts"
@@ -133,7 +132,7 @@ describe("plans on SQLite", () => {
 
   it.effect("the daily sweep visits unfinished and failed orders alone", () =>
     Effect.gen(function*() {
-      const plan = yield* planOf(orders.sweep("p", { createdBefore: 100, expiredBefore: 100, limit: 20 }))
+      const plan = yield* planOf(expiredOrders.sweep("p", { createdBefore: 100, expiredBefore: 100, limit: 20 }))
       assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at<\?\)/)
       assert.notMatch(plan, /orders_profile_created_at|SCAN/)
     }))

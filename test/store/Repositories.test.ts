@@ -13,6 +13,7 @@ import * as audit from "../../src/store/Audit.ts"
 import * as authorizations from "../../src/store/Authorizations.ts"
 import * as nonces from "../../src/store/Nonces.ts"
 import * as certificates from "../../src/store/orders/Certificates.ts"
+import * as expiredOrders from "../../src/store/orders/ExpiredOrders.ts"
 import * as orders from "../../src/store/orders/Orders.ts"
 import * as burntKeys from "../../src/store/revocation/BurntKeys.ts"
 import { databases } from "../support/Databases.ts"
@@ -416,10 +417,10 @@ describe.each(databases)("repositories on $name", (backend) => {
           }
         }
         // What a client was told to live longer is kept.
-        assert.strictEqual(yield* orders.sweep("p", { createdBefore: 50, expiredBefore: 1010, limit: 3 }), 0)
-        assert.strictEqual(yield* orders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 3)
-        assert.strictEqual(yield* orders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 1)
-        assert.strictEqual(yield* orders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 0)
+        assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 1010, limit: 3 }), 0)
+        assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 3)
+        assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 1)
+        assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 0)
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'p' AND created_at = 50"), 5)
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'q'"), 5)
         assert.deepStrictEqual(yield* column("SELECT status FROM orders WHERE profile = 'p' AND created_at = 10"), [

@@ -1,21 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { AcmeError, IdentifierRefused } from "../../domain/AcmeError.ts"
-import {
-  AlreadyReplaced,
-  Compound,
-  InvalidProfile,
-  Malformed,
-  MalformedIdentifier,
-  NotFound,
-  RejectedIdentifier,
-  UnsupportedIdentifier
-} from "../../domain/AcmeError.ts"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { AlreadyReplaced, InvalidProfile, Malformed, NotFound } from "../../domain/AcmeError.ts"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
-import type { DnsName, KnownLabels } from "../../domain/Identifier.ts"
-import { isWildcard, normalizeIdentifier, reverseName } from "../../domain/Identifier.ts"
+import type { DnsName } from "../../domain/Identifier.ts"
+import { isWildcard, reverseName } from "../../domain/Identifier.ts"
 import type { Reached } from "../../domain/Limit.ts"
 import type { Order, OrderIdentifier } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
@@ -26,7 +17,6 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
-import { unprovable } from "../../services/signing/relay/Provable.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/Accounts.ts"
 import * as authorizations from "../../store/Authorizations.ts"
@@ -39,6 +29,7 @@ import { scopeOf } from "../Caller.ts"
 import * as limits from "../Limits.ts"
 import { judgeNames, orderProblem } from "../PolicyGate.ts"
 import { refuseDegraded } from "../ProfileHealth.ts"
+import { acceptAll } from "./OrderedNames.ts"
 import { locate } from "./Renewal.ts"
 import { unattainable } from "./Validity.ts"
 
@@ -56,55 +47,6 @@ export interface OrderRequest {
 /** An order and the ids of its authorizations, in the order of the identifiers. */
 export interface OrderView extends Order {
   readonly authorizationIds: ReadonlyArray<AuthorizationId>
-}
-
-const accept = (
-  profile: ProfileConfig,
-  identifier: { readonly type: string; readonly value: string },
-  known: KnownLabels
-): Result.Result<DnsName, IdentifierRefused> => {
-  if (identifier.type !== "dns") return Result.fail(new UnsupportedIdentifier({ identifier }))
-  const dns01Enabled = profile.challenge.enabled.includes("dns-01")
-  const name = normalizeIdentifier(identifier.value, { dns01Enabled }, known)
-  if (Result.isFailure(name)) {
-    const { detail, kind } = name.failure
-    return Result.fail(
-      kind === "malformed"
-        ? new MalformedIdentifier({ detail, identifier })
-        : new RejectedIdentifier({ detail, identifier })
-    )
-  }
-  const detail = isWildcard(name.success) && !dns01Enabled
-    ? "A wildcard needs dns-01, which this profile does not offer."
-    : profile.signer.backend === "relay"
-    ? unprovable(profile.signer.relay, name.success)
-    : undefined
-  return detail === undefined
-    ? Result.succeed(name.success)
-    : Result.fail(new RejectedIdentifier({ detail, identifier }))
-}
-
-/** The most refusals one answer lists; a client with more must correct these first. */
-const mostRefusals = 10
-
-/** Judges all identifiers. A single refusal is returned as it is, several as a compound. */
-const acceptAll = (
-  profile: ProfileConfig,
-  identifiers: OrderRequest["identifiers"]
-): Result.Result<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
-  const refusals: Array<IdentifierRefused> = []
-  const names = new Set<DnsName>()
-  const known: KnownLabels = new Map()
-  for (const identifier of identifiers) {
-    const judged = accept(profile, identifier, known)
-    if (Result.isSuccess(judged)) names.add(judged.success)
-    else refusals.push(judged.failure)
-  }
-  const [first, second] = refusals
-  if (first === undefined) return Result.succeed([...names])
-  if (second === undefined) return Result.fail(first)
-  const parts = refusals.slice(0, mostRefusals)
-  return Result.fail(new Compound({ parts, unlisted: refusals.length - parts.length }))
 }
 
 const checkRequest = (

@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, lenient } from "../../kernel/sql/Query.ts"
@@ -26,7 +27,26 @@ const pageStatement = statement({
      ORDER BY created_at, id LIMIT :limit`
 })
 
+// It never deletes a `valid` order, and so never a live certificate: PostgreSQL looks at the status again if the row has changed meanwhile.
+const sweepStatement = statement({
+  name: "order_sweep",
+  params: { profile: text(), createdBefore: int, expiredBefore: int, limit: int },
+  row: { id: uuid<OrderId>() },
+  sql: ({ aside, byStatus }) =>
+    `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${byStatus}
+       WHERE status IN ('invalid', 'pending', 'ready', 'processing') AND profile = :profile
+         AND created_at < :createdBefore AND (expires_at IS NULL OR expires_at < :expiredBefore) LIMIT :limit) AND ${
+      aside("status")
+    } <> 'valid' RETURNING id`
+})
+
 /** Orders of a status created at or before an epoch second, oldest first, after a given one. */
 export const page = (
   params: Parameters<typeof all<typeof pageStatement.params, typeof pageStatement.row>>[1]
 ) => lenient(pageStatement, params)
+
+/** Deletes unfinished and failed orders that were made and expired before these epoch seconds; answers how many. */
+export const sweep = (
+  profile: string,
+  before: { readonly createdBefore: number; readonly expiredBefore: number; readonly limit: number }
+) => Effect.map(all(sweepStatement, { profile, ...before }), (gone) => gone.length)

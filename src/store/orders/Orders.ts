@@ -9,7 +9,7 @@ import { bytes, int, nullable, rows, text, texts, uuid } from "../../kernel/sql/
 import { distinct } from "../../kernel/sql/Distinct.ts"
 import { leaving, reached } from "../../kernel/sql/Guard.ts"
 import { lockRow } from "../../kernel/sql/Lock.ts"
-import { all, first, lenient, run } from "../../kernel/sql/Query.ts"
+import { first, lenient, run } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { identifiersColumn, problemColumn } from "../Columns.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
@@ -223,19 +223,6 @@ const stuckProcessing = statement({
      ORDER BY o.id LIMIT :limit`
 })
 
-// It never deletes a `valid` order, and so never a live certificate: PostgreSQL looks at the status again if the row has changed meanwhile.
-const sweepStatement = statement({
-  name: "order_sweep",
-  params: { profile: text(), createdBefore: int, expiredBefore: int, limit: int },
-  row: { id: orderColumns.id },
-  sql: ({ aside, byStatus }) =>
-    `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${byStatus}
-       WHERE status IN ('invalid', 'pending', 'ready', 'processing') AND profile = :profile
-         AND created_at < :createdBefore AND (expires_at IS NULL OR expires_at < :expiredBefore) LIMIT :limit) AND ${
-      aside("status")
-    } <> 'valid' RETURNING id`
-})
-
 const profilesStatement = statement({
   name: "order_profiles",
   params: {},
@@ -297,12 +284,6 @@ export const noteNotGranted = (id: OrderId, extensions: ReadonlyArray<string>) =
 
 /** `processing` orders without a live signing job, created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => lenient(stuckProcessing, { createdBefore, limit })
-
-/** Deletes unfinished and failed orders that were made and expired before these epoch seconds; answers how many. */
-export const sweep = (
-  profile: string,
-  before: { readonly createdBefore: number; readonly expiredBefore: number; readonly limit: number }
-) => Effect.map(all(sweepStatement, { profile, ...before }), (gone) => gone.length)
 
 /** Every profile that has accounts, mounted or not. */
 export const profiles = Effect.suspend(() => lenient(profilesStatement, {}))

@@ -1,0 +1,56 @@
+import * as Result from "effect/Result"
+import type { IdentifierRefused } from "../../domain/AcmeError.ts"
+import { Compound, MalformedIdentifier, RejectedIdentifier, UnsupportedIdentifier } from "../../domain/AcmeError.ts"
+import type { DnsName, KnownLabels } from "../../domain/Identifier.ts"
+import { isWildcard, normalizeIdentifier } from "../../domain/Identifier.ts"
+import { unprovable } from "../../services/signing/relay/Provable.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+
+const accept = (
+  profile: ProfileConfig,
+  identifier: { readonly type: string; readonly value: string },
+  known: KnownLabels
+): Result.Result<DnsName, IdentifierRefused> => {
+  if (identifier.type !== "dns") return Result.fail(new UnsupportedIdentifier({ identifier }))
+  const dns01Enabled = profile.challenge.enabled.includes("dns-01")
+  const name = normalizeIdentifier(identifier.value, { dns01Enabled }, known)
+  if (Result.isFailure(name)) {
+    const { detail, kind } = name.failure
+    return Result.fail(
+      kind === "malformed"
+        ? new MalformedIdentifier({ detail, identifier })
+        : new RejectedIdentifier({ detail, identifier })
+    )
+  }
+  const detail = isWildcard(name.success) && !dns01Enabled
+    ? "A wildcard needs dns-01, which this profile does not offer."
+    : profile.signer.backend === "relay"
+    ? unprovable(profile.signer.relay, name.success)
+    : undefined
+  return detail === undefined
+    ? Result.succeed(name.success)
+    : Result.fail(new RejectedIdentifier({ detail, identifier }))
+}
+
+/** The most refusals one answer lists; a client with more must correct these first. */
+const mostRefusals = 10
+
+/** Judges all identifiers. A single refusal is returned as it is, several as a compound. */
+export const acceptAll = (
+  profile: ProfileConfig,
+  identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
+): Result.Result<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
+  const refusals: Array<IdentifierRefused> = []
+  const names = new Set<DnsName>()
+  const known: KnownLabels = new Map()
+  for (const identifier of identifiers) {
+    const judged = accept(profile, identifier, known)
+    if (Result.isSuccess(judged)) names.add(judged.success)
+    else refusals.push(judged.failure)
+  }
+  const [first, second] = refusals
+  if (first === undefined) return Result.succeed([...names])
+  if (second === undefined) return Result.fail(first)
+  const parts = refusals.slice(0, mostRefusals)
+  return Result.fail(new Compound({ parts, unlisted: refusals.length - parts.length }))
+}
