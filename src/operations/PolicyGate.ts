@@ -136,8 +136,8 @@ export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =
 export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
   if (refusal._tag === "Undecided") return new ServerInternal({})
   const { detail, detailOf, identifiers } = refusal
-  const parts = identifiers.map(({ value }) =>
-    new RejectedIdentifier({ detail: detailOf(value), identifier: { type: "dns", value } })
+  const parts = identifiers.map((identifier) =>
+    new RejectedIdentifier({ detail: detailOf(identifier), identifier: { type: "dns", value: identifier.value } })
   )
   const [first, second] = parts
   if (first === undefined) return new OrderRefused({ detail })

@@ -158,3 +158,17 @@ export const evaluate = (condition: Condition, known: Known): Verdict | Needs =>
   }
   return verdict
 }
+
+/**
+ * The checks whose answers together gave an evaluated condition its verdict, in the order in which they were asked: every
+ * operand of an `and` that is true, the first false one of an `and` that is false, and the other way round for `or`.
+ */
+export const settledBy = (condition: Condition, verdict: "pass" | "fail", known: Known): ReadonlyArray<string> => {
+  if (condition._tag === "Check") return [condition.name]
+  if (condition._tag === "Not") return settledBy(condition.of, opposite[verdict], known)
+  if ((condition._tag === "And") === (verdict === "pass")) {
+    return condition.of.flatMap((operand) => settledBy(operand, verdict, known))
+  }
+  const settling = condition.of.find((operand) => evaluate(operand, known) === verdict)
+  return settling === undefined ? [] : settledBy(settling, verdict, known)
+}

@@ -24,6 +24,8 @@ export interface Judgement {
   readonly rule: Rule | undefined
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
+  /** Rules that would have allowed, in order, whose condition was false: those that a refusal can be explained by. */
+  readonly unmet: ReadonlyArray<Rule>
 }
 
 /**
@@ -32,12 +34,16 @@ export interface Judgement {
  */
 export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Known): Judgement | Needs => {
   const warned: Array<string> = []
+  const unmet: Array<Rule> = []
   const undecided: Array<Rule> = []
   let decided: Rule | undefined
   for (const rule of rules) {
     const verdict = evaluate(rule.when, known)
     if (typeof verdict === "object") return verdict
-    if (verdict === "fail") continue
+    if (verdict === "fail") {
+      if (rule.mode === "enforce" && rule.then === "allow") unmet.push(rule)
+      continue
+    }
     if (rule.mode === "warn") {
       if (verdict === "pass") warned.push(rule.name)
     } else if (verdict === "undecided") {
@@ -49,5 +55,7 @@ export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Know
   }
   const answer = decided === undefined ? otherwise : decided.then
   const doubt = undecided.find((rule) => rule.then !== answer)
-  return doubt === undefined ? { answer, rule: decided, warned } : { answer: "undecided", rule: doubt, warned }
+  return doubt === undefined
+    ? { answer, rule: decided, warned, unmet }
+    : { answer: "undecided", rule: doubt, warned, unmet }
 }

@@ -38,6 +38,14 @@ export interface IdentifiersQuestion {
 
 export type Question = ConnectionQuestion | IdentifiersQuestion
 
+/** A name that a check refused. */
+export interface RefusedName {
+  /** One of those of the question: names are told apart by this object. */
+  readonly identifier: NamedIdentifier
+  /** The reason, as it stands before the name. */
+  readonly words: string
+}
+
 /** The answer of a check. `reason` may be shown to the client, `error` may not. */
 export type CheckAnswer =
   | { readonly verdict: "pass" }
@@ -45,22 +53,30 @@ export type CheckAnswer =
     readonly verdict: "fail"
     readonly reason: string
     /** The refused names, if the check is about names. */
-    readonly identifiers: ReadonlyArray<NamedIdentifier>
-    /** The part of the reason before the names, for an answer about each name. */
-    readonly words: string | undefined
+    readonly names: ReadonlyArray<RefusedName>
   }
   | { readonly verdict: "undecided"; readonly error: string }
 
 export const passed: CheckAnswer = { verdict: "pass" }
 
-export const refused = (reason: string): CheckAnswer => ({ verdict: "fail", reason, identifiers: [], words: undefined })
+export const refused = (reason: string): CheckAnswer => ({ verdict: "fail", reason, names: [] })
 
-/** Refuses names. The reason is `words`, then the names. */
-export const refusedNames = (words: string, identifiers: ReadonlyArray<NamedIdentifier>): CheckAnswer => ({
+/** The reason why names are refused: those with the same words are listed behind them. */
+export const reasonOf = (names: ReadonlyArray<RefusedName>): string => {
+  const listed = new Map<string, Array<string>>()
+  for (const { identifier, words } of names) {
+    const values = listed.get(words)
+    if (values === undefined) listed.set(words, [identifier.value])
+    else values.push(identifier.value)
+  }
+  return [...listed].map(([words, values]) => `${words} ${values.join(", ")}`).join("; ")
+}
+
+/** Refuses names, at least one. */
+export const refusedNames = (names: ReadonlyArray<RefusedName>): CheckAnswer => ({
   verdict: "fail",
-  reason: `${words}${identifiers.map(({ value }) => value).join(", ")}`,
-  identifiers,
-  words
+  reason: reasonOf(names),
+  names
 })
 
 export const undecided = (error: string): CheckAnswer => ({ verdict: "undecided", error })

@@ -19,7 +19,8 @@ export const identifiersCheck = (config: CheckConfig): Check => {
     ask: (question) => {
       if (question.stage !== "identifiers") return noNames
       const failing = question.identifiers.filter((identifier) => !passes(identifier))
-      return failing.length === 0 ? passed : refusedNames("not allowed: ", failing)
+      if (failing.length === 0) return passed
+      return refusedNames(failing.map((identifier) => ({ identifier, words: "not allowed:" })))
     }
   }
 }

@@ -13,7 +13,8 @@ const judge = (wanted: ReadonlyArray<NamedIdentifier>) => (names: ReadonlyArray<
   if (names === undefined) return unlisted
   const owned = new Set(names.map(normalName))
   const foreign = wanted.filter(({ value }) => !owned.has(normalName(value)))
-  return foreign.length === 0 ? passed : refusedNames("address is not associated with ", foreign)
+  if (foreign.length === 0) return passed
+  return refusedNames(foreign.map((identifier) => ({ identifier, words: "address is not associated with" })))
 }
 
 /** `ipam`: the inventory must have every name of type dns for the client's address. */

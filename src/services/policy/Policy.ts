@@ -3,7 +3,9 @@ import type { Known } from "../../domain/policy/Condition.ts"
 import { checksOf } from "../../domain/policy/Condition.ts"
 import type { Judgement, Rule } from "../../domain/policy/Stage.ts"
 import { judge } from "../../domain/policy/Stage.ts"
-import type { Check, CheckAnswer, ConnectionQuestion, IdentifiersQuestion, NamedIdentifier, Question } from "./Check.ts"
+import type { Check, CheckAnswer, ConnectionQuestion, IdentifiersQuestion, Question } from "./Check.ts"
+import type { Reasons } from "./Denial.ts"
+import { reasonsOf } from "./Denial.ts"
 
 interface Decided {
   /** Rules in mode `warn` whose condition was true. */
@@ -18,16 +20,8 @@ export interface Allowed extends Decided {
   readonly _tag: "Allowed"
 }
 
-export interface Denied extends Decided {
+export interface Denied extends Decided, Reasons {
   readonly _tag: "Denied"
-  /** The first check that failed. */
-  readonly check: string | undefined
-  /** Message for the client. */
-  readonly detail: string
-  /** The names that the check refused, if it is about names. */
-  readonly identifiers: ReadonlyArray<NamedIdentifier>
-  /** Message for the client about one of these names. */
-  readonly detailOf: (name: string) => string
 }
 
 export interface Undecided extends Decided {
@@ -56,10 +50,8 @@ export interface Policy {
   readonly hasScriptsForNames: boolean
 }
 
-const asDecision = (
-  { answer, rule, warned }: Judgement,
-  asked: ReadonlyMap<string, CheckAnswer>
-): Decision => {
+const asDecision = (judgement: Judgement, known: Known, asked: ReadonlyMap<string, CheckAnswer>): Decision => {
+  const { answer, rule, warned } = judgement
   const decided = { warned, asked, rule: rule?.name }
   if (answer === "allow") return { _tag: "Allowed", ...decided }
   if (answer === "undecided") {
@@ -71,17 +63,7 @@ const asDecision = (
     }
     return { _tag: "Undecided", ...decided, check: undefined, error: "" }
   }
-  const message = rule === undefined || rule.message === "" ? undefined : rule.message
-  for (const [check, given] of asked) {
-    if (given.verdict !== "fail") continue
-    const { identifiers, reason, words } = given
-    const detail = message ?? reason
-    // The reason lists all the names, but an answer about one name must not.
-    const detailOf = (name: string) => message === undefined && words !== undefined ? `${words}${name}` : detail
-    return { _tag: "Denied", ...decided, check, detail, identifiers, detailOf }
-  }
-  const detail = message ?? "request refused by policy"
-  return { _tag: "Denied", ...decided, check: undefined, detail, identifiers: [], detailOf: () => detail }
+  return { _tag: "Denied", ...decided, ...reasonsOf(judgement, known, asked) }
 }
 
 /**
@@ -102,7 +84,7 @@ export const decide = (stage: StagePolicy, question: Question): Effect.Effect<De
     }
     const step = (): Effect.Effect<Decision> => {
       const judged = judge(stage.rules, stage.otherwise, known)
-      if (!("needs" in judged)) return Effect.succeed(asDecision(judged, answers))
+      if (!("needs" in judged)) return Effect.succeed(asDecision(judged, known, answers))
       const check = stage.checks.get(judged.needs)
       if (check?._tag !== "Looking") return Effect.die(new Error(`no check ${judged.needs}`))
       return Effect.flatMap(check.ask(question), (answer) => {

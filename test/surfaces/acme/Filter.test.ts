@@ -97,7 +97,7 @@ filter.rule.inside = { when = "office", then = "allow" }
         assert.deepStrictEqual(bodyOf(refused), {
           type: `${urn}unauthorized`,
           status: 403,
-          detail: "the path is not allowed"
+          detail: "the client address is not allowed"
         })
         assert.strictEqual((yield* from("192.0.2.9", "GET", "/directory")).status, 200)
         // This is no certificate's id, but the policy has let the question through.
@@ -106,7 +106,7 @@ filter.rule.inside = { when = "office", then = "allow" }
           profile: "default",
           stage: "connection",
           rule: undefined,
-          check: "lists"
+          check: "office"
         })
       }),
     internal
@@ -206,11 +206,41 @@ filter.rule.no = { when = "evil", then = "deny", message = "ask <the> \\"owner\\
       assert.deepInclude(logged("filter_denied")[0] ?? {}, { rule: "no", check: undefined })
     }), messages)
 
+  test("a deny rule without a message names itself", (surface) =>
+    Effect.gen(function*() {
+      const { order } = yield* someone(surface)
+      assert.strictEqual(bodyOf(yield* order("a.evil")).detail, "refused by rule no")
+      assert.deepInclude(logged("filter_denied")[0] ?? {}, { rule: "no", check: undefined })
+    }), messages.replace(/, message = .*\}/, " }"))
+
   test("a refusal without message and failing check has a text of its own", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
-      assert.strictEqual(bodyOf(yield* order("a.evil")).detail, "request refused by policy")
-    }), messages.replace(/, message = .*\}/, " }"))
+      assert.strictEqual(bodyOf(yield* order("a.example")).detail, "request refused by policy")
+    }), messages.replace("filter.default = \"allow\"", "filter.default = \"deny\""))
+
+  const teams = `filter.rules = ["printers", "sites"]
+filter.check.print = { type = "identifiers", allow = ["*.print.example"] }
+filter.check.web = { type = "identifiers", allow = ["*.web.example"] }
+filter.rule.printers = { when = "print", then = "allow" }
+filter.rule.sites = { when = "web", then = "allow" }
+`
+  test("a name that some rule permits is not among those refused", (surface) =>
+    Effect.gen(function*() {
+      const { order } = yield* someone(surface)
+      for (const permitted of ["a.web.example", "a.print.example"]) {
+        const body = bodyOf(yield* order(permitted, "x.other"))
+        assert.deepStrictEqual([body.detail, body.identifier?.value, body.subproblems], [
+          "not allowed: x.other",
+          "x.other",
+          undefined
+        ])
+      }
+      const mixed = bodyOf(yield* order("a.web.example", "a.print.example"))
+      assert.strictEqual(mixed.type, `${urn}rejectedIdentifier`)
+      assert.strictEqual(mixed.detail, "no rule allows these names together: a.web.example, a.print.example")
+      assert.isUndefined(mixed.identifier)
+    }), teams)
 
   test("mode warn logs and lets pass", (surface) =>
     Effect.gen(function*() {
