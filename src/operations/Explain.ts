@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Comparable } from "../kernel/net/Address.ts"
 import type { IdentifiersQuestion } from "../services/policy/Check.ts"
+import { findingOf } from "../services/policy/Check.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import type { Decision } from "../services/policy/Policy.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
@@ -26,7 +27,7 @@ const stageObject = (stage: "connection" | "identifiers", profile: ProfileConfig
     check,
     type: profile.filter.check[check]?.type ?? "",
     verdict: answer.verdict,
-    ...(answer.verdict === "fail" ? { reason: answer.reason } : {}),
+    ...(answer.verdict === "fail" ? { reason: findingOf(answer.reason, answer.beside) } : {}),
     ...(answer.verdict === "undecided" ? { error: answer.error } : {})
   }))
   return {

@@ -40,8 +40,8 @@ const told = (
   const record = decision._tag === "Undecided"
     ? emit("filter_undecided", { ...of, stage, rule, check, error: decision.error })
     : stage === "connection"
-    ? emit("filter_request_blocked", { ...of, stage, rule, check })
-    : emit("filter_denied", { profile: of.profile, stage, rule, check })
+    ? emit("filter_request_blocked", { ...of, stage, rule, check, detail: decision.finding })
+    : emit("filter_denied", { profile: of.profile, stage, rule, check, detail: decision.finding })
   return Effect.as(Effect.andThen(warnings, record), decision)
 }
 

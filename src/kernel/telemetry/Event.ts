@@ -115,8 +115,8 @@ export const events = {
   // filter and inventory
   filter_disabled: advisory("profile"),
   filter_check_unused: advisory("profile", "check"),
-  filter_request_blocked: warn("profile", "listener", "stage", "rule", "check"),
-  filter_denied: warn("profile", "stage", "rule", "check"),
+  filter_request_blocked: warn("profile", "listener", "stage", "rule", "check", "detail"),
+  filter_denied: warn("profile", "stage", "rule", "check", "detail"),
   filter_rule_warned: warn("profile", "listener", "stage", "rule"),
   filter_undecided: error("profile", "listener", "stage", "rule", "check", "error"),
   ipam_lookup_failed: warn("backend", "error"),

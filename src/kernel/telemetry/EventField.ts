@@ -34,6 +34,7 @@ export const fields = {
   crl_number: "text",
   database_url: "text",
   delivery_id: "text",
+  detail: "text",
   elapsed_ms: "int",
   offset_ms: "int",
   against: "text",

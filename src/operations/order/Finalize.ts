@@ -100,7 +100,7 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
   }
   yield* failed(caller, order, "badCSR", {
     cause: "filter_denied",
-    error: refusal.detail,
+    error: refusal.finding,
     ...ruleOf(refusal)
   })
   return yield* new BadCsr({ detail: refusal.detail })

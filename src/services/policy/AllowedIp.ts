@@ -1,9 +1,6 @@
 import { makeAddressSet } from "../../kernel/net/Address.ts"
 import type { Check, CheckConfig } from "./Check.ts"
-import { passed, refused } from "./Check.ts"
-
-const unknown = refused("the client address is not known")
-const denied = refused("the client address is not allowed")
+import { addressUnknown, passed, refused } from "./Check.ts"
 
 /** `allowed_ip`: membership in lists of addresses. Deny is checked first and is final. */
 export const allowedIp = ({ allow, deny }: CheckConfig): Check => {
@@ -12,8 +9,9 @@ export const allowedIp = ({ allow, deny }: CheckConfig): Check => {
   return {
     _tag: "Instant",
     ask: ({ client }) => {
-      if (client === undefined) return unknown
-      return !isDenied(client) && isAllowed(client) ? passed : denied
+      if (client === undefined) return addressUnknown
+      if (isDenied(client)) return refused(`the client address ${client.text} is denied`)
+      return isAllowed(client) ? passed : refused(`the client address ${client.text} is not among those allowed`)
     }
   }
 }

@@ -1,4 +1,5 @@
 import type * as Effect from "effect/Effect"
+import { oneLine } from "../../kernel/HiddenText.ts"
 import type { Comparable } from "../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
@@ -46,12 +47,14 @@ export interface RefusedName {
   readonly words: string
 }
 
-/** The answer of a check. `reason` may be shown to the client, `error` may not. */
+/** The answer of a check. `reason` may be shown to the client; `beside` and `error` may not. */
 export type CheckAnswer =
   | { readonly verdict: "pass" }
   | {
     readonly verdict: "fail"
     readonly reason: string
+    /** What operators are told beside the reason. */
+    readonly beside: string | undefined
     /** The refused names, if the check is about names. */
     readonly names: ReadonlyArray<RefusedName>
   }
@@ -59,7 +62,12 @@ export type CheckAnswer =
 
 export const passed: CheckAnswer = { verdict: "pass" }
 
-export const refused = (reason: string): CheckAnswer => ({ verdict: "fail", reason, names: [] })
+export const refused = (reason: string, beside?: string): CheckAnswer => ({
+  verdict: "fail",
+  reason,
+  beside,
+  names: []
+})
 
 /** The reason why names are refused: those with the same words are listed behind them. */
 export const reasonOf = (names: ReadonlyArray<RefusedName>): string => {
@@ -73,11 +81,21 @@ export const reasonOf = (names: ReadonlyArray<RefusedName>): string => {
 }
 
 /** Refuses names, at least one. */
-export const refusedNames = (names: ReadonlyArray<RefusedName>): CheckAnswer => ({
+export const refusedNames = (names: ReadonlyArray<RefusedName>, beside?: string): CheckAnswer => ({
   verdict: "fail",
   reason: reasonOf(names),
+  beside,
   names
 })
+
+const longestFinding = 500
+
+/** A reason as operators are told it: on one line, cut. */
+export const findingOf = (reason: string, beside: string | undefined): string =>
+  oneLine(beside === undefined ? reason : `${reason} (${beside})`).slice(0, longestFinding)
+
+/** The refusal of a client whose address is not known. */
+export const addressUnknown = refused("the client address is not known")
 
 export const undecided = (error: string): CheckAnswer => ({ verdict: "undecided", error })
 

@@ -44,7 +44,9 @@ const document = (question: Question): string => {
 }
 
 const judge = (outcome: ScriptOutcome): CheckAnswer =>
-  outcome.exit === 0 ? passed : refused(wordsOf(outcome) ?? "refused by a script")
+  outcome.exit === 0
+    ? passed
+    : refused(wordsOf(outcome) ?? "refused by a script", `the script ended with ${outcome.exit}`)
 
 /** `custom`: the exit code of a program is the verdict. */
 export const customScript = (name: string, config: CheckConfig, { scripts, turns }: ScriptHost): Check => ({

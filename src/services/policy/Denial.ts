@@ -2,7 +2,7 @@ import type { Known } from "../../domain/policy/Condition.ts"
 import { settledBy } from "../../domain/policy/Condition.ts"
 import type { Judgement, Rule } from "../../domain/policy/Stage.ts"
 import type { CheckAnswer, NamedIdentifier, RefusedName } from "./Check.ts"
-import { reasonOf } from "./Check.ts"
+import { findingOf, reasonOf } from "./Check.ts"
 
 /* What a stage that denies says of it (docs/decisions/policy.md, "Refusals"). */
 
@@ -14,6 +14,8 @@ export interface Reasons {
   readonly check: string | undefined
   /** Message for the client. */
   readonly detail: string
+  /** What the quoted check found, for operators; the detail if no check is quoted. */
+  readonly finding: string
   /** The names that the client may not have, if the quoted check is about names; none of them is permitted by a rule. */
   readonly identifiers: ReadonlyArray<NamedIdentifier>
   /** Message for the client about one of these names. */
@@ -23,6 +25,7 @@ export interface Reasons {
 interface Failure {
   readonly check: string
   readonly reason: string
+  readonly beside: string | undefined
   readonly names: ReadonlyArray<RefusedName>
 }
 
@@ -74,6 +77,7 @@ export const reasonsOf = ({ rule, unmet }: Judgement, known: Known, answers: Ans
   return {
     check: quoted?.check,
     detail: said(reason),
+    finding: findingOf(reason ?? said(undefined), quoted?.beside),
     identifiers: names.map(({ identifier }) => identifier),
     // The detail has all the names, but an answer about one name must not.
     detailOf: (identifier) => said(reasonOf(names.filter((one) => one.identifier === identifier)))

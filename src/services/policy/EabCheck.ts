@@ -5,8 +5,13 @@ import { passed, refused, undecided } from "./Check.ts"
 import { listsOf } from "./Lists.ts"
 
 const unbound = refused("the account has no external account binding")
-const denied = refused("the account's credential is not allowed")
-const revoked = refused("the account's credential is revoked")
+
+/** A label is the operators' word for whom they gave the credential to: the client is told the id that it was given. */
+const refusedCredential = ({ kid, label }: Credential, fault: string): CheckAnswer =>
+  refused(
+    `the account's credential ${kid} is ${fault}`,
+    label === undefined ? "it has no label" : `its label is ${label}`
+  )
 
 /** `eab`: the label of the credential that bound the account, or its exact id. */
 export const eabCheck = (config: CheckConfig): Check => {
@@ -16,9 +21,11 @@ export const eabCheck = (config: CheckConfig): Check => {
   const judge = (credential: Credential | undefined): CheckAnswer => {
     if (credential === undefined) return unbound
     const { kid, label = "", status } = credential
-    if (config.require_active && status !== "active") return revoked
-    if (deny.matches(label)) return denied
-    return !isConstrained || kids.has(kid) || allow.matches(label) ? passed : denied
+    if (config.require_active && status !== "active") return refusedCredential(credential, "revoked")
+    if (deny.matches(label)) return refusedCredential(credential, "denied")
+    return !isConstrained || kids.has(kid) || allow.matches(label)
+      ? passed
+      : refusedCredential(credential, "not among those allowed")
   }
   return {
     _tag: "Looking",

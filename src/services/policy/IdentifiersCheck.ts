@@ -3,24 +3,30 @@ import type { Check, CheckConfig, NamedIdentifier } from "./Check.ts"
 import { passed, refused, refusedNames } from "./Check.ts"
 import { listsOf } from "./Lists.ts"
 
+const kinds = { dns: "DNS names", cn: "common names" }
 const noNames = refused("there are no names to judge")
 
 /** `identifiers`: every name must pass; deny covers common names too, allow does not. */
 export const identifiersCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const { allow_wildcards, allowed_types } = config
-  const passes = ({ type, value }: NamedIdentifier): boolean => {
-    if (!allowed_types.includes(type) || deny.matches(value)) return false
-    if (type !== "dns") return true
-    return (allow_wildcards || !value.startsWith("*.")) && (allow.isEmpty || allow.matches(value))
+  /** Why a name is refused, as it stands before the name; `undefined` if it passes. */
+  const faultOf = ({ type, value }: NamedIdentifier): string | undefined => {
+    if (!allowed_types.includes(type)) return `${kinds[type]} are not allowed:`
+    if (deny.matches(value)) return type === "cn" ? "denied as a common name:" : "denied:"
+    if (type !== "dns") return undefined
+    if (!allow_wildcards && value.startsWith("*.")) return "wildcards are not allowed:"
+    return allow.isEmpty || allow.matches(value) ? undefined : "not allowed:"
   }
   return {
     _tag: "Instant",
     ask: (question) => {
       if (question.stage !== "identifiers") return noNames
-      const failing = question.identifiers.filter((identifier) => !passes(identifier))
-      if (failing.length === 0) return passed
-      return refusedNames(failing.map((identifier) => ({ identifier, words: "not allowed:" })))
+      const failing = question.identifiers.flatMap((identifier) => {
+        const words = faultOf(identifier)
+        return words === undefined ? [] : [{ identifier, words }]
+      })
+      return failing.length === 0 ? passed : refusedNames(failing)
     }
   }
 }

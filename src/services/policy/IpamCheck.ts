@@ -2,19 +2,23 @@ import * as Effect from "effect/Effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import type { Check, CheckAnswer, NamedIdentifier } from "./Check.ts"
-import { passed, refused, refusedNames, undecided } from "./Check.ts"
+import { addressUnknown, passed, refused, refusedNames, undecided } from "./Check.ts"
 import type { Inventory } from "./inventory/Inventory.ts"
 import { InventoryFailed, normalName } from "./inventory/Inventory.ts"
 
-const unknown = refused("the client address is not known")
-const unlisted = refused("address has no inventory record")
-
-const judge = (wanted: ReadonlyArray<NamedIdentifier>) => (names: ReadonlyArray<string> | undefined): CheckAnswer => {
-  if (names === undefined) return unlisted
+const judge = (
+  wanted: ReadonlyArray<NamedIdentifier>,
+  address: string,
+  place: string
+) =>
+(names: ReadonlyArray<string> | undefined): CheckAnswer => {
+  if (names === undefined) return refused(`the client address ${address} has no inventory record`, place)
   const owned = new Set(names.map(normalName))
   const foreign = wanted.filter(({ value }) => !owned.has(normalName(value)))
   if (foreign.length === 0) return passed
-  return refusedNames(foreign.map((identifier) => ({ identifier, words: "address is not associated with" })))
+  const words = `the client address ${address} is not associated with`
+  const found = names.length === 0 ? "no names" : names.join(", ")
+  return refusedNames(foreign.map((identifier) => ({ identifier, words })), `${place} has ${found}`)
 }
 
 /** `ipam`: the inventory must have every name of type dns for the client's address. */
@@ -23,13 +27,14 @@ export const ipamCheck = ({ backend, timeout_ms }: ProfileConfig["ipam"], invent
   ask: (question) => {
     const wanted = question.stage === "identifiers" ? question.identifiers.filter(({ type }) => type === "dns") : []
     if (wanted.length === 0) return Effect.succeed(passed)
-    if (question.client === undefined) return Effect.succeed(unknown)
-    return inventory.namesFor(question.client).pipe(
+    const { client } = question
+    if (client === undefined) return Effect.succeed(addressUnknown)
+    return inventory.namesFor(client).pipe(
       Effect.timeoutOrElse({
         duration: timeout_ms,
         orElse: () => Effect.fail(new InventoryFailed({ detail: `no answer within ${timeout_ms} ms` }))
       }),
-      Effect.map(judge(wanted)),
+      Effect.map(judge(wanted, client.text, inventory.placeOf(client))),
       Effect.catch(({ detail }) =>
         Effect.as(emit("ipam_lookup_failed", { backend, error: detail }), undecided(`ipam: ${detail}`))
       )

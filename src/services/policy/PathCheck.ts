@@ -1,9 +1,10 @@
 import { pathGlob } from "../../domain/policy/Glob.ts"
+import { shownName } from "../../pki/Character.ts"
 import type { Check, CheckConfig } from "./Check.ts"
 import { passed, refused } from "./Check.ts"
 import { listsOf } from "./Lists.ts"
 
-const denied = refused("the path is not allowed")
+const unasked = refused("there is no path to judge")
 
 /** `path`: globs over the path of the request, deny first. */
 export const pathCheck = (config: CheckConfig): Check => {
@@ -11,9 +12,11 @@ export const pathCheck = (config: CheckConfig): Check => {
   return {
     _tag: "Instant",
     ask: (question) => {
-      if (question.stage !== "connection") return denied
+      if (question.stage !== "connection") return unasked
       const { path } = question
-      return !deny.matches(path) && (allow.isEmpty || allow.matches(path)) ? passed : denied
+      if (deny.matches(path)) return refused(`the path ${shownName(path)} is denied`)
+      if (allow.isEmpty || allow.matches(path)) return passed
+      return refused(`the path ${shownName(path)} is not among those allowed`)
     }
   }
 }

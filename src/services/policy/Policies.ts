@@ -20,7 +20,7 @@ import { customScript } from "./CustomScript.ts"
 import { eabCheck } from "./EabCheck.ts"
 import { identifiersCheck } from "./IdentifiersCheck.ts"
 import type { Inventory } from "./inventory/Inventory.ts"
-import { askOver } from "./inventory/InventoryGet.ts"
+import { serverOver } from "./inventory/InventoryGet.ts"
 import { netBox } from "./inventory/NetBox.ts"
 import { phpIpam } from "./inventory/PhpIpam.ts"
 import { program } from "./inventory/Program.ts"
@@ -79,9 +79,9 @@ export const remoteInventory = (
 ): Effect.Effect<Inventory | undefined, FileUnreadable> => {
   switch (backend) {
     case "netbox":
-      return Effect.map(rootsOf(netbox.ca_cert_path), (roots) => netBox(netbox, askOver(web, netbox, roots)))
+      return Effect.map(rootsOf(netbox.ca_cert_path), (roots) => netBox(netbox, serverOver(web, netbox, roots)))
     case "phpipam":
-      return Effect.map(rootsOf(phpipam.ca_cert_path), (roots) => phpIpam(phpipam, askOver(web, phpipam, roots)))
+      return Effect.map(rootsOf(phpipam.ca_cert_path), (roots) => phpIpam(phpipam, serverOver(web, phpipam, roots)))
     default:
       return Effect.succeed(undefined)
   }

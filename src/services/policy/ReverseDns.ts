@@ -4,8 +4,9 @@ import { labelGlob } from "../../domain/policy/Glob.ts"
 import type { Comparable, IpAddress } from "../../kernel/net/Address.ts"
 import type { ResolveFailed, Resolver } from "../../kernel/net/Resolver.ts"
 import { currentMillis } from "../../kernel/Time.ts"
+import { shownName } from "../../pki/Character.ts"
 import type { Check, CheckAnswer, CheckConfig } from "./Check.ts"
-import { passed, refused, undecided } from "./Check.ts"
+import { addressUnknown, passed, refused, undecided } from "./Check.ts"
 import { listsOf } from "./Lists.ts"
 
 const longestCached = 300
@@ -15,8 +16,14 @@ const mostConfirmed = 16
 const confirmedAtOnce = 4
 const usualTimeout = 2000
 
-const nameless = refused("the client address has no name that counts")
-const denied = refused("the client address has a name that is not allowed")
+/** The names that a refusal tells of. */
+const mostTold = 3
+
+/** The names of an address as a refusal tells of them: they are chosen by whoever has the reverse zone. */
+const listed = (names: ReadonlyArray<string>): string => {
+  const told = names.slice(0, mostTold).map(shownName).join(", ")
+  return names.length > mostTold ? `${told} and ${names.length - mostTold} more` : told
+}
 
 /** The addresses of a name, of one family; valid for as long as their records say, and at most 300 s. */
 export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
@@ -45,9 +52,13 @@ export const reverseDns = (config: CheckConfig, resolver: Resolver["Service"], f
   const judge = Effect.fnUntraced(function*(client: Comparable): Effect.fn.Return<CheckAnswer, ResolveFailed> {
     const pointers = yield* resolver.pointers(client)
     const names = pointers.map((name) => name.toLowerCase().replace(/\.$/, ""))
-    if (names.some(deny.matches)) return denied
+    const address = `the client address ${client.text}`
+    if (names.length === 0) return refused(`${address} has no name in the DNS`)
+    const denied = names.find(deny.matches)
+    if (denied !== undefined) return refused(`${address} has the name ${shownName(denied)}, which is denied`)
     const wanted = allow.isEmpty ? names : names.filter(allow.matches)
-    if (!config.require_forward_confirm || wanted.length === 0) return wanted.length === 0 ? nameless : passed
+    if (wanted.length === 0) return refused(`${address} has no name that is among those allowed: ${listed(names)}`)
+    if (!config.require_forward_confirm) return passed
     const family = client.width === 32 ? 4 : 6
     const [found, [failure]] = Array.separate(
       yield* Effect.forEach(wanted.slice(0, mostConfirmed), (name) => Effect.result(forward(name, family)), {
@@ -58,12 +69,12 @@ export const reverseDns = (config: CheckConfig, resolver: Resolver["Service"], f
     if (failure !== undefined) return yield* failure
     return wanted.length > mostConfirmed
       ? undecided(`${client.text} has ${wanted.length} names; the first ${mostConfirmed} do not have the address`)
-      : nameless
+      : refused(`${address} is not an address of its name: ${listed(wanted)}`)
   })
   return {
     _tag: "Looking",
     ask: ({ client }) =>
-      client === undefined ? Effect.succeed(nameless) : judge(client).pipe(
+      client === undefined ? Effect.succeed(addressUnknown) : judge(client).pipe(
         Effect.catch(({ code, name }) => Effect.succeed(undecided(`${name}: ${code}`))),
         Effect.timeoutOrElse({
           duration: timeout,

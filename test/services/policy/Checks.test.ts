@@ -33,7 +33,8 @@ const shown = ({ _tag, asked }: Decision): string => {
 const allowed = "Allowed"
 
 describe("allowed_ip", () => {
-  const denied = "Denied: the client address is not allowed"
+  const denied = (ip: string) =>
+    new RegExp(`^Denied: the client address ${ip.replace("::ffff:", "")} is (denied|not among those allowed)$`)
   it.effect.each(
     [
       [`allow = ["10.0.0.0/8", "2001:db8::/32"]`, ["10.1.2.3", "2001:db8::1", "::ffff:10.0.0.1"], [
@@ -47,20 +48,36 @@ describe("allowed_ip", () => {
   )("%s", ([lists, passing, failing]) =>
     Effect.gen(function*() {
       for (const ip of passing) assert.strictEqual(shown(yield* connecting(ip)), allowed, ip)
-      for (const ip of failing) assert.strictEqual(shown(yield* connecting(ip)), denied, ip)
-      for (const ip of failing) assert.strictEqual(shown(yield* ordering(ip, ["a"])), denied, ip)
+      for (const ip of failing) assert.match(shown(yield* connecting(ip)), denied(ip))
+      for (const ip of failing) assert.match(shown(yield* ordering(ip, ["a"])), denied(ip))
       // An unknown client address fails, in deny-only form too.
       assert.strictEqual(shown(yield* connecting("")), "Denied: the client address is not known")
     }).pipe(Effect.provide(policiesOf(policyOf(`type = "allowed_ip"\n${lists}`)))))
+})
+
+describe("allowed_ip", () => {
+  it.effect("says which address, and whether it is denied or not among those allowed", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(shown(yield* connecting("10.1.0.1")), "Denied: the client address 10.1.0.1 is denied")
+      assert.strictEqual(
+        shown(yield* connecting("192.0.2.1")),
+        "Denied: the client address 192.0.2.1 is not among those allowed"
+      )
+    }).pipe(Effect.provide(policiesOf(policyOf(`type = "allowed_ip"
+allow = ["10.0.0.0/8"]
+deny = ["10.1.0.0/16"]`)))))
 })
 
 describe("path", () => {
   it.effect("globs over the path, deny first", () =>
     Effect.gen(function*() {
       for (const path of ["/crl", "/acct/1"]) assert.strictEqual(shown(yield* connecting("::1", path)), allowed)
-      for (const path of ["/crl/", "/acct/1/orders", "/acct/2", "/CRL", "/%63rl"]) {
-        assert.strictEqual(shown(yield* connecting("::1", path)), "Denied: the path is not allowed", path)
+      for (const path of ["/crl/", "/acct/1/orders", "/CRL", "/%63rl"]) {
+        assert.strictEqual(shown(yield* connecting("::1", path)), `Denied: the path ${path} is not among those allowed`)
       }
+      assert.strictEqual(shown(yield* connecting("::1", "/acct/2")), "Denied: the path /acct/2 is denied")
+      const long = shown(yield* connecting("::1", `/${"x".repeat(9000)}`))
+      assert.isBelow(long.length, 400, "a path is cut")
     }).pipe(Effect.provide(policiesOf(policyOf(`type = "path"\nallow = ["/crl", "/acct/*"]\ndeny = ["/acct/2"]`)))))
 
   it.effect("is no matter of names: newOrder and finalize are allowed by such a policy", () =>
@@ -92,17 +109,29 @@ describe("identifiers", () => {
       ])
     }).pipe(Effect.provide(names(`allow = ["*.x"]`))))
 
+  it.effect("names that are refused for different reasons are told apart", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(
+        shown(yield* ordering("::1", ["a.y", "*.x", "b.y", "no.x"])),
+        "Denied: not allowed: a.y, b.y; wildcards are not allowed: *.x; denied: no.x"
+      )
+    }).pipe(Effect.provide(names(`allow = ["*.x"]\ndeny = ["no.x"]`))))
+
   it.effect("wildcards need leave of their own", () =>
     Effect.gen(function*() {
-      assert.strictEqual(shown(yield* ordering("::1", ["*.x"])), "Denied: not allowed: *.x")
+      assert.strictEqual(shown(yield* ordering("::1", ["*.x"])), "Denied: wildcards are not allowed: *.x")
       assert.strictEqual(shown(yield* ordering("::1", ["a.x"])), allowed)
     }).pipe(Effect.provide(names(""))))
 
   it.effect("deny covers common names, allow does not, and so do globs and regular expressions alike", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* ordering("::1", ["host1.x", "cn:A printer"])), allowed)
-      assert.strictEqual(shown(yield* ordering("::1", ["a.x", "cn:secret.x"])), "Denied: not allowed: secret.x")
-      assert.strictEqual(shown(yield* ordering("::1", ["cn:TOP 7"])), "Denied: not allowed: TOP 7")
+      assert.strictEqual(shown(yield* ordering("::1", ["secret.x"])), "Denied: denied: secret.x")
+      assert.strictEqual(
+        shown(yield* ordering("::1", ["a.x", "cn:secret.x"])),
+        "Denied: denied as a common name: secret.x"
+      )
+      assert.strictEqual(shown(yield* ordering("::1", ["cn:TOP 7"])), "Denied: denied as a common name: TOP 7")
       assert.strictEqual(shown(yield* ordering("::1", ["host1.x.evil"])), "Denied: not allowed: host1.x.evil")
     }).pipe(Effect.provide(names(
       `allow = ["a.x"]\nallow_regex = ["host[0-9]+\\\\.x"]\ndeny = ["secret.*"]\ndeny_regex = ["top.*"]`
@@ -110,7 +139,7 @@ describe("identifiers", () => {
 
   it.effect("types that are not listed fail", () =>
     Effect.gen(function*() {
-      assert.strictEqual(shown(yield* ordering("::1", ["a.x", "cn:a.x"])), "Denied: not allowed: a.x")
+      assert.strictEqual(shown(yield* ordering("::1", ["a.x", "cn:a.x"])), "Denied: common names are not allowed: a.x")
     }).pipe(Effect.provide(names(`allowed_types = ["dns"]`))))
 })
 
@@ -120,14 +149,21 @@ describe("eab", () => {
   })
   const eab = (check: string) => policiesOf(policyOf(`type = "eab"\n${check}`, "[eab]\nenabled = true"))
   const none = "Denied: the account has no external account binding"
-  const other = "Denied: the account's credential is not allowed"
+  const other = "Denied: the account's credential kid-1 is not among those allowed"
+  const denied = "Denied: the account's credential kid-1 is denied"
 
   it.effect("an account without a credential fails, in deny-only form too", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* ordering("::1", ["a"])), none)
       assert.strictEqual(shown(yield* ordering("::1", ["a"], of("ok"))), allowed)
       assert.strictEqual(shown(yield* ordering("::1", ["a"], of(undefined))), allowed)
-      assert.strictEqual(shown(yield* ordering("::1", ["a"], of("Bad one"))), other)
+      const decision = yield* ordering("::1", ["a"], of("Bad one"))
+      assert.strictEqual(shown(decision), denied)
+      // The label is the operators' word, and for them alone.
+      assert.strictEqual(
+        decision._tag === "Denied" ? decision.finding : "",
+        "the account's credential kid-1 is denied (its label is Bad one)"
+      )
     }).pipe(Effect.provide(eab(`deny = ["bad*"]`))))
 
   it.effect("labels by glob and regular expression, ids exactly", () =>
@@ -139,7 +175,10 @@ describe("eab", () => {
         assert.strictEqual(shown(yield* ordering("::1", ["a"], of(label))), other, label)
       }
       assert.strictEqual(shown(yield* ordering("::1", ["a"], of(undefined, { kid: "kid-2" }))), allowed)
-      assert.strictEqual(shown(yield* ordering("::1", ["a"], of(undefined, { kid: "KID-2" }))), other)
+      assert.strictEqual(
+        shown(yield* ordering("::1", ["a"], of(undefined, { kid: "KID-2" }))),
+        other.replace("kid-1", "KID-2")
+      )
     }).pipe(Effect.provide(eab(`allow = ["team-*"]\nallow_regex = ["printer [0-9]"]\nkids = ["kid-2"]`))))
 
   it.effect("a revoked credential still matches", () =>
@@ -151,7 +190,7 @@ describe("eab", () => {
   it.effect("unless require_active", () =>
     Effect.map(
       ordering("::1", ["a"], of("x", { status: "revoked" })),
-      (decision) => assert.strictEqual(shown(decision), "Denied: the account's credential is revoked")
+      (decision) => assert.strictEqual(shown(decision), "Denied: the account's credential kid-1 is revoked")
     ).pipe(
       Effect.provide(eab(`allow = ["x"]\nrequire_active = true`))
     ))
@@ -180,7 +219,8 @@ describe("reverse_dns", () => {
     "7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa": { PTR: ["six.corp.example"] },
     "six.corp.example": { AAAA: ["2001:db8:0::7"] },
     "12.2.0.192.in-addr.arpa": { PTR: ["dual.corp.example"] },
-    "13.2.0.192.in-addr.arpa": { PTR: ["new.corp.example"] }
+    "13.2.0.192.in-addr.arpa": { PTR: ["new.corp.example"] },
+    "14.2.0.192.in-addr.arpa": { PTR: Array.from({ length: 5 }, (_, n) => `n${n}.other`) }
   }
   const over = (
     check: string,
@@ -194,16 +234,23 @@ describe("reverse_dns", () => {
         policiesOf(policyOf(`type = "reverse_dns"\n${check}`, `[dns]\nresolver = "${answerer.address}"`))
       )
     })
-  const nameless = "Denied: the client address has no name that counts"
+  const refused = (ip: string, why: string) => `Denied: the client address ${ip} ${why}`
 
   it.live("a name counts when it has the address itself", () =>
     over(`allow = ["*.corp.example"]`, () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
         assert.strictEqual(shown(yield* connecting("2001:db8::7")), allowed)
-        assert.strictEqual(shown(yield* connecting("192.0.2.8")), nameless)
-        assert.strictEqual(shown(yield* connecting("192.0.2.99")), nameless)
-        assert.strictEqual(shown(yield* connecting("")), nameless)
+        assert.strictEqual(
+          shown(yield* connecting("192.0.2.8")),
+          refused("192.0.2.8", "is not an address of its name: a.corp.example")
+        )
+        assert.strictEqual(shown(yield* connecting("192.0.2.99")), refused("192.0.2.99", "has no name in the DNS"))
+        assert.strictEqual(
+          shown(yield* connecting("192.0.2.14")),
+          refused("192.0.2.14", "has no name that is among those allowed: n0.other, n1.other, n2.other and 2 more")
+        )
+        assert.strictEqual(shown(yield* connecting("")), "Denied: the client address is not known")
         assert.strictEqual(shown(yield* connecting("192.0.2.11")), allowed, "of 17 names the one that is asked about")
       })))
 
@@ -214,7 +261,8 @@ describe("reverse_dns", () => {
         yield* over(`deny = ["*.corp.example"]\nrequire_forward_confirm = false`, () =>
           Effect.gen(function*() {
             const said = shown(yield* connecting("192.0.2.20"))
-            assert.strictEqual(said, "Denied: the client address has a name that is not allowed", `${at} of ${count}`)
+            const denied = refused("192.0.2.20", "has the name last.corp.example, which is denied")
+            assert.strictEqual(said, denied, `${at} of ${count}`)
           }), { "20.2.0.192.in-addr.arpa": { PTR } })
       }
     }))
@@ -224,7 +272,13 @@ describe("reverse_dns", () => {
       Effect.gen(function*() {
         const most = "the first 16 do not have the address"
         assert.strictEqual(shown(yield* connecting("192.0.2.21")), `Undecided: 192.0.2.21 has 17 names; ${most}`)
-        assert.strictEqual(shown(yield* connecting("192.0.2.22")), nameless)
+        assert.strictEqual(
+          shown(yield* connecting("192.0.2.22")),
+          refused(
+            "192.0.2.22",
+            "is not an address of its name: m0.corp.example, m1.corp.example, m2.corp.example and 13 more"
+          )
+        )
       }), {
       "21.2.0.192.in-addr.arpa": { PTR: Array.from({ length: 17 }, (_, n) => `m${n}.corp.example`) },
       "22.2.0.192.in-addr.arpa": { PTR: Array.from({ length: 16 }, (_, n) => `m${n}.corp.example`) },
@@ -241,10 +295,13 @@ describe("reverse_dns", () => {
   it.live("deny applies to every name, confirmed or not, and a nameless address fails in deny-only form", () =>
     over(`deny = ["a.corp.example"]`, () =>
       Effect.gen(function*() {
-        const denied = "Denied: the client address has a name that is not allowed"
-        assert.strictEqual(shown(yield* connecting("192.0.2.7")), denied)
-        assert.strictEqual(shown(yield* connecting("192.0.2.8")), denied)
-        assert.strictEqual(shown(yield* connecting("192.0.2.99")), nameless)
+        for (const ip of ["192.0.2.7", "192.0.2.8"]) {
+          assert.strictEqual(
+            shown(yield* connecting(ip)),
+            refused(ip, "has the name a.corp.example, which is denied")
+          )
+        }
+        assert.strictEqual(shown(yield* connecting("192.0.2.99")), refused("192.0.2.99", "has no name in the DNS"))
         assert.strictEqual(shown(yield* connecting("2001:db8::7")), allowed)
       })))
 
@@ -291,7 +348,10 @@ describe("reverse_dns", () => {
   it.live("that a name has no address is not kept", () =>
     over(`allow = ["*.corp.example"]`, ({ zone }) =>
       Effect.gen(function*() {
-        assert.strictEqual(shown(yield* connecting("192.0.2.13")), nameless)
+        assert.strictEqual(
+          shown(yield* connecting("192.0.2.13")),
+          refused("192.0.2.13", "is not an address of its name: new.corp.example")
+        )
         zone.set("new.corp.example", { A: ["192.0.2.13"], ttl: 60 })
         assert.strictEqual(shown(yield* connecting("192.0.2.13")), allowed)
       })))

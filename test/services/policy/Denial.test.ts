@@ -75,7 +75,7 @@ describe("what no rule allows", () => {
       )
       assert.deepStrictEqual(
         yield* reached({ rules: ["allow paths", "allow office"] }),
-        refusing("office", "the client address is not allowed")
+        refusing("office", "the client address 203.0.113.9 is not among those allowed")
       )
     }))
 
@@ -135,7 +135,7 @@ describe("what a rule denies", () => {
       assert.deepStrictEqual(yield* reached({ rules: ["allow paths", "deny not office"] }), {
         ...said,
         check: "office",
-        detail: "refused by rule r2: the client address is not allowed"
+        detail: "refused by rule r2: the client address 203.0.113.9 is not among those allowed"
       })
     }))
 

@@ -97,7 +97,7 @@ filter.rule.inside = { when = "office", then = "allow" }
         assert.deepStrictEqual(bodyOf(refused), {
           type: `${urn}unauthorized`,
           status: 403,
-          detail: "the client address is not allowed"
+          detail: "the client address 203.0.113.1 is not among those allowed"
         })
         assert.strictEqual((yield* from("192.0.2.9", "GET", "/directory")).status, 200)
         // This is no certificate's id, but the policy has let the question through.
@@ -106,7 +106,8 @@ filter.rule.inside = { when = "office", then = "allow" }
           profile: "default",
           stage: "connection",
           rule: undefined,
-          check: "office"
+          check: "office",
+          detail: "the client address 203.0.113.1 is not among those allowed"
         })
       }),
     internal
@@ -173,7 +174,8 @@ filter.rule.names = { when = "own", then = "allow" }
           profile: "default",
           stage: "identifiers",
           rule: undefined,
-          check: "own"
+          check: "own",
+          detail: "not allowed: a.evil"
         })
         assert.deepStrictEqual(logged("order_rejected").map(({ reason }) => reason), ["rejectedIdentifier", "compound"])
         assert.strictEqual((yield* order("a.example")).status, 201)
@@ -203,7 +205,11 @@ filter.rule.no = { when = "evil", then = "deny", message = "ask <the> \\"owner\\
         status: 403,
         detail: "ask <the> \"owner\""
       })
-      assert.deepInclude(logged("filter_denied")[0] ?? {}, { rule: "no", check: undefined })
+      assert.deepInclude(logged("filter_denied")[0] ?? {}, {
+        rule: "no",
+        check: undefined,
+        detail: "ask <the> \"owner\""
+      })
     }), messages)
 
   test("a deny rule without a message names itself", (surface) =>
@@ -304,9 +310,15 @@ filter.rule.r = { when = "late", then = "allow" }
       })
       assert.strictEqual(yield* status, "ready")
       assert.deepStrictEqual(yield* audited, [
-        { event: "certificate_issue_failed", reason: "badCSR", cause: "filter_denied", error: "not a.example,A host" }
+        {
+          event: "certificate_issue_failed",
+          reason: "badCSR",
+          cause: "filter_denied",
+          error: "not a.example,A host (the script ended with 1)"
+        }
       ])
       assert.deepStrictEqual(logged("order_finalize_rejected").map(({ reason }) => reason), ["filter"])
+      assert.strictEqual(logged("filter_denied")[0]?.["detail"], "not a.example,A host (the script ended with 1)")
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
     }), atCsr("exit 1"))
 
@@ -390,7 +402,11 @@ filter.rule.team = { when = "team", then = "allow" }
       yield* sql(`UPDATE accounts SET eab_kid = ${kid}`)
       assert.strictEqual((yield* order).status, 201)
       yield* sql("UPDATE eab_keys SET label = 'other'")
-      assert.strictEqual(bodyOf(yield* order).detail, "the account's credential is not allowed")
+      assert.match(
+        String(bodyOf(yield* order).detail),
+        /^the account's credential 0{8}-0{4}-0{4}-0{4}-0{11}1 is not among those allowed$/
+      )
+      assert.match(String(logged("filter_denied").at(-1)?.["detail"]), / \(its label is other\)$/)
       yield* sql("DELETE FROM eab_keys")
       assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
     }), labelled)

@@ -11,6 +11,8 @@ export class InventoryFailed extends Data.TaggedError("InventoryFailed")<{ reado
  * outage can never become a verdict.
  */
 export interface Inventory {
+  /** What is asked about an address first, for operators: the product and a URL, or a program. Contains no secret. */
+  readonly placeOf: (client: Comparable) => string
   /** The names as the inventory spells them; `undefined` when it has no record of the address. */
   readonly namesFor: (client: Comparable) => Effect.Effect<ReadonlyArray<string> | undefined, InventoryFailed>
 }

@@ -2,26 +2,39 @@ import * as Effect from "effect/Effect"
 import type { JsonAnswer, JsonGet } from "../../../kernel/net/JsonGet.ts"
 import { InventoryFailed } from "./Inventory.ts"
 
-/** How a backend sends one request to its server: a path below the configured URL, a query and headers. */
-export type Ask = (
-  path: string,
-  query: ReadonlyArray<readonly [string, string]>,
-  headers: { readonly [name: string]: string }
-) => Effect.Effect<JsonAnswer, InventoryFailed>
+/** A query in the order in which it is sent. */
+export type Query = ReadonlyArray<readonly [name: string, value: string]>
+
+/** The server of an inventory. Paths are below its configured URL. */
+export interface InventoryServer {
+  /** Contains no secret: those go into headers. */
+  readonly urlOf: (path: string, query: Query) => URL
+  readonly get: (
+    path: string,
+    query: Query,
+    headers: { readonly [name: string]: string }
+  ) => Effect.Effect<JsonAnswer, InventoryFailed>
+}
 
 const maxBytes = 1_048_576
 
-/** Asks over HTTP. */
-export const askOver = (
+/** A server that is asked over HTTP. */
+export const serverOver = (
   client: JsonGet["Service"],
   config: { readonly url: string; readonly insecure_skip_verify: boolean },
   roots: ReadonlyArray<string>
-): Ask =>
-(path, query, headers) => {
-  const url = new URL(`${config.url.replace(/\/+$/, "")}/${path}`)
-  for (const [name, value] of query) url.searchParams.append(name, value)
-  return Effect.mapError(
-    client.get({ url, headers, roots, anyCertificate: config.insecure_skip_verify, maxBytes }),
-    ({ detail }) => new InventoryFailed({ detail })
-  )
+): InventoryServer => {
+  const urlOf = (path: string, query: Query) => {
+    const url = new URL(`${config.url.replace(/\/+$/, "")}/${path}`)
+    for (const [name, value] of query) url.searchParams.append(name, value)
+    return url
+  }
+  return {
+    urlOf,
+    get: (path, query, headers) =>
+      Effect.mapError(
+        client.get({ url: urlOf(path, query), headers, roots, anyCertificate: config.insecure_skip_verify, maxBytes }),
+        ({ detail }) => new InventoryFailed({ detail })
+      )
+  }
 }

@@ -6,7 +6,7 @@ import { comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
 import type { Inventory } from "./Inventory.ts"
 import { decoded, Fields, InventoryFailed } from "./Inventory.ts"
-import type { Ask } from "./InventoryGet.ts"
+import type { InventoryServer, Query } from "./InventoryGet.ts"
 
 const Reference = Schema.Struct({ id: Schema.Int })
 
@@ -51,11 +51,11 @@ const hostOf = ({ assigned_object: object }: Address) =>
 const hostPaths = { device: "dcim/devices", virtual_machine: "virtualization/virtual-machines" }
 
 /** NetBox: the address and, if `sources` has them, its host, the virtual addresses of that host and its redundancy groups. */
-export const netBox = (config: ProfileConfig["ipam"]["netbox"], askWeb: Ask): Inventory => {
+export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: InventoryServer): Inventory => {
   const { custom_field: field, sources, vip_roles } = config
   const headers = { authorization: authorization(Redacted.value(config.token).trim()) }
-  const ask = Effect.fnUntraced(function*(path: string, query: ReadonlyArray<readonly [string, string]> = []) {
-    const { json, status } = yield* askWeb(`api/${path}/`, query, headers)
+  const ask = Effect.fnUntraced(function*(path: string, query: Query = []) {
+    const { json, status } = yield* server.get(`api/${path}/`, query, headers)
     return status >= 200 && status <= 299
       ? json
       : yield* new InventoryFailed({ detail: `the answer has status ${status}` })
@@ -63,7 +63,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], askWeb: Ask): In
   // A page that has a next page is not the whole answer.
   const whole = <A>({ next, results }: { readonly next?: string | null | undefined; readonly results: A }) =>
     next == null ? Effect.succeed(results) : new InventoryFailed({ detail: "the answer has more than one page" })
-  const addresses = (query: ReadonlyArray<readonly [string, string]>) =>
+  const addresses = (query: Query) =>
     ask("ipam/ip-addresses", query).pipe(Effect.flatMap(readAddresses), Effect.flatMap(whole))
 
   const fieldOf = (fields: typeof Fields.Type | null | undefined) => textsOf(fields?.[field])
@@ -122,9 +122,12 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], askWeb: Ask): In
     return names
   })
 
+  const byAddress = ({ text }: Comparable) => [["address", text]] as const
+
   return {
+    placeOf: (client) => `NetBox at ${server.urlOf("api/ipam/ip-addresses/", byAddress(client)).href}`,
     namesFor: Effect.fnUntraced(function*(client: Comparable) {
-      const found = yield* addresses([["address", client.text]])
+      const found = yield* addresses(byAddress(client))
       const records = found.filter(({ address }) => comparable(address.replace(/\/.*$/, ""))?.text === client.text)
       if (records.length === 0) return undefined
       return (yield* Effect.forEach(records, ofRecord)).flat()

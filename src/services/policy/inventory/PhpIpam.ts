@@ -7,7 +7,7 @@ import { comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
 import type { Inventory } from "./Inventory.ts"
 import { decoded, Fields, InventoryFailed } from "./Inventory.ts"
-import type { Ask } from "./InventoryGet.ts"
+import type { InventoryServer } from "./InventoryGet.ts"
 
 // `Schema.FiniteFromString` alone reads a blank text as 0.
 const Code = Schema.Union([
@@ -37,12 +37,13 @@ const deviceOf = (value: unknown): string | undefined => {
 }
 
 /** phpIPAM: the address and, if `sources` has it, its device. */
-export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], askWeb: Ask): Inventory => {
+export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: InventoryServer): Inventory => {
   const { app_id, custom_field: field, sources } = config
   const headers = { token: Redacted.value(config.token).trim() }
+  const pathOf = (path: string) => `api/${app_id}/${path}/`
   /** The data of an answer; `undefined` for its 404. */
   const ask = Effect.fnUntraced(function*(path: string) {
-    const { json, status } = yield* askWeb(`api/${app_id}/${path}/`, [], headers)
+    const { json, status } = yield* server.get(pathOf(path), [], headers)
     if (status === 404) return undefined
     if (status < 200 || status > 299) return yield* new InventoryFailed({ detail: `the answer has status ${status}` })
     const { code, data, success } = yield* readEnvelope(json)
@@ -67,9 +68,12 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], askWeb: Ask): 
     return names
   })
 
+  const search = ({ text }: Comparable) => `addresses/search/${encodeURIComponent(text)}`
+
   return {
+    placeOf: (client) => `phpIPAM at ${server.urlOf(pathOf(search(client)), []).href}`,
     namesFor: Effect.fnUntraced(function*(client: Comparable) {
-      const data = yield* ask(`addresses/search/${encodeURIComponent(client.text)}`)
+      const data = yield* ask(search(client))
       if (data === undefined) return undefined
       const found = yield* readAddresses(data)
       const records = found.filter((record) => comparable(textOf(record["ip"]))?.text === client.text)

@@ -12,6 +12,7 @@ const noRecord = 3
 
 /** A program of the operator that prints one name per line. */
 export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptHost): Inventory => ({
+  placeOf: () => `the script ${ipam.custom.script_path}`,
   namesFor: Effect.fnUntraced(function*(client: Comparable) {
     const { exit, stdout } = yield* Effect.mapError(
       scripts.run({

@@ -71,8 +71,8 @@ const ask = (names: ReadonlyArray<string>, ip = "192.0.2.7") =>
 
 /** `{ count, next, results }`. */
 const page = (...results: ReadonlyArray<object>) => ({ count: results.length, next: null, previous: null, results })
-const noRecord = "Denied: address has no inventory record"
-const foreign = (names: string) => `Denied: address is not associated with ${names}`
+const noRecord = (ip = "192.0.2.7") => `Denied: the client address ${ip} has no inventory record`
+const foreign = (names: string, ip = "192.0.2.7") => `Denied: the client address ${ip} is not associated with ${names}`
 
 describe("netbox", () => {
   const first = "/netbox/api/ipam/ip-addresses/?address=192.0.2.7"
@@ -111,6 +111,25 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 2, "nothing is kept, and the device is not asked")
       })))
 
+  it.live("operators are told where it was looked up, and which names there are", () =>
+    over(
+      { [first]: page(record), "/netbox/api/ipam/ip-addresses/?address=192.0.2.8": page() },
+      ({ url }) =>
+        Effect.gen(function*() {
+          const finding = (ip: string) =>
+            Effect.map(ordering(ip, ["b.example"]), (decision) => decision._tag === "Denied" ? decision.finding : "")
+          const at = `NetBox at ${url}/netbox/api/ipam/ip-addresses/?address=192.0.2.`
+          assert.strictEqual(
+            yield* finding("192.0.2.7"),
+            `the client address 192.0.2.7 is not associated with b.example (${at}7 has Host.Example., a.example, *.w.example)`
+          )
+          assert.strictEqual(
+            yield* finding("192.0.2.8"),
+            `the client address 192.0.2.8 has no inventory record (${at}8)`
+          )
+        })
+    ))
+
   it.live("a list of common names asks nothing and passes; an unknown address fails", () =>
     over({ [first]: page(record) }, ({ asked }) =>
       Effect.gen(function*() {
@@ -124,8 +143,8 @@ describe("netbox", () => {
       { [first]: page(), "/netbox/api/ipam/ip-addresses/?address=192.0.2.8": page(record) },
       () =>
         Effect.gen(function*() {
-          assert.strictEqual(yield* ask(["a.example"]), noRecord)
-          assert.strictEqual(yield* ask(["a.example"], "192.0.2.8"), noRecord)
+          assert.strictEqual(yield* ask(["a.example"]), noRecord())
+          assert.strictEqual(yield* ask(["a.example"], "192.0.2.8"), noRecord("192.0.2.8"))
         })
     ))
 
@@ -283,9 +302,9 @@ describe("phpipam", () => {
       "/api/acme/addresses/search/2001%3Adb8%3A%3A1/": found({ ...record, ip: "2001:DB8:0::1" })
     }, () =>
       Effect.gen(function*() {
-        assert.strictEqual(yield* ask(["a.example"]), noRecord)
-        assert.strictEqual(yield* ask(["a.example"], "192.0.2.8"), noRecord)
-        assert.strictEqual(yield* ask(["a.example"], "192.0.2.9"), foreign("a.example"))
+        assert.strictEqual(yield* ask(["a.example"]), noRecord())
+        assert.strictEqual(yield* ask(["a.example"], "192.0.2.8"), noRecord("192.0.2.8"))
+        assert.strictEqual(yield* ask(["a.example"], "192.0.2.9"), foreign("a.example", "192.0.2.9"))
         assert.strictEqual(yield* ask(["a.example"], "2001:db8::1"), "Allowed")
       })))
 
@@ -329,7 +348,7 @@ describe("custom", () => {
 
   it.live.each([
     ["exit 0", foreign("a.example")],
-    ["echo a.example; exit 3", noRecord],
+    ["echo a.example; exit 3", noRecord()],
     ["echo a.example; exit 1", "Undecided: ipam: the script ended with 1"],
     ["kill -KILL $$", "Undecided: ipam: the script ended with SIGKILL"],
     ["exec sleep 100", "Undecided: ipam: no answer within 300 ms", "timeout_ms = 300"],
