@@ -24,8 +24,24 @@ const Address = Schema.Struct({
 })
 type Address = typeof Address.Type
 
-const pageOf = <A, I>(schema: Schema.Codec<A, I>) =>
-  decoded(Schema.Struct({ next: Schema.optional(Schema.NullOr(Schema.String)), results: Schema.Array(schema) }))
+interface Page<A> {
+  /** How many records there are on all pages. */
+  readonly count?: number | undefined
+  readonly next?: string | null | undefined
+  readonly results: ReadonlyArray<A>
+}
+
+const pageOf = <A, I>(schema: Schema.Codec<A, I>): (json: unknown) => Effect.Effect<Page<A>, InventoryFailed> =>
+  decoded(Schema.Struct({
+    count: Schema.optional(Schema.Int),
+    next: Schema.optional(Schema.NullOr(Schema.String)),
+    results: Schema.Array(schema)
+  }))
+
+/** How many records a page is asked to have. The server may give fewer; an answer has to be below a mebibyte. */
+const pageSize = 200
+/** The most records of one question: a server that does not know a filter answers with all that it has. */
+const mostRecords = 10_000
 
 const readAddresses = pageOf(Address)
 const readAssignments = pageOf(Schema.Struct({
@@ -60,11 +76,30 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
       ? json
       : yield* new InventoryFailed({ detail: `the answer has status ${status}` })
   })
-  // A page that has a next page is not the whole answer.
-  const whole = <A>({ next, results }: { readonly next?: string | null | undefined; readonly results: A }) =>
-    next == null ? Effect.succeed(results) : new InventoryFailed({ detail: "the answer has more than one page" })
-  const addresses = (query: Query) =>
-    ask("ipam/ip-addresses", query).pipe(Effect.flatMap(readAddresses), Effect.flatMap(whole))
+  /**
+   * The records of all pages. Each page is asked for by its offset: the server's own link to the next one may lead elsewhere,
+   * and would be sent the token.
+   */
+  const records = Effect.fnUntraced(
+    function*<A>(path: string, query: Query, read: (json: unknown) => Effect.Effect<Page<A>, InventoryFailed>) {
+      const found: Array<A> = []
+      while (true) {
+        const offset: Query = found.length === 0 ? [] : [["offset", String(found.length)]]
+        const answer = yield* ask(path, [...query, ["limit", String(pageSize)], ...offset])
+        const { count, next, results } = yield* read(answer)
+        for (const one of results) found.push(one)
+        if (next == null) {
+          if (count === undefined || count === found.length) return found
+          return yield* new InventoryFailed({ detail: `it has ${count} records and gave ${found.length}` })
+        }
+        if (results.length === 0) return yield* new InventoryFailed({ detail: "a page without records has a next one" })
+        if (found.length >= mostRecords) {
+          return yield* new InventoryFailed({ detail: `there are more than ${mostRecords} records` })
+        }
+      }
+    }
+  )
+  const addresses = (query: Query) => records("ipam/ip-addresses", query, readAddresses)
 
   const fieldOf = (fields: typeof Fields.Type | null | undefined) => textsOf(fields?.[field])
   const namesOf = (record: Address) => [...textsOf(record.dns_name), ...fieldOf(record.custom_fields)]
@@ -87,10 +122,8 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
   })
 
   const redundant = Effect.fnUntraced(function*(type: string, id: number) {
-    const assignments = yield* ask("ipam/fhrp-group-assignments", [
-      ["interface_type", type],
-      ["interface_id", String(id)]
-    ]).pipe(Effect.flatMap(readAssignments), Effect.flatMap(whole))
+    const query = [["interface_type", type], ["interface_id", String(id)]] as const
+    const assignments = yield* records("ipam/fhrp-group-assignments", query, readAssignments)
     const groups = assignments.filter((one) => one.interface_type === type && one.interface_id === id)
     const found = yield* Effect.forEach(
       new Set(groups.map(({ group }) => group.id)),

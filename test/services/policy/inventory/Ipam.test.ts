@@ -75,7 +75,8 @@ const noRecord = (ip = "192.0.2.7") => `Denied: the client address ${ip} has no 
 const foreign = (names: string, ip = "192.0.2.7") => `Denied: the client address ${ip} is not associated with ${names}`
 
 describe("netbox", () => {
-  const first = "/netbox/api/ipam/ip-addresses/?address=192.0.2.7"
+  const addresses = "/netbox/api/ipam/ip-addresses/?"
+  const first = `${addresses}address=192.0.2.7&limit=200`
   const record = {
     id: 1,
     address: "192.0.2.7/24",
@@ -113,7 +114,7 @@ describe("netbox", () => {
 
   it.live("operators are told where it was looked up, and which names there are", () =>
     over(
-      { [first]: page(record), "/netbox/api/ipam/ip-addresses/?address=192.0.2.8": page() },
+      { [first]: page(record), [`${addresses}address=192.0.2.8&limit=200`]: page() },
       ({ url }) =>
         Effect.gen(function*() {
           const finding = (ip: string) =>
@@ -140,7 +141,7 @@ describe("netbox", () => {
 
   it.live("no record, and records of other addresses", () =>
     over(
-      { [first]: page(), "/netbox/api/ipam/ip-addresses/?address=192.0.2.8": page(record) },
+      { [first]: page(), [`${addresses}address=192.0.2.8&limit=200`]: page(record) },
       () =>
         Effect.gen(function*() {
           assert.strictEqual(yield* ask(["a.example"]), noRecord())
@@ -176,7 +177,7 @@ describe("netbox", () => {
     })
     return over({
       [first]: page(record),
-      "/netbox/api/ipam/ip-addresses/?device_id=4&role=vip&role=carp": page(
+      [`${addresses}device_id=4&role=vip&role=carp&limit=200`]: page(
         vip("vip.example", "vip", 4),
         vip("secondary.example", "secondary", 4),
         vip("plain.example", null, 4),
@@ -190,6 +191,64 @@ describe("netbox", () => {
           foreign("secondary.example, plain.example, foreign.example")
         )
       }), "netbox.sources = [\"vip\"]\nnetbox.vip_roles = [\"vip\", \"carp\"]")
+  })
+
+  it.live("every page of each question, by offset and never by the server's own link", () => {
+    const vips = Array.from({ length: 51 }, (_, index) => ({
+      ...record,
+      dns_name: `vip${index}.example`,
+      role: { value: "vip" },
+      custom_fields: {}
+    }))
+    const groups = Array.from({ length: 51 }, (_, index) => ({
+      interface_type: "dcim.interface",
+      interface_id: 9,
+      group: { id: index }
+    }))
+    // This server gives no more than fifty, whatever is asked for, and its links lead elsewhere.
+    const paged = (target: string, all: ReadonlyArray<object>) => ({
+      [`${target}&limit=200`]: { count: all.length, next: "http://192.0.2.1/", results: all.slice(0, 50) },
+      [`${target}&limit=200&offset=50`]: { count: all.length, next: null, results: all.slice(50) }
+    })
+    const ofGroup = (id: number) => ({
+      ...record,
+      dns_name: `group${id}.example`,
+      assigned_object_type: "ipam.fhrpgroup",
+      assigned_object_id: id
+    })
+    return over(
+      {
+        [first]: page(record),
+        ...paged(`${addresses}device_id=4&role=vip`, vips),
+        ...paged("/netbox/api/ipam/fhrp-group-assignments/?interface_type=dcim.interface&interface_id=9", groups),
+        ...Object.fromEntries(
+          groups.map((_, id) => [`${addresses}fhrpgroup_id=${id}&limit=200`, page(ofGroup(id))])
+        )
+      },
+      () =>
+        Effect.gen(function*() {
+          assert.strictEqual(yield* ask(["vip50.example", "group50.example"]), "Allowed")
+        }),
+      "netbox.sources = [\"vip\", \"fhrp\"]\nnetbox.vip_roles = [\"vip\"]\ntimeout_ms = 60000"
+    )
+  })
+
+  it.live("no more than ten thousand records: a server that does not know a filter has them all", () => {
+    const endless = Array.from({ length: 2500 }, () => record)
+    return over(
+      Object.fromEntries(
+        [0, 2500, 5000, 7500, 10_000].map((offset) => [
+          `${first}${offset === 0 ? "" : `&offset=${offset}`}`,
+          { next: "http://x/", results: endless.map(({ address }) => ({ address })) }
+        ])
+      ),
+      ({ asked }) =>
+        Effect.gen(function*() {
+          assert.strictEqual(yield* ask(["a.example"]), "Undecided: ipam: there are more than 10000 records")
+          assert.strictEqual(asked.length, 4)
+        }),
+      "timeout_ms = 60000"
+    )
   })
 
   it.live("redundancy groups, only through the client's own interface", () => {
@@ -208,12 +267,12 @@ describe("netbox", () => {
     })
     return over({
       [first]: page(record),
-      "/netbox/api/ipam/fhrp-group-assignments/?interface_type=dcim.interface&interface_id=9": page(
+      "/netbox/api/ipam/fhrp-group-assignments/?interface_type=dcim.interface&interface_id=9&limit=200": page(
         assignment(9, 1),
         assignment(10, 2),
         assignment(9, 3, "virtualization.vminterface")
       ),
-      "/netbox/api/ipam/ip-addresses/?fhrpgroup_id=1": page(ofGroup("group.example", 1), ofGroup("other.example", 2))
+      [`${addresses}fhrpgroup_id=1&limit=200`]: page(ofGroup("group.example", 1), ofGroup("other.example", 2))
     }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["group.example"]), "Allowed")
@@ -240,7 +299,8 @@ describe("netbox", () => {
     ["a redirect", status(302), "the answer has status 302"],
     ["no JSON", "<html>", "answers with something that is not JSON"],
     ["another form", { results: [{ address: 5 }] }, "the answer does not have the expected form"],
-    ["a second page", { ...page(record), next: "http://x/" }, "the answer has more than one page"],
+    ["an empty page that is not the last", { ...page(), next: "http://x/" }, "a page without records has a next one"],
+    ["a page that lacks records", { ...page(record), count: 2 }, "it has 2 records and gave 1"],
     ["a megabyte", JSON.stringify("x".repeat(1_048_576)), "answers with more than 1048576 bytes"],
     ["silence", () => {}, silence]
   ]
