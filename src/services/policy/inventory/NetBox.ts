@@ -141,10 +141,11 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
 
   const ofRecord = Effect.fnUntraced(function*(record: Address) {
     const names: Array<string> = []
-    const own = fieldOf(record.custom_fields)
+    // A field that is no source has no names, and keeps the device from nothing.
+    const own = sources.includes("custom_field") ? fieldOf(record.custom_fields) : []
     const host = hostOf(record)
     if (sources.includes("dns_name")) names.push(...textsOf(record.dns_name))
-    if (sources.includes("custom_field")) names.push(...own)
+    names.push(...own)
     if (sources.includes("device") && own.length === 0 && host !== undefined) names.push(...yield* ofHost(host))
     if (sources.includes("vip") && host !== undefined) names.push(...yield* virtual(host))
     const { assigned_object_id: id, assigned_object_type: type } = record

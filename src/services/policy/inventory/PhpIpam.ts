@@ -59,11 +59,12 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
 
   const ofRecord = Effect.fnUntraced(function*(record: typeof Fields.Type) {
     const names: Array<string> = []
-    const own = listOf(record[field])
+    // A field that is no source has no names, and keeps the device from nothing.
+    const own = sources.includes("custom_field") ? listOf(record[field]) : []
     const device = deviceOf(record["deviceId"])
     const hostname = textOf(record["hostname"])
     if (sources.includes("dns_name") && hostname !== "") names.push(hostname)
-    if (sources.includes("custom_field")) names.push(...own)
+    names.push(...own)
     if (sources.includes("device") && own.length === 0 && device !== undefined) names.push(...yield* ofDevice(device))
     return names
   })

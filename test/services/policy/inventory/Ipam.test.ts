@@ -160,6 +160,16 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 4)
       })))
 
+  it.live("the device, though the address has a custom field, if that is no source", () =>
+    over({
+      [first]: page(record),
+      "/netbox/api/dcim/devices/4/": { id: 4, custom_fields: { acme_domains: "device.example" } }
+    }, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["device.example", "host.example"]), "Allowed")
+        assert.strictEqual(yield* ask(["a.example"]), foreign("a.example"))
+      }), "netbox.sources = [\"dns_name\", \"device\"]"))
+
   it.live("a virtual machine", () =>
     over({
       [first]: page({ ...bare, assigned_object: { virtual_machine: { id: 6 } } }),
@@ -330,13 +340,18 @@ describe("phpipam", () => {
   }
   const over = (
     table: { readonly [target: string]: Served },
-    body: (inventory: Inventory) => Effect.Effect<void, unknown, Effect.Services<ReturnType<typeof ask>>>
+    body: (inventory: Inventory) => Effect.Effect<void, unknown, Effect.Services<ReturnType<typeof ask>>>,
+    more = ""
   ) =>
     Effect.gen(function*() {
       const served = yield* inventory(table)
       yield* Effect.provide(
         body(served),
-        policy(`backend = "phpipam"\nphpipam.url = "${served.url}"\nphpipam.token = "c0de"\ntimeout_ms = 2000`)
+        policy(`backend = "phpipam"
+phpipam.url = "${served.url}"
+phpipam.token = "c0de"
+timeout_ms = 2000
+${more}`)
       )
     })
 
@@ -354,6 +369,16 @@ describe("phpipam", () => {
       [first]: found({ ...record, custom_acme_domains: null }),
       "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
     }, () => Effect.map(ask(["device.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
+
+  it.live("the device, though the address has a custom field, if that is no source", () =>
+    over({
+      [first]: found(record),
+      "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
+    }, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["device.example", "host.example"]), "Allowed")
+        assert.strictEqual(yield* ask(["a.example"]), foreign("a.example"))
+      }), "phpipam.sources = [\"dns_name\", \"device\"]"))
 
   it.live("404 is no record, an address beside it none either, 0 no device", () =>
     over({
