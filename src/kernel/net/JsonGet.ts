@@ -6,7 +6,9 @@ import type { WebRequest } from "./Web.ts"
 import { Web } from "./Web.ts"
 
 /** One GET of a JSON document from a service the operator trusts. */
-export type JsonGetRequest = Required<Omit<WebRequest, "method" | "body">>
+export type JsonGetRequest =
+  & Required<Omit<WebRequest, "method" | "body" | "rootsKey">>
+  & Pick<WebRequest, "rootsKey">
 
 /** The answer. The body is read only if the status is 2xx. */
 export interface JsonAnswer {

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { SMTPPoolOptions } from "nodemailer/lib/smtp-pool"
+import { tlsFault } from "../TlsFault.ts"
 
 /** The server that takes mail. */
 export interface MailServer {
@@ -80,7 +81,7 @@ const aboutTheMessage = new Set(["MAIL FROM", "RCPT TO", "DATA"])
 const failureOf = (cause: unknown): MailFailed => {
   const { command = "", message, responseCode }: SmtpError = cause instanceof Error ? cause : new Error(String(cause))
   return new MailFailed({
-    detail: message,
+    detail: tlsFault(message),
     status: responseCode,
     isPermanent: responseCode !== undefined && responseCode >= 500 && aboutTheMessage.has(command)
   })

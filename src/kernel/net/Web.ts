@@ -7,6 +7,7 @@ import type * as Scope from "effect/Scope"
 import type * as Net from "node:net"
 import * as Tls from "node:tls"
 import { traced } from "../telemetry/Tracing.ts"
+import { tlsFault } from "../TlsFault.ts"
 import { ignore, sni } from "./Connect.ts"
 import type { ExchangeAnswer, ExchangeHead } from "./Exchange.ts"
 import { exchange } from "./Exchange.ts"
@@ -25,11 +26,16 @@ export interface WebRequest {
   readonly body?: string | Uint8Array | undefined
   /** PEM roots that are trusted in addition to the public ones. */
   readonly roots?: ReadonlyArray<string>
+  /** The key of the configuration that names {@link roots}, for what is said of a certificate that nobody vouches for. */
+  readonly rootsKey?: string | undefined
   /** Any certificate is accepted. */
   readonly anyCertificate?: boolean
   /** The most bytes of body that are read. */
   readonly maxBytes: number
 }
+
+/** What a connection is made by. */
+type Handshake = Pick<WebRequest, "url" | "roots" | "rootsKey" | "anyCertificate">
 
 /** The answer. A redirect is an answer like any other. */
 export type WebAnswer = ExchangeAnswer
@@ -86,9 +92,13 @@ const makeTrusted = (): Trusted => {
   }
 }
 
+/** What is said of a handshake that failed. */
+const handshakeFault = (message: string, { roots = [], rootsKey }: Pick<WebRequest, "roots" | "rootsKey">): string =>
+  tlsFault(message, rootsKey === undefined ? undefined : { key: rootsKey, isSet: roots.length > 0 })
+
 const overTls = (
   socket: Net.Socket,
-  { anyCertificate = false, roots = [], url }: Pick<WebRequest, "url" | "roots" | "anyCertificate">,
+  { anyCertificate = false, roots = [], url }: Handshake,
   trusted: Trusted
 ): Tls.TLSSocket => {
   const host = url.hostname.replace(/^\[|\]$/g, "")
@@ -105,8 +115,9 @@ const overTls = (
 const handshaken = (...connection: Parameters<typeof overTls>): Effect.Effect<void, WebFailed> =>
   Effect.callback((resume) => {
     const stream = overTls(...connection)
+    const [, request] = connection
     stream.once("secureConnect", () => resume(Effect.void))
-    stream.once("error", ({ message }) => resume(Effect.fail(failed(message, true))))
+    stream.once("error", ({ message }) => resume(Effect.fail(failed(handshakeFault(message, request), true))))
     stream.once("close", () => resume(Effect.fail(failed("closed within the handshake", true))))
     return Effect.sync(() => stream.destroy())
   })
@@ -135,7 +146,9 @@ const ask = (
     body,
     maxBytes
   }).pipe(
-    Effect.mapError(({ detail, head, isUnsendable = false }) => failed(detail, isUnsendable || !isOpen, head)),
+    Effect.mapError(({ detail, head, isUnsendable = false }) =>
+      failed(isOpen ? detail : handshakeFault(detail, request), isUnsendable || !isOpen, head)
+    ),
     // Only a proxy asks for that (RFC 9110 section 15.5.8): the service has not been asked.
     Effect.filterOrFail(
       ({ status }) => over === undefined || status !== 407,
@@ -151,7 +164,7 @@ const ask = (
 export class Web extends Context.Service<Web, {
   readonly send: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
   /** Connects as for a request, up to the end of the TLS handshake, and sends none. */
-  readonly reach: (request: Pick<WebRequest, "url" | "roots" | "anyCertificate">) => Effect.Effect<void, WebFailed>
+  readonly reach: (request: Handshake) => Effect.Effect<void, WebFailed>
 }>()("acme/kernel/net/Web") {
   /** Over sockets, with the user agent `acme-svc/<version>`. */
   static readonly layer = (version: string, proxyOf: ProxyOf = noProxies): Layer.Layer<Web, never, Resolver> =>

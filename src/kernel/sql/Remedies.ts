@@ -1,4 +1,5 @@
 import type { FailureCause } from "../telemetry/Metrics.ts"
+import { withoutAdvice } from "../TlsFault.ts"
 
 /*
  * What a person can do about a failure of the database, and of which kind it is, by the engine's code and message. Other
@@ -43,6 +44,11 @@ const known: ReadonlyArray<Known> = [
     remedy: "a proxy that pools transactions stands before PostgreSQL: set database.pooling to \"transaction\""
   },
   {
+    when: /self-signed certificate|unable to (get|verify) /,
+    cause: "refused",
+    remedy: "database.url may name a file with the server's CA: sslrootcert=/path"
+  },
+  {
     when: /^(57P0[123]|08006|08001|ECONNREFUSED|ECONNRESET)/,
     cause: "away",
     remedy:
@@ -66,7 +72,10 @@ const known: ReadonlyArray<Known> = [
   }
 ]
 
-const saidOf = (code: string, message: string): string => message.startsWith(code) ? message : `${code} ${message}`
+const saidOf = (code: string, message: string): string => {
+  const plain = withoutAdvice(message)
+  return plain.startsWith(code) ? plain : `${code} ${plain}`
+}
 
 const find = (code: string, message: string): Known | undefined => {
   const said = saidOf(code, message)
