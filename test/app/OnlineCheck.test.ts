@@ -191,7 +191,7 @@ describe("config check --online", () => {
         [`${relay}.directory_url`, /^failed: answers 404$/],
         [`${relay}.dns01.rfc2136.server`, /^failed: /],
         ["profiles.program.signer.custom.script_path", /^untried: programs are not run$/],
-        ["profiles.default.ipam.netbox.url", /^failed: the answer has status 403$/],
+        ["profiles.default.ipam.netbox.url", /^failed: NetBox at \S+ answers with status 403/],
         ["profiles.default.notify.email.smtp_host", /^failed: .*wrong password/],
         ["profiles.default.notify.webhook.chat.url", /^failed: .*ECONNREFUSED/],
         ["tracing.endpoint", /^failed: .*ECONNREFUSED/]

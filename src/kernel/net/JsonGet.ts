@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { oneLine } from "../HiddenText.ts"
 import type { WebRequest } from "./Web.ts"
 import { Web } from "./Web.ts"
 
@@ -10,22 +11,33 @@ export type JsonGetRequest =
   & Required<Omit<WebRequest, "method" | "body" | "rootsKey">>
   & Pick<WebRequest, "rootsKey">
 
-/** The answer. The body is read only if the status is 2xx. */
+/** The answer. */
 export interface JsonAnswer {
   readonly status: number
+  /** Read only if the status is 2xx. */
   readonly json: unknown
+  /** The beginning of the body, on one line. It may hold anything, a secret of the request too. */
+  readonly excerpt: string
 }
 
 /** No answer, or an answer that could not be read. `detail` names neither URL nor headers. */
-export class JsonGetFailed extends Data.TaggedError("JsonGetFailed")<{ readonly detail: string }> {}
+export class JsonGetFailed extends Data.TaggedError("JsonGetFailed")<{
+  readonly detail: string
+  /** The beginning of what is no JSON, as that of an answer. */
+  readonly excerpt?: string
+}> {}
 
-const failed = (detail: string) => new JsonGetFailed({ detail })
+const excerptOctets = 2048
 
-// The parser's own message is not used, because it would quote the document.
+const excerptOf = (body: Buffer): string => oneLine(body.subarray(0, excerptOctets).toString("utf8"))
+
+const failed = (detail: string, excerpt = "") => new JsonGetFailed({ detail, excerpt })
+
+// The parser's own message is not used, because it would quote the document from somewhere.
 const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
   Effect.try({
     try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)),
-    catch: () => failed("answers with something that is not JSON")
+    catch: () => failed("answers with something that is not JSON", excerptOf(body))
   })
 
 const get = (web: Web["Service"], request: JsonGetRequest): Effect.Effect<JsonAnswer, JsonGetFailed> =>
@@ -35,9 +47,10 @@ const get = (web: Web["Service"], request: JsonGetRequest): Effect.Effect<JsonAn
       web.send({ ...request, headers, method: "GET" }),
       ({ detail }) => failed(detail)
     )
-    if (status < 200 || status > 299) return { status, json: undefined }
+    const excerpt = excerptOf(body)
+    if (status < 200 || status > 299) return { status, json: undefined, excerpt }
     if (truncated) return yield* failed(`answers with more than ${request.maxBytes} bytes`)
-    return { status, json: yield* parse(body) }
+    return { status, json: yield* parse(body), excerpt }
   })
 
 /** Gets JSON documents from services of the operator, such as inventories. */

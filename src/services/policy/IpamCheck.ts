@@ -32,12 +32,15 @@ export const ipamCheck = ({ backend, timeout_ms }: ProfileConfig["ipam"], invent
     return inventory.namesFor(client).pipe(
       Effect.timeoutOrElse({
         duration: timeout_ms,
-        orElse: () => Effect.fail(new InventoryFailed({ detail: `no answer within ${timeout_ms} ms` }))
+        orElse: () =>
+          Effect.fail(
+            new InventoryFailed({
+              detail: `${inventory.placeOf(client)}: no answer within ${timeout_ms} ms (ipam.timeout_ms)`
+            })
+          )
       }),
       Effect.map(judge(wanted, client.text, inventory.placeOf(client))),
-      Effect.catch(({ detail }) =>
-        Effect.as(emit("ipam_lookup_failed", { backend, error: detail }), undecided(`ipam: ${detail}`))
-      )
+      Effect.catch(({ detail }) => Effect.as(emit("ipam_lookup_failed", { backend, error: detail }), undecided(detail)))
     )
   }
 })

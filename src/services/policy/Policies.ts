@@ -21,8 +21,8 @@ import { eabCheck } from "./EabCheck.ts"
 import { identifiersCheck } from "./IdentifiersCheck.ts"
 import type { Inventory } from "./inventory/Inventory.ts"
 import { serverOver } from "./inventory/InventoryGet.ts"
-import { netBox } from "./inventory/NetBox.ts"
-import { phpIpam } from "./inventory/PhpIpam.ts"
+import { netBox, netBoxProduct } from "./inventory/NetBox.ts"
+import { phpIpam, phpIpamProduct } from "./inventory/PhpIpam.ts"
 import { program } from "./inventory/Program.ts"
 import { ipamCheck } from "./IpamCheck.ts"
 import { pathCheck } from "./PathCheck.ts"
@@ -79,9 +79,15 @@ export const remoteInventory = (
 ): Effect.Effect<Inventory | undefined, FileUnreadable> => {
   switch (backend) {
     case "netbox":
-      return Effect.map(rootsOf(netbox.ca_cert_path), (roots) => netBox(netbox, serverOver(web, netbox, roots)))
+      return Effect.map(
+        rootsOf(netbox.ca_cert_path),
+        (roots) => netBox(netbox, serverOver(web, netBoxProduct, netbox, roots))
+      )
     case "phpipam":
-      return Effect.map(rootsOf(phpipam.ca_cert_path), (roots) => phpIpam(phpipam, serverOver(web, phpipam, roots)))
+      return Effect.map(
+        rootsOf(phpipam.ca_cert_path),
+        (roots) => phpIpam(phpipam, serverOver(web, phpIpamProduct, phpipam, roots))
+      )
     default:
       return Effect.succeed(undefined)
   }

@@ -53,12 +53,19 @@ describe("a question for JSON", () => {
       })
     }))
 
-  it.live("follows no redirect and reads no body of a refusal", () =>
+  it.live("follows no redirect, and has the beginning of what a refusal says", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => {
-        response.writeHead(url === "/" ? 302 : 200, { location: "/elsewhere" }).end("{}")
+        response.writeHead(url === "/" ? 302 : 200, { location: "/elsewhere" }).end(`a\n\u001b[31m${"b".repeat(500)}`)
       })
-      assert.deepStrictEqual(yield* get(`http://127.0.0.1:${port}/`), { status: 302, json: undefined })
+      const excerpt = `a [31m${"b".repeat(500)}`
+      assert.deepStrictEqual(yield* get(`http://127.0.0.1:${port}/`, { maxBytes: 5000 }), {
+        status: 302,
+        json: undefined,
+        excerpt
+      })
+      const unread = yield* Effect.flip(get(`http://127.0.0.1:${port}/x`))
+      assert.deepInclude({ ...unread }, { detail: "answers with something that is not JSON", excerpt })
     }))
 
   it.live("takes an answer up to its bound, and no longer one", () =>
@@ -68,7 +75,7 @@ describe("a question for JSON", () => {
       assert.include(yield* detailOf(`http://127.0.0.1:${port}/999`), "more than 1000 bytes")
     }))
 
-  it.live("quotes neither answer nor headers nor URL when it fails", () =>
+  it.live("quotes neither answer nor headers nor URL in its words when it fails", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => {
         if (url === "/cut") {

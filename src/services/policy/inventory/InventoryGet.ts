@@ -1,40 +1,102 @@
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { JsonAnswer, JsonGet } from "../../../kernel/net/JsonGet.ts"
 import { InventoryFailed } from "./Inventory.ts"
 
 /** A query in the order in which it is sent. */
 export type Query = ReadonlyArray<readonly [name: string, value: string]>
 
-/** The server of an inventory. Paths are below its configured URL. */
+/** One request: a path below the configured URL, and a query. */
+export interface Asked {
+  readonly path: string
+  readonly query?: Query
+}
+
+/** The server of an inventory. What it says of a request names the URL, and quotes the answer without the token. */
 export interface InventoryServer {
-  /** Contains no secret: those go into headers. */
-  readonly urlOf: (path: string, query: Query) => URL
+  /** The product and the URL of a request, for operators. */
+  readonly placeOf: (asked: Asked) => string
   readonly get: (
-    path: string,
-    query: Query,
+    asked: Asked,
     headers: { readonly [name: string]: string }
   ) => Effect.Effect<JsonAnswer, InventoryFailed>
+  /** An answer that is none to the question. `remedy` is what an operator can look at. */
+  readonly unusable: (asked: Asked, answer: JsonAnswer, fault: string, remedy?: string) => InventoryFailed
+}
+
+/** The product, and the section of the configuration that has its keys. */
+interface Product {
+  readonly name: string
+  readonly section: string
+}
+
+interface ServerConfig {
+  readonly url: string
+  readonly token: Redacted.Redacted<string>
+  readonly insecure_skip_verify: boolean
 }
 
 const maxBytes = 1_048_576
+const longestExcerpt = 200
 
 /** A server that is asked over HTTP. */
 export const serverOver = (
   client: JsonGet["Service"],
-  config: { readonly url: string; readonly insecure_skip_verify: boolean },
+  { name, section }: Product,
+  config: ServerConfig,
   roots: ReadonlyArray<string>
 ): InventoryServer => {
-  const urlOf = (path: string, query: Query) => {
+  const token = Redacted.value(config.token).trim()
+  const urlOf = ({ path, query = [] }: Asked): URL => {
     const url = new URL(`${config.url.replace(/\/+$/, "")}/${path}`)
-    for (const [name, value] of query) url.searchParams.append(name, value)
+    for (const [key, value] of query) url.searchParams.append(key, value)
     return url
   }
-  return {
-    urlOf,
-    get: (path, query, headers) =>
-      Effect.mapError(
-        client.get({ url: urlOf(path, query), headers, roots, anyCertificate: config.insecure_skip_verify, maxBytes }),
-        ({ detail }) => new InventoryFailed({ detail })
-      )
+  const placeOf = (asked: Asked) => `${name} at ${urlOf(asked).href}`
+  const failed = (asked: Asked, fault: string, excerpt = "", remedy?: string) => {
+    // More is searched than is shown, so that no token is cut in two and overlooked.
+    const masked = token === "" ? excerpt : excerpt.replaceAll(token, "***")
+    const said = excerpt === "" ? fault : `${fault}: ${masked.slice(0, longestExcerpt)}`
+    return new InventoryFailed({ detail: `${placeOf(asked)} ${said}${remedy === undefined ? "" : `; ${remedy}`}` })
   }
+  return {
+    placeOf,
+    get: (asked, headers) =>
+      Effect.mapError(
+        client.get({
+          url: urlOf(asked),
+          headers,
+          roots,
+          rootsKey: `${section}.ca_cert_path`,
+          anyCertificate: config.insecure_skip_verify,
+          maxBytes
+        }),
+        ({ detail, excerpt }) =>
+          excerpt === undefined || excerpt === ""
+            ? failed(asked, detail)
+            : failed(asked, detail, excerpt, `is ${section}.url right?`)
+      ),
+    unusable: (asked, { excerpt }, fault, remedy) => failed(asked, fault, excerpt, remedy)
+  }
+}
+
+/**
+ * The same for a status that is none of success. `ofToken` says how the token was sent, because products take it in several
+ * ways.
+ */
+export const refusedBy = (
+  server: InventoryServer,
+  asked: Asked,
+  answer: JsonAnswer,
+  { ofToken, section }: { readonly section: string; readonly ofToken: string }
+): InventoryFailed => {
+  const { status } = answer
+  const isOfToken = status === 401 || status === 403
+  const isElsewhere = status === 404 || (status >= 300 && status <= 399)
+  const remedy = isOfToken
+    ? `look at ${section}.token: ${ofToken}`
+    : isElsewhere
+    ? `is ${section}.url right?`
+    : undefined
+  return server.unusable(asked, answer, `answers with status ${status}`, remedy)
 }

@@ -1,12 +1,14 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 import { comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
-import type { Inventory } from "./Inventory.ts"
-import { decoded, Fields, InventoryFailed } from "./Inventory.ts"
-import type { InventoryServer, Query } from "./InventoryGet.ts"
+import type { Inventory, Read } from "./Inventory.ts"
+import { Fields, InventoryFailed, unfit } from "./Inventory.ts"
+import type { Asked, InventoryServer, Query } from "./InventoryGet.ts"
+import { refusedBy } from "./InventoryGet.ts"
 
 const Reference = Schema.Struct({ id: Schema.Int })
 
@@ -31,8 +33,8 @@ interface Page<A> {
   readonly results: ReadonlyArray<A>
 }
 
-const pageOf = <A, I>(schema: Schema.Codec<A, I>): (json: unknown) => Effect.Effect<Page<A>, InventoryFailed> =>
-  decoded(Schema.Struct({
+const pageOf = <A, I>(schema: Schema.Codec<A, I>): Read<Page<A>> =>
+  Schema.decodeUnknownOption(Schema.Struct({
     count: Schema.optional(Schema.Int),
     next: Schema.optional(Schema.NullOr(Schema.String)),
     results: Schema.Array(schema)
@@ -49,13 +51,18 @@ const readAssignments = pageOf(Schema.Struct({
   interface_id: Schema.Int,
   group: Reference
 }))
-const readHost = decoded(Schema.Struct({ id: Schema.Int, custom_fields: Schema.optional(Schema.NullOr(Fields)) }))
+const readHost = Schema.decodeUnknownOption(
+  Schema.Struct({ id: Schema.Int, custom_fields: Schema.optional(Schema.NullOr(Fields)) })
+)
 
 const textsOf = (value: unknown): ReadonlyArray<string> =>
   (Array.isArray(value) ? value : [value]).filter((one): one is string => typeof one === "string" && one !== "")
 
-/** The Authorization header for NetBox's API, which depends on the prefix of the token. */
-const authorization = (token: string): string => token.startsWith("nbt_") ? `Bearer ${token}` : `Token ${token}`
+/** The kind of a token of NetBox's API, by its prefix. */
+const kindOf = (token: string): "Bearer" | "Token" => token.startsWith("nbt_") ? "Bearer" : "Token"
+
+/** What refusals and the log call it, and where its keys are. */
+export const netBoxProduct = { name: "NetBox", section: "ipam.netbox" }
 
 const hostOf = ({ assigned_object: object }: Address) =>
   object?.device != null
@@ -69,32 +76,39 @@ const hostPaths = { device: "dcim/devices", virtual_machine: "virtualization/vir
 /** NetBox: the address and, if `sources` has them, its host, the virtual addresses of that host and its redundancy groups. */
 export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: InventoryServer): Inventory => {
   const { custom_field: field, sources, vip_roles } = config
-  const headers = { authorization: authorization(Redacted.value(config.token).trim()) }
-  const ask = Effect.fnUntraced(function*(path: string, query: Query = []) {
-    const { json, status } = yield* server.get(`api/${path}/`, query, headers)
-    return status >= 200 && status <= 299
-      ? json
-      : yield* new InventoryFailed({ detail: `the answer has status ${status}` })
+  const token = Redacted.value(config.token).trim()
+  const kind = kindOf(token)
+  const headers = { authorization: `${kind} ${token}` }
+  const ofToken = `it was sent as ${kind}, since it ${kind === "Bearer" ? "begins" : "does not begin"} with nbt_`
+  const at = (path: string, query: Query = []): Asked => ({ path: `api/${path}/`, query })
+  const ask = Effect.fnUntraced(function*<A>(asked: Asked, read: Read<A>) {
+    const answer = yield* server.get(asked, headers)
+    if (answer.status < 200 || answer.status > 299) {
+      return yield* refusedBy(server, asked, answer, { ...netBoxProduct, ofToken })
+    }
+    const found = read(answer.json)
+    return Option.isSome(found) ? found.value : yield* server.unusable(asked, answer, unfit)
   })
   /**
    * The records of all pages. Each page is asked for by its offset: the server's own link to the next one may lead elsewhere,
    * and would be sent the token.
    */
   const records = Effect.fnUntraced(
-    function*<A>(path: string, query: Query, read: (json: unknown) => Effect.Effect<Page<A>, InventoryFailed>) {
+    function*<A>(path: string, query: Query, read: Read<Page<A>>) {
       const found: Array<A> = []
       while (true) {
         const offset: Query = found.length === 0 ? [] : [["offset", String(found.length)]]
-        const answer = yield* ask(path, [...query, ["limit", String(pageSize)], ...offset])
-        const { count, next, results } = yield* read(answer)
+        const asked = at(path, [...query, ["limit", String(pageSize)], ...offset])
+        const failed = (fault: string) => new InventoryFailed({ detail: `${server.placeOf(asked)} ${fault}` })
+        const { count, next, results } = yield* ask(asked, read)
         for (const one of results) found.push(one)
         if (next == null) {
           if (count === undefined || count === found.length) return found
-          return yield* new InventoryFailed({ detail: `it has ${count} records and gave ${found.length}` })
+          return yield* failed(`has ${count} records and gave ${found.length}`)
         }
-        if (results.length === 0) return yield* new InventoryFailed({ detail: "a page without records has a next one" })
+        if (results.length === 0) return yield* failed("gave a page without records that is not the last")
         if (found.length >= mostRecords) {
-          return yield* new InventoryFailed({ detail: `there are more than ${mostRecords} records` })
+          return yield* failed(`has more than ${mostRecords} records`)
         }
       }
     }
@@ -105,7 +119,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
   const namesOf = (record: Address) => [...textsOf(record.dns_name), ...fieldOf(record.custom_fields)]
 
   const ofHost = Effect.fnUntraced(function*({ id, kind }: NonNullable<ReturnType<typeof hostOf>>) {
-    const host = yield* Effect.flatMap(ask(`${hostPaths[kind]}/${id}`), readHost)
+    const host = yield* ask(at(`${hostPaths[kind]}/${id}`), readHost)
     return host.id === id ? fieldOf(host.custom_fields) : []
   })
 
@@ -159,7 +173,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
   const byAddress = ({ text }: Comparable) => [["address", text]] as const
 
   return {
-    placeOf: (client) => `NetBox at ${server.urlOf("api/ipam/ip-addresses/", byAddress(client)).href}`,
+    placeOf: (client) => server.placeOf(at("ipam/ip-addresses", byAddress(client))),
     namesFor: Effect.fnUntraced(function*(client: Comparable) {
       const found = yield* addresses(byAddress(client))
       const records = found.filter(({ address }) => comparable(address.replace(/\/.*$/, ""))?.text === client.text)

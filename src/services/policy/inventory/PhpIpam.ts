@@ -1,13 +1,15 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 import { comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
-import type { Inventory } from "./Inventory.ts"
-import { decoded, Fields, InventoryFailed } from "./Inventory.ts"
-import type { InventoryServer } from "./InventoryGet.ts"
+import type { Inventory, Read } from "./Inventory.ts"
+import { Fields, unfit } from "./Inventory.ts"
+import type { Asked, InventoryServer } from "./InventoryGet.ts"
+import { refusedBy } from "./InventoryGet.ts"
 
 // `Schema.FiniteFromString` alone reads a blank text as 0.
 const Code = Schema.Union([
@@ -22,9 +24,12 @@ const Envelope = Schema.Struct({
   data: Schema.optional(Schema.Unknown)
 })
 
-const readEnvelope = decoded(Envelope)
-const readAddresses = decoded(Schema.Array(Fields))
-const readDevice = decoded(Fields)
+const readEnvelope = Schema.decodeUnknownOption(Envelope)
+const readAddresses = Schema.decodeUnknownOption(Schema.Array(Fields))
+const readDevice = Schema.decodeUnknownOption(Fields)
+
+/** What refusals and the log call it, and where its keys are. */
+export const phpIpamProduct = { name: "phpIPAM", section: "ipam.phpipam" }
 
 const textOf = (value: unknown): string => typeof value === "string" ? value : ""
 
@@ -40,21 +45,27 @@ const deviceOf = (value: unknown): string | undefined => {
 export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: InventoryServer): Inventory => {
   const { app_id, custom_field: field, sources } = config
   const headers = { token: Redacted.value(config.token).trim() }
-  const pathOf = (path: string) => `api/${app_id}/${path}/`
+  const ofToken = `it was sent as the code of the app ${app_id}`
+  const at = (path: string): Asked => ({ path: `api/${app_id}/${path}/` })
   /** The data of an answer; `undefined` for its 404. */
-  const ask = Effect.fnUntraced(function*(path: string) {
-    const { json, status } = yield* server.get(pathOf(path), [], headers)
+  const ask = Effect.fnUntraced(function*<A>(asked: Asked, read: Read<A>) {
+    const answer = yield* server.get(asked, headers)
+    const { json, status } = answer
     if (status === 404) return undefined
-    if (status < 200 || status > 299) return yield* new InventoryFailed({ detail: `the answer has status ${status}` })
-    const { code, data, success } = yield* readEnvelope(json)
-    if (success === true || success === 1) return data ?? []
-    if (code === 404) return undefined
-    return yield* new InventoryFailed({ detail: "the answer says that it failed" })
+    if (status < 200 || status > 299) return yield* refusedBy(server, asked, answer, { ...phpIpamProduct, ofToken })
+    const envelope = readEnvelope(json)
+    if (Option.isNone(envelope)) return yield* server.unusable(asked, answer, unfit)
+    const { code, data, success } = envelope.value
+    if (success !== true && success !== 1) {
+      return code === 404 ? undefined : yield* server.unusable(asked, answer, "says that it failed")
+    }
+    const found = read(data ?? [])
+    return Option.isSome(found) ? found.value : yield* server.unusable(asked, answer, unfit)
   })
 
   const ofDevice = Effect.fnUntraced(function*(id: string) {
-    const data = yield* ask(`devices/${id}`)
-    return data === undefined ? [] : listOf((yield* readDevice(data))[field])
+    const device = yield* ask(at(`devices/${id}`), readDevice)
+    return device === undefined ? [] : listOf(device[field])
   })
 
   const ofRecord = Effect.fnUntraced(function*(record: typeof Fields.Type) {
@@ -69,14 +80,13 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
     return names
   })
 
-  const search = ({ text }: Comparable) => `addresses/search/${encodeURIComponent(text)}`
+  const search = ({ text }: Comparable) => at(`addresses/search/${encodeURIComponent(text)}`)
 
   return {
-    placeOf: (client) => `phpIPAM at ${server.urlOf(pathOf(search(client)), []).href}`,
+    placeOf: (client) => server.placeOf(search(client)),
     namesFor: Effect.fnUntraced(function*(client: Comparable) {
-      const data = yield* ask(search(client))
-      if (data === undefined) return undefined
-      const found = yield* readAddresses(data)
+      const found = yield* ask(search(client), readAddresses)
+      if (found === undefined) return undefined
       const records = found.filter((record) => comparable(textOf(record["ip"]))?.text === client.text)
       return records.length === 0 ? undefined : (yield* Effect.forEach(records, ofRecord)).flat()
     })

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { wordsOf } from "../../../kernel/host/Scripts.ts"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
 import type { ScriptHost } from "../CustomScript.ts"
@@ -14,7 +15,8 @@ const noRecord = 3
 export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptHost): Inventory => ({
   placeOf: () => `the script ${ipam.custom.script_path}`,
   namesFor: Effect.fnUntraced(function*(client: Comparable) {
-    const { exit, stdout } = yield* Effect.mapError(
+    const place = `the script ${ipam.custom.script_path}`
+    const outcome = yield* Effect.mapError(
       scripts.run({
         path: ipam.custom.script_path,
         args: Redacted.value(ipam.custom.args),
@@ -27,13 +29,21 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
       // The whole look-up has no more time than the script, and says so in these words.
       ({ detail, reason }) =>
         new InventoryFailed({
-          detail: reason === "timeout" ? `no answer within ${ipam.timeout_ms} ms` : `the script ${detail}`
+          detail: reason === "timeout"
+            ? `${place}: no answer within ${ipam.timeout_ms} ms (ipam.timeout_ms)`
+            : `${place} ${detail}`
         })
     )
+    const { exit, stderr, stdout } = outcome
     if (exit === noRecord) return undefined
-    if (exit !== 0) return yield* new InventoryFailed({ detail: `the script ended with ${exit}` })
+    if (exit !== 0) {
+      // Standard output has the names, so that the reason is expected beside it.
+      const words = wordsOf({ exit, stdout: stderr, stderr: stdout })
+      const said = words === undefined ? "" : `: ${words}`
+      return yield* new InventoryFailed({ detail: `${place} ended with ${exit}${said}` })
+    }
     // The cut may be within a name, and the part that is left may be another name.
-    if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: "the script printed too much" })
+    if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: `${place} printed too much` })
     return stdout.toString("utf8").split(/\r?\n/).filter((line) => line.trim() !== "")
   })
 })

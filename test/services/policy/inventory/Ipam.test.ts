@@ -11,7 +11,9 @@ import { layerMemory } from "../../../../src/kernel/telemetry/EventLog.ts"
 import type { Decision } from "../../../../src/services/policy/Policy.ts"
 import { configOf } from "../../../support/Graph.ts"
 import { ordering, policiesOf } from "../../../support/Policies.ts"
+import { fine, receiver } from "../../../support/Receiver.ts"
 import { shellScript } from "../../../support/Script.ts"
+import { selfSigned } from "../../../support/Shown.ts"
 
 /* The inventory, with real servers that answer as NetBox and phpIPAM do. */
 
@@ -252,9 +254,12 @@ describe("netbox", () => {
           { next: "http://x/", results: endless.map(({ address }) => ({ address })) }
         ])
       ),
-      ({ asked }) =>
+      ({ asked, url }) =>
         Effect.gen(function*() {
-          assert.strictEqual(yield* ask(["a.example"]), "Undecided: ipam: there are more than 10000 records")
+          assert.strictEqual(
+            yield* ask(["a.example"]),
+            `Undecided: NetBox at ${url}${first}&offset=7500 has more than 10000 records`
+          )
           assert.strictEqual(asked.length, 4)
         }),
       "timeout_ms = 60000"
@@ -301,31 +306,69 @@ describe("netbox", () => {
       "nbt_key.secret"
     ))
 
-  const silence = "no answer within 300 ms"
+  const refusing = (code: number, body: string) => (response: ServerResponse) =>
+    void response.writeHead(code, { location: "/" }).end(body)
+  const silence = ": no answer within 300 ms (ipam.timeout_ms)"
+  const elsewhere = "is ipam.netbox.url right?"
   const failures: ReadonlyArray<readonly [string, Served, string]> = [
-    ["an error", status(500), "the answer has status 500"],
-    ["a refused token", status(403), "the answer has status 403"],
-    ["404", status(404), "the answer has status 404"],
-    ["a redirect", status(302), "the answer has status 302"],
-    ["no JSON", "<html>", "answers with something that is not JSON"],
-    ["another form", { results: [{ address: 5 }] }, "the answer does not have the expected form"],
-    ["an empty page that is not the last", { ...page(), next: "http://x/" }, "a page without records has a next one"],
-    ["a page that lacks records", { ...page(record), count: 2 }, "it has 2 records and gave 1"],
-    ["a megabyte", JSON.stringify("x".repeat(1_048_576)), "answers with more than 1048576 bytes"],
+    [
+      "an error",
+      refusing(500, `Traceback:\n t0ken ${"x".repeat(182)} t0ken`),
+      ` answers with status 500: Traceback: *** ${"x".repeat(182)} **`
+    ],
+    [
+      "a refused token",
+      refusing(403, "{\"detail\":\"Invalid token\"}"),
+      " answers with status 403: {\"detail\":\"Invalid token\"}; "
+      + "look at ipam.netbox.token: it was sent as Token, since it does not begin with nbt_"
+    ],
+    ["404", refusing(404, ""), ` answers with status 404; ${elsewhere}`],
+    ["a redirect", refusing(302, ""), ` answers with status 302; ${elsewhere}`],
+    ["no JSON", "<html>", ` answers with something that is not JSON: <html>; ${elsewhere}`],
+    [
+      "another form",
+      { results: [{ address: 5 }] },
+      " answers in a form that is not expected: {\"results\":[{\"address\":5}]}"
+    ],
+    [
+      "an empty page that is not the last",
+      { ...page(), next: "http://x/" },
+      " gave a page without records that is not the last"
+    ],
+    ["a page that lacks records", { ...page(record), count: 2 }, " has 2 records and gave 1"],
+    ["a megabyte", JSON.stringify("x".repeat(1_048_576)), " answers with more than 1048576 bytes"],
     ["silence", () => {}, silence]
   ]
   it.live.each(failures)(
     "%s is undecided",
     ([, served, detail]) =>
-      over({ [first]: served }, () =>
+      over({ [first]: served }, ({ url }) =>
         Effect.gen(function*() {
-          assert.strictEqual(yield* ask(["a.example"]), `Undecided: ipam: ${detail}`)
+          const target = detail === silence ? first.replace("&limit=200", "") : first
+          const error = `NetBox at ${url}${target}${detail}`
+          assert.strictEqual(yield* ask(["a.example"]), `Undecided: ${error}`)
           assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
-            ["ipam_lookup_failed", { backend: "netbox", error: detail }]
+            ["ipam_lookup_failed", { backend: "netbox", error }]
           ])
           assert.notInclude(JSON.stringify(records), "t0ken")
         }), detail === silence ? "timeout_ms = 300" : "")
   )
+})
+
+describe("netbox over TLS", () => {
+  it.live("names the key to set for a certificate that nobody vouches for", () =>
+    Effect.gen(function*() {
+      const { port } = yield* receiver(fine, yield* selfSigned("localhost"))
+      const told = yield* ask(["a.example"]).pipe(
+        Effect.provide(
+          policy(`backend = "netbox"\nnetbox.url = "https://localhost:${port}"\nnetbox.token = "t0ken"`)
+        )
+      )
+      assert.match(
+        told,
+        /^Undecided: NetBox at https:\/\/localhost:\S+ self-signed certificate; ipam\.netbox\.ca_cert_path may/
+      )
+    }))
 })
 
 describe("phpipam", () => {
@@ -393,29 +436,38 @@ ${more}`)
         assert.strictEqual(yield* ask(["a.example"], "2001:db8::1"), "Allowed")
       })))
 
+  const unfit = "answers in a form that is not expected: "
   it.live.each<readonly [string, Served]>([
-    ["the answer has status 401", status(401)],
-    ["the answer has status 500", status(500)],
-    ["the answer has status 301", status(301)],
-    ["the answer says that it failed", { success: false, code: 500 }],
-    ["the answer does not have the expected form", "[]"],
-    ["the answer does not have the expected form", { ...found(record), code: "x" }],
-    ["the answer does not have the expected form", { ...found(record), code: "" }],
-    ["the answer does not have the expected form", { ...found(record), code: " " }],
+    [
+      "answers with status 401: {}; look at ipam.phpipam.token: it was sent as the code of the app acme",
+      status(401)
+    ],
+    ["answers with status 500: {}", status(500)],
+    ["answers with status 301: {}; is ipam.phpipam.url right?", status(301)],
+    [
+      "says that it failed: {\"success\":false,\"code\":500,\"message\":\"Invalid ***\"}",
+      { success: false, code: 500, message: "Invalid c0de" }
+    ],
+    [`${unfit}[]`, "[]"],
+    [unfit, { ...found(record), code: "x" }],
+    [unfit, { ...found(record), code: "" }],
+    [unfit, { ...found(record), code: " " }],
     ["answers with something that is not JSON", ""]
   ])(
     "%s is undecided (%j)",
     ([detail, served]) =>
-      over(
-        { [first]: served },
-        () => Effect.map(ask(["a.example"]), (answer) => assert.strictEqual(answer, `Undecided: ipam: ${detail}`))
-      )
+      over({ [first]: served }, ({ url }) =>
+        Effect.map(ask(["a.example"]), (answer) => {
+          const said = `Undecided: phpIPAM at ${url}${first} ${detail}`
+          if (detail === unfit) assert.isTrue(answer.startsWith(`${said}{"code":`), answer)
+          else assert.strictEqual(answer, said)
+        }))
   )
 })
 
 describe("custom", () => {
-  const over = (body: string, more = "timeout_ms = 20000") =>
-    policy(`backend = "custom"\ncustom.script_path = "${shellScript(body)}"\n${more}\ncustom.args = ["x y"]`)
+  const over = (body: string, more = "timeout_ms = 20000", path = shellScript(body)) =>
+    policy(`backend = "custom"\ncustom.script_path = "${path}"\n${more}\ncustom.args = ["x y"]`)
 
   it.live("one name a line", () =>
     Effect.gen(function*() {
@@ -434,15 +486,23 @@ describe("custom", () => {
   it.live.each([
     ["exit 0", foreign("a.example")],
     ["echo a.example; exit 3", noRecord()],
-    ["echo a.example; exit 1", "Undecided: ipam: the script ended with 1"],
-    ["kill -KILL $$", "Undecided: ipam: the script ended with SIGKILL"],
-    ["exec sleep 100", "Undecided: ipam: no answer within 300 ms", "timeout_ms = 300"],
-    ["echo a.example; head -c 1048570 /dev/zero | tr '\\0' x", "Undecided: ipam: the script printed too much"]
+    ["echo a.example; exit 1", "Undecided: the script PATH ended with 1: a.example"],
+    ["echo a.example; echo '  no route' >&2; exit 2", "Undecided: the script PATH ended with 2: no route"],
+    ["kill -KILL $$", "Undecided: the script PATH ended with SIGKILL"],
+    [
+      "exec sleep 100",
+      "Undecided: the script PATH: no answer within 300 ms (ipam.timeout_ms)",
+      "timeout_ms = 300"
+    ],
+    ["echo a.example; head -c 1048570 /dev/zero | tr '\\0' x", "Undecided: the script PATH printed too much"]
   ])(
     "%s: %s",
-    ([body, expected, more]) =>
-      Effect.map(ask(["a.example"]), (answer) => assert.strictEqual(answer, expected)).pipe(
-        Effect.provide(over(body ?? "", more))
-      )
+    ([body, expected, more]) => {
+      const path = shellScript(body ?? "")
+      return Effect.map(
+        ask(["a.example"]),
+        (answer) => assert.strictEqual(answer, expected?.replace("PATH", path))
+      ).pipe(Effect.provide(over("", more, path)))
+    }
   )
 })
