@@ -168,7 +168,8 @@ const ofZone = (at: string, { challenge_alias, rfc2136 }: ProfileConfig["signer"
 /** For documentation (RFC 5737): no inventory has it, and none has to. */
 const somebody = comparable("192.0.2.1")
 
-const ofInventory = (at: string, ipam: ProfileConfig["ipam"]): ReadonlyArray<Trial> => {
+const ofInventory = (name: string, ipam: ProfileConfig["ipam"]): ReadonlyArray<Trial> => {
+  const at = `profiles.${name}.ipam`
   if (ipam.backend === "") return []
   if (ipam.backend === "custom") {
     return [trial(`${at}.custom.script_path`, ipam.custom.script_path, refused("programs are not run", true))]
@@ -178,7 +179,7 @@ const ofInventory = (at: string, ipam: ProfileConfig["ipam"]): ReadonlyArray<Tri
     `${at}.${ipam.backend}.url`,
     url,
     Effect.gen(function*() {
-      const inventory = yield* remoteInventory(ipam, yield* JsonGet)
+      const inventory = yield* remoteInventory({ name, ipam }, yield* JsonGet)
       if (inventory !== undefined && somebody !== undefined) yield* inventory.namesFor(somebody)
       return "answers a look-up"
     })
@@ -235,7 +236,7 @@ const trialsOf = (config: Config, version: string): ReadonlyArray<Trial> => {
     ...ofListeners(config, version),
     ofResolver(config),
     ...eachOnce(served.map(({ name, signer }) => [`profiles.${name}.signer`, signer]), signing),
-    ...eachOnce(served.map(({ ipam, name }) => [`profiles.${name}.ipam`, ipam]), ofInventory),
+    ...eachOnce(served.map(({ ipam, name }) => [name, ipam]), ofInventory),
     ...eachOnce([...sectionsOf(config)].map(([scope, section]) => [keyOf(scope), section]), ofNotifications),
     ...config.tracing.endpoint === "" ? [] : [reaching("tracing.endpoint", new URL(config.tracing.endpoint))]
   ]

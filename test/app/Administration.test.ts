@@ -10,6 +10,7 @@ import type { World } from "../support/Graph.ts"
 import { callerAt, configOf, openDriver, orderOf, profileOf, sql, world } from "../support/Graph.ts"
 import type { Ended, Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
+import { selfSigned } from "../support/Shown.ts"
 import { useTests } from "../support/UseTests.ts"
 
 /* The commands over accounts, orders, nonces, the trail and the configuration, run in this process. */
@@ -381,6 +382,58 @@ describe("config", () => {
       for (const name of ["names.sh", "page.sh", "known.sh"]) writeFileSync(join(directory, name), "", { mode: 0o755 })
       writeFileSync(join(directory, "pages", "order.html"), "{{ order.id }}")
       assert.strictEqual((yield* run(["config", "check"])).code, 0)
+    }))
+
+  test("check tells of a file of roots that has none, by its key, where it is read", () =>
+    Effect.gen(function*() {
+      const file = (more: string) =>
+        freshPlace((here) =>
+          `[profiles.default]
+[ipam]
+backend = "netbox"
+[ipam.netbox]
+url = "https://netbox.example"
+token = "t"
+ca_cert_path = "${here}/roots.pem"
+${more}
+[filter]
+rules = ["own"]
+check.owned.type = "ipam"
+rule.own = { when = "owned", then = "allow" }
+`
+        )
+      const { directory, run } = file("")
+      const path = join(directory, "roots.pem")
+      const pair = yield* selfSigned("netbox.example")
+      const broken = pair.cert.replace(/\n[^-]/, "\nA")
+      const cases: ReadonlyArray<readonly [string | Uint8Array | undefined, string]> = [
+        [undefined, "cannot be read: no such file or directory"],
+        ["", "holds no certificate in PEM"],
+        [pair.key, "holds no certificate in PEM"],
+        [broken, "holds a certificate that cannot be read"],
+        [Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 0xff), "cannot be read: not UTF-8 text"]
+      ]
+      for (const [content, fault] of cases) {
+        if (content !== undefined) writeFileSync(path, content)
+        const { code, err } = yield* run(["config", "check"])
+        assert.deepStrictEqual([code, err.split("\n").filter((line) => line.includes("ipam"))], [
+          3,
+          [`Profile default: ipam.netbox.ca_cert_path: ${path} ${fault} (line 7 of config.toml).`]
+        ])
+      }
+      writeFileSync(path, `a comment\n${pair.cert}${pair.cert}another\n`)
+      assert.strictEqual((yield* run(["config", "check"])).code, 0)
+      for (const unread of ["insecure_skip_verify = true", "url = \"http://netbox.example\""]) {
+        const elsewhere = file(unread)
+        const text = readFileSync(join(elsewhere.directory, "config.toml"), "utf8")
+        if (unread.startsWith("url")) {
+          writeFileSync(
+            join(elsewhere.directory, "config.toml"),
+            text.replace("url = \"https://netbox.example\"\n", "")
+          )
+        }
+        assert.strictEqual((yield* elsewhere.run(["config", "check"])).code, 0, unread)
+      }
     }))
 
   test("check tells of a listener of operators where nobody could sign in, with the line of its URL", () =>

@@ -1,4 +1,3 @@
-import * as Array from "effect/Array"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -7,7 +6,6 @@ import type { CheckType } from "../../domain/policy/CheckType.ts"
 import { sharedStages, stagesOf } from "../../domain/policy/CheckType.ts"
 import { checksOf, parseCondition } from "../../domain/policy/Condition.ts"
 import type { Rule, Stage } from "../../domain/policy/Stage.ts"
-import { FileUnreadable, readText } from "../../kernel/host/Files.ts"
 import { Scripts } from "../../kernel/host/Scripts.ts"
 import { JsonGet } from "../../kernel/net/JsonGet.ts"
 import { Resolver } from "../../kernel/net/Resolver.ts"
@@ -24,6 +22,8 @@ import { serverOver } from "./inventory/InventoryGet.ts"
 import { netBox, netBoxProduct } from "./inventory/NetBox.ts"
 import { phpIpam, phpIpamProduct } from "./inventory/PhpIpam.ts"
 import { program } from "./inventory/Program.ts"
+import type { RootsUnusable } from "./inventory/Roots.ts"
+import { rootsOf } from "./inventory/Roots.ts"
 import { ipamCheck } from "./IpamCheck.ts"
 import { pathCheck } from "./PathCheck.ts"
 import type { Policy, StagePolicy } from "./Policy.ts"
@@ -69,23 +69,20 @@ export const canRefuse = (filter: ProfileConfig["filter"]): boolean => {
 export const stagesOfCheck = (check: CheckConfig | undefined): ReadonlyArray<Stage> =>
   check === undefined || check.type === "" ? [] : stagesOf(check.type, check.stages)
 
-const rootsOf = (path: string): Effect.Effect<ReadonlyArray<string>, FileUnreadable> =>
-  path === "" ? Effect.succeed([]) : Effect.map(readText(path), Array.of)
-
 /** The inventory of a profile, if it is asked over HTTP. */
 export const remoteInventory = (
-  { backend, netbox, phpipam }: ProfileConfig["ipam"],
+  { ipam: { backend, netbox, phpipam }, name }: Pick<ProfileConfig, "name" | "ipam">,
   web: JsonGet["Service"]
-): Effect.Effect<Inventory | undefined, FileUnreadable> => {
+): Effect.Effect<Inventory | undefined, RootsUnusable> => {
   switch (backend) {
     case "netbox":
       return Effect.map(
-        rootsOf(netbox.ca_cert_path),
+        rootsOf(name, netBoxProduct.section, netbox),
         (roots) => netBox(netbox, serverOver(web, netBoxProduct, netbox, roots))
       )
     case "phpipam":
       return Effect.map(
-        rootsOf(phpipam.ca_cert_path),
+        rootsOf(name, phpIpamProduct.section, phpipam),
         (roots) => phpIpam(phpipam, serverOver(web, phpIpamProduct, phpipam, roots))
       )
     default:
@@ -93,8 +90,8 @@ export const remoteInventory = (
   }
 }
 
-const inventoryOf = ({ ipam }: Guarded, world: World): Effect.Effect<Inventory, FileUnreadable> =>
-  Effect.map(remoteInventory(ipam, world.web), (remote) => remote ?? program(ipam, world))
+const inventoryOf = (profile: Guarded, world: World): Effect.Effect<Inventory, RootsUnusable> =>
+  Effect.map(remoteInventory(profile, world.web), (remote) => remote ?? program(profile.ipam, world))
 
 /** What a policy is built from: a profile, or the listener of operators. */
 export type Guarded = Pick<ProfileConfig, "name" | "filter" | "ipam">
@@ -104,7 +101,7 @@ type Builder = (
   check: CheckConfig,
   profile: Guarded,
   world: World
-) => Effect.Effect<Check, FileUnreadable>
+) => Effect.Effect<Check, RootsUnusable>
 
 /** One builder for each kind of check. */
 const builders: { readonly [T in CheckType]: Builder } = {
@@ -151,7 +148,7 @@ export class Policies extends Context.Service<Policies, {
   /** Builds the policies of the profiles that have rules, with only the checks that those rules name. */
   static readonly layer = (
     profiles: ReadonlyArray<Guarded>
-  ): Layer.Layer<Policies, FileUnreadable, JsonGet | Resolver | Scripts> =>
+  ): Layer.Layer<Policies, RootsUnusable, JsonGet | Resolver | Scripts> =>
     Layer.effect(
       this,
       Effect.gen(function*() {

@@ -1,0 +1,49 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import { readTextFile, said } from "../../../kernel/host/KeyFile.ts"
+import { certificatesIn } from "../../../pki/x509/TlsCertificate.ts"
+
+/** The file of the roots that an inventory's certificate may have cannot be used. */
+export class RootsUnusable extends Data.TaggedError("RootsUnusable")<{
+  readonly profile: string
+  /** The key that names the file. */
+  readonly key: string
+  readonly path: string
+  /** The rest of a sentence that begins with the path. */
+  readonly fault: string
+}> {
+  override get message(): string {
+    return `Profile ${this.profile}: ${this.key}: ${this.path} ${this.fault}.`
+  }
+}
+
+const maxBytes = 4 * 1024 * 1024
+
+interface ServerConfig {
+  readonly url: string
+  readonly ca_cert_path: string
+  readonly insecure_skip_verify: boolean
+}
+
+/** Whether the file is looked at: there is one, and a certificate to be verified. */
+const isRead = ({ ca_cert_path, insecure_skip_verify, url }: ServerConfig): boolean =>
+  ca_cert_path !== "" && !insecure_skip_verify && url.startsWith("https:")
+
+/** The roots to trust beside the public ones, as PEM. The file is refused if there is no certificate in it. */
+export const rootsOf = (
+  profile: string,
+  section: string,
+  config: ServerConfig
+): Effect.Effect<ReadonlyArray<string>, RootsUnusable> => {
+  if (!isRead(config)) return Effect.succeed([])
+  const path = config.ca_cert_path
+  const unusable = (fault: string) => new RootsUnusable({ profile, key: `${section}.ca_cert_path`, path, fault })
+  return Effect.flatMap(
+    Effect.mapError(readTextFile(path, maxBytes), (error) => unusable(`cannot be read: ${said(error)}`)),
+    ({ text }) => {
+      const found = certificatesIn(text)
+      if (found === undefined) return unusable("holds a certificate that cannot be read")
+      return found.length === 0 ? unusable("holds no certificate in PEM") : Effect.succeed(found)
+    }
+  )
+}
