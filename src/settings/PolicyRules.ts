@@ -116,19 +116,18 @@ const listFindings = (scope: Scope, prefix: string, type: CheckType, check: Chec
 
 /** Findings about keys that a check of its type requires. */
 const emptiness = (scope: Scope, prefix: string, type: CheckType, check: Check): ReadonlyArray<Finding> => {
-  const missing = (keys: ReadonlyArray<"allow" | "deny" | "allow_regex" | "deny_regex" | "kids">, words: string) =>
-    keys.every((key) => check[key].length === 0)
-      ? [finding(scope, `${prefix}.allow`, words, keys.map((key) => `${prefix}.${key}`))]
-      : []
-  const patterns = ["allow", "deny", "allow_regex", "deny_regex"] as const
   switch (type) {
+    // Without lists, the other types still ask something: whether there is a confirmed name, or a credential.
     case "allowed_ip":
     case "path":
-      return missing(["allow", "deny"], "must not be empty while deny is empty")
-    case "reverse_dns":
-      return missing(patterns, "must not be empty while deny, allow_regex and deny_regex are empty")
-    case "eab":
-      return missing([...patterns, "kids"], "must not be empty while deny, allow_regex, deny_regex and kids are empty")
+      return check.allow.length === 0 && check.deny.length === 0
+        ? [
+          finding(scope, `${prefix}.allow`, "must not be empty while deny is empty", [
+            `${prefix}.allow`,
+            `${prefix}.deny`
+          ])
+        ]
+        : []
     case "custom":
       return check.script_path === ""
         ? [finding(scope, `${prefix}.script_path`, "must be set for a check of type custom")]

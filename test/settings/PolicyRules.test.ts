@@ -64,6 +64,14 @@ describe("a sound policy", () => {
   })
 })
 
+describe("a check without lists", () => {
+  it("asks whether the address has a confirmed name, or the account a credential", () => {
+    accepted({ fileText: check(reverse ?? "") })
+    accepted({ fileText: `[eab]\nenabled = true\n${check(`${eab}require_active = true`)}` })
+    accepted({ fileText: `[eab]\nenabled = true\n${check(eab ?? "")}` })
+  })
+})
+
 const custom = "type = \"custom\"\nscript_path = \"x\"\nstages"
 const [ip, path, names, reverse, eab] = ["allowed_ip", "path", "identifiers", "reverse_dns", "eab"]
   .map((type) => `type = "${type}"\n`)
@@ -182,8 +190,6 @@ describe("a policy is refused for", () => {
     // emptiness
     ["allowed_ip without lists", check(ip ?? ""), "filter.check.x.allow", "while deny is"],
     ["path without lists", check(path ?? ""), "filter.check.x.allow", "while deny is"],
-    ["reverse_dns without lists", check(reverse ?? ""), "filter.check.x.allow", "deny_regex"],
-    ["eab without lists", `[eab]\nenabled = true\n${check(eab ?? "")}`, "filter.check.x.allow", "kids"],
     ["custom without a script", check(`type = "custom"`), "filter.check.x.script_path", "must be set"],
     ["a script's stage", check(`${custom} = ["x"]`), "filter.check.x.stages", "identifiers"],
     // other sections

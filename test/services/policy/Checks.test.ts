@@ -181,6 +181,18 @@ describe("eab", () => {
       )
     }).pipe(Effect.provide(eab(`allow = ["team-*"]\nallow_regex = ["printer [0-9]"]\nkids = ["kid-2"]`))))
 
+  it.effect("without lists: any credential, or any that is active", () =>
+    Effect.gen(function*() {
+      for (const [check, revoked] of [["", "Allowed"], ["require_active = true", "Denied"]] as const) {
+        yield* Effect.gen(function*() {
+          assert.strictEqual(shown(yield* ordering("::1", ["a"])), none)
+          assert.strictEqual(shown(yield* ordering("::1", ["a"], of("x"))), allowed)
+          const decision = yield* ordering("::1", ["a"], of("x", { status: "revoked" }))
+          assert.strictEqual(decision._tag, revoked)
+        }).pipe(Effect.provide(eab(check)))
+      }
+    }))
+
   it.effect("a revoked credential still matches", () =>
     Effect.map(
       ordering("::1", ["a"], of("x", { status: "revoked" })),
@@ -284,6 +296,14 @@ describe("reverse_dns", () => {
       "22.2.0.192.in-addr.arpa": { PTR: Array.from({ length: 16 }, (_, n) => `m${n}.corp.example`) },
       ...Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`m${n}.corp.example`, { A: ["192.0.2.99"] }]))
     }))
+
+  it.live("without lists: any name that has the address", () =>
+    over("", () =>
+      Effect.gen(function*() {
+        assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
+        assert.match(shown(yield* connecting("192.0.2.8")), /^Denied: .* is not an address of its name/)
+        assert.match(shown(yield* connecting("192.0.2.99")), /^Denied: .* has no name in the DNS$/)
+      })))
 
   it.live("or at once without require_forward_confirm", () =>
     over(`allow = ["*.corp.example"]\nrequire_forward_confirm = false`, ({ queries }) =>
