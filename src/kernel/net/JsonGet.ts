@@ -14,7 +14,7 @@ export type JsonGetRequest =
 /** The answer. */
 export interface JsonAnswer {
   readonly status: number
-  /** Read only if the status is 2xx. */
+  /** Absent where the status is none of success and the body is no JSON. */
   readonly json: unknown
   /** The beginning of the body, on one line. It may hold anything, a secret of the request too. */
   readonly excerpt: string
@@ -48,7 +48,10 @@ const get = (web: Web["Service"], request: JsonGetRequest): Effect.Effect<JsonAn
       ({ detail }) => failed(detail)
     )
     const excerpt = excerptOf(body)
-    if (status < 200 || status > 299) return { status, json: undefined, excerpt }
+    if (status < 200 || status > 299) {
+      const json = truncated ? undefined : yield* Effect.orElseSucceed(parse(body), () => undefined)
+      return { status, json, excerpt }
+    }
     if (truncated) return yield* failed(`answers with more than ${request.maxBytes} bytes`)
     return { status, json: yield* parse(body), excerpt }
   })

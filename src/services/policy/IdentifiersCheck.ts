@@ -3,7 +3,7 @@ import type { Check, CheckConfig, NamedIdentifier } from "./Check.ts"
 import { passed, refused, refusedNames } from "./Check.ts"
 import { listsOf } from "./Lists.ts"
 
-const kinds = { dns: "DNS names", cn: "common names" }
+const kinds = { dns: "DNS names", cn: "common names of the CSR" }
 const noNames = refused("there are no names to judge")
 
 /** `identifiers`: every name must pass; deny covers common names too, allow does not. */
@@ -13,7 +13,7 @@ export const identifiersCheck = (config: CheckConfig): Check => {
   /** Why a name is refused, as it stands before the name; `undefined` if it passes. */
   const faultOf = ({ type, value }: NamedIdentifier): string | undefined => {
     if (!allowed_types.includes(type)) return `${kinds[type]} are not allowed:`
-    if (deny.matches(value)) return type === "cn" ? "denied as a common name:" : "denied:"
+    if (deny.matches(value)) return type === "cn" ? "denied as a common name of the CSR:" : "denied:"
     if (type !== "dns") return undefined
     if (!allow_wildcards && value.startsWith("*.")) return "wildcards are not allowed:"
     return allow.isEmpty || allow.matches(value) ? undefined : "not allowed:"

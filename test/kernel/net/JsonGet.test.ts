@@ -64,6 +64,8 @@ describe("a question for JSON", () => {
         json: undefined,
         excerpt
       })
+      const refusing = yield* plain((_, response) => response.writeHead(404).end("{\"code\":404}"))
+      assert.deepInclude(yield* get(`http://127.0.0.1:${refusing}/`), { status: 404, json: { code: 404 } })
       const unread = yield* Effect.flip(get(`http://127.0.0.1:${port}/x`))
       assert.deepInclude({ ...unread }, { detail: "answers with something that is not JSON", excerpt })
     }))

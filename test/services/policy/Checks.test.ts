@@ -129,9 +129,12 @@ describe("identifiers", () => {
       assert.strictEqual(shown(yield* ordering("::1", ["secret.x"])), "Denied: denied: secret.x")
       assert.strictEqual(
         shown(yield* ordering("::1", ["a.x", "cn:secret.x"])),
-        "Denied: denied as a common name: secret.x"
+        "Denied: denied as a common name of the CSR: secret.x"
       )
-      assert.strictEqual(shown(yield* ordering("::1", ["cn:TOP 7"])), "Denied: denied as a common name: TOP 7")
+      assert.strictEqual(
+        shown(yield* ordering("::1", ["cn:TOP 7"])),
+        "Denied: denied as a common name of the CSR: TOP 7"
+      )
       assert.strictEqual(shown(yield* ordering("::1", ["host1.x.evil"])), "Denied: not allowed: host1.x.evil")
     }).pipe(Effect.provide(names(
       `allow = ["a.x"]\nallow_regex = ["host[0-9]+\\\\.x"]\ndeny = ["secret.*"]\ndeny_regex = ["top.*"]`
@@ -139,7 +142,10 @@ describe("identifiers", () => {
 
   it.effect("types that are not listed fail", () =>
     Effect.gen(function*() {
-      assert.strictEqual(shown(yield* ordering("::1", ["a.x", "cn:a.x"])), "Denied: common names are not allowed: a.x")
+      assert.strictEqual(
+        shown(yield* ordering("::1", ["a.x", "cn:a.x"])),
+        "Denied: common names of the CSR are not allowed: a.x"
+      )
     }).pipe(Effect.provide(names(`allowed_types = ["dns"]`))))
 })
 

@@ -6,7 +6,7 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 import type { Comparable } from "../../../kernel/net/Address.ts"
 import { comparable } from "../../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../../settings/AppConfig.ts"
-import type { Inventory, Read } from "./Inventory.ts"
+import type { Inventory } from "./Inventory.ts"
 import { Fields, unfit } from "./Inventory.ts"
 import type { Asked, InventoryServer } from "./InventoryGet.ts"
 import { refusedBy } from "./InventoryGet.ts"
@@ -24,20 +24,36 @@ const Envelope = Schema.Struct({
   data: Schema.optional(Schema.Unknown)
 })
 
+const isFields = Schema.is(Fields)
 const readEnvelope = Schema.decodeUnknownOption(Envelope)
-const readAddresses = Schema.decodeUnknownOption(Schema.Array(Fields))
-const readDevice = Schema.decodeUnknownOption(Fields)
-
 /** What refusals and the log call it, and where its keys are. */
 export const phpIpamProduct = { name: "phpIPAM", section: "ipam.phpipam" }
 
+const isList = Schema.is(Schema.Array(Fields))
+
+/** The records of an answer: PHP writes a list with gaps as an object, and an object without members as a list. */
+const recordsOf = (data: unknown): ReadonlyArray<typeof Fields.Type> | undefined => {
+  if (isList(data)) return data
+  if (!isFields(data)) return undefined
+  const hasGaps = Object.keys(data).every((key) => /^[0-9]+$/.test(key))
+  const values = Object.values(data)
+  return hasGaps ? (isList(values) ? values : undefined) : [data]
+}
+
 const textOf = (value: unknown): string => typeof value === "string" ? value : ""
 
-const listOf = (value: unknown): ReadonlyArray<string> => textOf(value).split(",").filter((one) => one.trim() !== "")
+const listOf = (value: unknown): ReadonlyArray<string> =>
+  (Array.isArray(value) ? value : [value]).flatMap((one) => textOf(one).split(",")).filter((one) => one.trim() !== "")
+
+/** The value of a custom field, which an app may be set to answer within `custom_fields`. */
+const customOf = (record: typeof Fields.Type, field: string): unknown => {
+  const nested = record["custom_fields"]
+  return record[field] ?? (isFields(nested) ? nested[field] : undefined)
+}
 
 /** Ids are text or numbers; 0 means that there is no device. */
 const deviceOf = (value: unknown): string | undefined => {
-  const id = typeof value === "number" ? String(value) : textOf(value)
+  const id = typeof value === "number" ? String(value) : textOf(value).trim()
   return /^[1-9][0-9]*$/.test(id) ? id : undefined
 }
 
@@ -47,31 +63,30 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
   const headers = { token: Redacted.value(config.token).trim() }
   const ofToken = `it was sent as the code of the app ${app_id}`
   const at = (path: string): Asked => ({ path: `api/${app_id}/${path}/` })
-  /** The data of an answer; `undefined` for its 404. */
-  const ask = Effect.fnUntraced(function*<A>(asked: Asked, read: Read<A>) {
+  /** The records of an answer. Only phpIPAM's own 404 says that there are none: a proxy or another path has one, too. */
+  const ask = Effect.fnUntraced(function*(asked: Asked) {
     const answer = yield* server.get(asked, headers)
     const { json, status } = answer
-    if (status === 404) return undefined
+    const envelope = Option.getOrUndefined(readEnvelope(json))
+    const hasFailed = envelope !== undefined && (envelope.success === false || envelope.success === 0)
+    if (hasFailed && envelope.code === 404 && (status === 404 || status === 200)) return []
     if (status < 200 || status > 299) return yield* refusedBy(server, asked, answer, { ...phpIpamProduct, ofToken })
-    const envelope = readEnvelope(json)
-    if (Option.isNone(envelope)) return yield* server.unusable(asked, answer, unfit)
-    const { code, data, success } = envelope.value
-    if (success !== true && success !== 1) {
-      return code === 404 ? undefined : yield* server.unusable(asked, answer, "says that it failed")
+    if (envelope === undefined) return yield* server.unusable(asked, answer, unfit)
+    if (envelope.success !== true && envelope.success !== 1) {
+      return yield* server.unusable(asked, answer, "says that it failed")
     }
-    const found = read(data ?? [])
-    return Option.isSome(found) ? found.value : yield* server.unusable(asked, answer, unfit)
+    return recordsOf(envelope.data ?? []) ?? (yield* server.unusable(asked, answer, unfit))
   })
 
   const ofDevice = Effect.fnUntraced(function*(id: string) {
-    const device = yield* ask(at(`devices/${id}`), readDevice)
-    return device === undefined ? [] : listOf(device[field])
+    const [device] = yield* ask(at(`devices/${id}`))
+    return device === undefined ? [] : listOf(customOf(device, field))
   })
 
   const ofRecord = Effect.fnUntraced(function*(record: typeof Fields.Type) {
     const names: Array<string> = []
     // A field that is no source has no names, and keeps the device from nothing.
-    const own = sources.includes("custom_field") ? listOf(record[field]) : []
+    const own = sources.includes("custom_field") ? listOf(customOf(record, field)) : []
     const device = deviceOf(record["deviceId"])
     const hostname = textOf(record["hostname"])
     if (sources.includes("dns_name") && hostname !== "") names.push(hostname)
@@ -85,8 +100,7 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
   return {
     placeOf: (client) => server.placeOf(search(client)),
     namesFor: Effect.fnUntraced(function*(client: Comparable) {
-      const found = yield* ask(search(client), readAddresses)
-      if (found === undefined) return undefined
+      const found = yield* ask(search(client))
       const records = found.filter((record) => comparable(textOf(record["ip"]))?.text === client.text)
       return records.length === 0 ? undefined : (yield* Effect.forEach(records, ofRecord)).flat()
     })

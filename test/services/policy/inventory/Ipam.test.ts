@@ -436,6 +436,71 @@ ${more}`)
         assert.strictEqual(yield* ask(["a.example"], "2001:db8::1"), "Allowed")
       })))
 
+  it.live("custom fields within custom_fields, columns that are lists, ids with blanks", () =>
+    over({
+      [first]: found({
+        ip: "192.0.2.7",
+        deviceId: " 3 ",
+        hostname: null,
+        custom_fields: { custom_acme_domains: null }
+      }),
+      "/api/acme/devices/3/": {
+        code: 200,
+        success: true,
+        data: { custom_fields: { custom_acme_domains: ["a.example", "b.example,c.example", 5] } }
+      }
+    }, () =>
+      Effect.gen(function*() {
+        assert.strictEqual(yield* ask(["a.example", "b.example", "c.example"]), "Allowed")
+        assert.strictEqual(yield* ask(["d.example"]), foreign("d.example"))
+      })))
+
+  it.live.each<readonly [string, Served, string]>([
+    ["an empty list", { code: 200, success: true, data: [] }, noRecord()],
+    ["nothing", { code: 200, success: true }, noRecord()],
+    ["its own 404 with status 200", { code: 404, success: 0, message: "Address not found" }, noRecord()],
+    ["one record", { code: 200, success: true, data: record }, "Allowed"],
+    ["a list with gaps", { code: 200, success: true, data: { 0: { ip: "192.0.2.70" }, 2: record } }, "Allowed"]
+  ])("data that PHP writes in another form: %s", ([, served, expected]) =>
+    over(
+      { [first]: served },
+      () => Effect.map(ask(["a.example"]), (answer) => assert.strictEqual(answer, expected))
+    ))
+
+  it.live("a device without data has no names", () =>
+    over({
+      [first]: found({ ...record, hostname: null, custom_acme_domains: null }),
+      "/api/acme/devices/4/": { code: 200, success: true, data: [] }
+    }, () => Effect.map(ask(["a.example"]), (answer) => assert.strictEqual(answer, foreign("a.example")))))
+
+  it.live.each<readonly [string, string]>([
+    ["of a web server", "<html>Not Found</html>"],
+    ["of a gateway", "{\"code\":404,\"message\":\"no route\"}"],
+    ["without a body", ""]
+  ])("a 404 %s is an outage, for an address and for its device", ([, body]) => {
+    const absent = (response: ServerResponse) => void response.writeHead(404).end(body)
+    const said = `answers with status 404${body === "" ? "" : `: ${body}`}; is ipam.phpipam.url right?`
+    return Effect.gen(function*() {
+      yield* over(
+        { [first]: absent },
+        ({ url }) =>
+          Effect.map(
+            ask(["a.example"]),
+            (answer) => assert.strictEqual(answer, `Undecided: phpIPAM at ${url}${first} ${said}`)
+          )
+      )
+      const device = "/api/acme/devices/4/"
+      yield* over(
+        { [first]: found({ ...record, custom_acme_domains: null }), [device]: absent },
+        ({ url }) =>
+          Effect.map(
+            ask(["a.example"]),
+            (answer) => assert.strictEqual(answer, `Undecided: phpIPAM at ${url}${device} ${said}`)
+          )
+      )
+    })
+  })
+
   const unfit = "answers in a form that is not expected: "
   it.live.each<readonly [string, Served]>([
     [
