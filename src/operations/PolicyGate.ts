@@ -1,6 +1,13 @@
 import * as Effect from "effect/Effect"
 import type { AcmeError } from "../domain/AcmeError.ts"
-import { ClientRefused, Compound, OrderRefused, RejectedIdentifier, ServerInternal } from "../domain/AcmeError.ts"
+import {
+  BadCsr,
+  ClientRefused,
+  Compound,
+  OrderRefused,
+  RejectedIdentifier,
+  ServerInternal
+} from "../domain/AcmeError.ts"
 import { AccessDenied, Internal } from "../domain/OperatorError.ts"
 import { hiddenIn } from "../kernel/HiddenText.ts"
 import { comparable } from "../kernel/net/Address.ts"
@@ -61,6 +68,10 @@ const refusalOf = (of: Of, connection: Connection, { clientIp, method, path }: S
     (decision) => told(of, "connection", decision)
   )
 
+/** The problem of a request that the connection stage refuses. */
+export const connectionProblem = (refusal: Denied | Undecided): ClientRefused | ServerInternal =>
+  refusal._tag === "Denied" ? new ClientRefused({ detail: refusal.detail }) : new ServerInternal({})
+
 /** The connection stage: it judges every request under a profile's prefix. */
 export const admitConnection = (
   profile: string,
@@ -69,10 +80,8 @@ export const admitConnection = (
 ): Effect.Effect<void, ClientRefused | ServerInternal> =>
   Effect.flatMap(
     refusalOf(ofProfile(profile), connection, request),
-    (refusal): Effect.Effect<void, ClientRefused | ServerInternal> => {
-      if (refusal === undefined) return Effect.void
-      return refusal._tag === "Denied" ? new ClientRefused({ detail: refusal.detail }) : new ServerInternal({})
-    }
+    (refusal): Effect.Effect<void, ClientRefused | ServerInternal> =>
+      refusal === undefined ? Effect.void : connectionProblem(refusal)
   )
 
 /** The policy of the listener of operators. It judges every request, whatever its path. */
@@ -143,3 +152,7 @@ export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
   if (first === undefined) return new OrderRefused({ detail })
   return second === undefined ? first : new Compound({ parts })
 }
+
+/** The problem that finalize returns for a refusal. */
+export const finalizeProblem = (refusal: Denied | Undecided): BadCsr | ServerInternal =>
+  refusal._tag === "Denied" ? new BadCsr({ detail: refusal.detail }) : new ServerInternal({})

@@ -169,6 +169,7 @@ describe("values that look right", () => {
     [["filter", "explain", "--method", "get it"], "--method"],
     [["filter", "explain", "--client-ip", "localhost"], "--client-ip"],
     [["filter", "explain", "--identifier", "a..b"], "--identifier"],
+    [["filter", "explain", "--common-name", "a,b"], "--common-name"],
     [["serve", "--role", "acme,,worker"], "--role"]
   ])("are refused by name: %j", (words, named) => refuses(words, named))
 })

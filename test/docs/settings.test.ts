@@ -40,8 +40,10 @@ describe("docs/policy.md", () => {
     assert.deepNestedInclude(said, { outcome: "allowed", "stages[1].rule": "own-names" })
     assert.deepNestedInclude(said, {
       ran: [
-        { check: "printer-credential", type: "eab" },
-        { check: "owned", type: "ipam" }
+        { check: "printer-credential", type: "eab", at: "newOrder" },
+        { check: "owned", type: "ipam", at: "newOrder" },
+        { check: "printer-credential", type: "eab", at: "CSR" },
+        { check: "owned", type: "ipam", at: "CSR" }
       ]
     })
     const { code, stdout } = await place.run(

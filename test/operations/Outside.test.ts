@@ -56,7 +56,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
       met.add(isWithin ? `${what} within a transaction` : what)
       return Effect.void
     })
-  const allowed: Decision = { _tag: "Allowed", warned: [], asked: new Map(), rule: undefined }
+  const allowed: Decision = { _tag: "Allowed", warned: [], asked: new Map(), rule: undefined, last: undefined }
   const policy = {
     connection: () => Effect.as(asked("policy"), allowed),
     identifiers: () => Effect.as(asked("policy"), allowed),

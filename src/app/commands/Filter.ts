@@ -3,6 +3,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { AccountId, isId } from "../../domain/Id.ts"
 import { normalizeIdentifier } from "../../domain/Identifier.ts"
+import { hiddenIn } from "../../kernel/HiddenText.ts"
 import { comparable } from "../../kernel/net/Address.ts"
 import { Database } from "../../kernel/sql/Database.ts"
 import type { Supposed } from "../../operations/Explain.ts"
@@ -67,6 +68,17 @@ const namesFlag = repeatedFlag("identifier", "name").pipe(
   Flag.withDescription("A name in the order; may be given several times.")
 )
 
+// With others, finalize refuses the CSR before it asks a script.
+const isPlain = (text: string) => text !== "" && !text.includes(",") && hiddenIn(text) === undefined
+
+const commonNamesFlag = repeatedFlag("common-name", "text").pipe(
+  Flag.filter(
+    (given) => given.every(isPlain),
+    () => "--common-name takes a text without commas and control characters."
+  ),
+  Flag.withDescription("A common name of the CSR, for finalize; may be given several times.")
+)
+
 const refusals = {
   allowed: Effect.void,
   refused: new CommandFailed({ code: 3, message: "The policy refuses this request." }),
@@ -87,11 +99,12 @@ const show = command(
 
 const explainCommand = command(
   "explain",
-  "Test a profile's policy with a hypothetical request. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
+  "Test a profile's policy with a hypothetical request, at every stage: connection, newOrder, and CSR, which is finalize. Scripts and look-ups really run. Example: acme-svc filter explain --client-ip 192.0.2.7 --identifier www.example.org. Exit codes: 0 allowed, 1 undecided, 2, 3 refused.",
   {
     profile: profileOption,
     client: optional(clientFlag, "The address of the client. Without it, the address is unknown."),
     names: namesFlag,
+    commonNames: commonNamesFlag,
     method: methodFlag.pipe(Flag.withDefault("POST"), Flag.withDescription("HTTP method.")),
     path: pathFlag.pipe(
       Flag.withDefault("/newOrder"),
@@ -102,7 +115,7 @@ const explainCommand = command(
   },
   (options) =>
     Effect.gen(function*() {
-      const { account, client, json, method, names, path } = options
+      const { account, client, commonNames, json, method, names, path } = options
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
       const profile = yield* profileOf(loaded.config, options.profile)
@@ -113,7 +126,8 @@ const explainCommand = command(
             method,
             path,
             names,
-            accountId: account ?? "",
+            commonNames,
+            accountId: account,
             credential
           }),
           Graph.policiesOf(loaded.config, [profile], process.version)

@@ -22,6 +22,8 @@ export interface Judgement {
   readonly answer: Ruling | "undecided"
   /** The rule that decided; for `undecided`, the first one that might have decided; `undefined` when none did. */
   readonly rule: Rule | undefined
+  /** The rule behind which no other was looked at; `undefined` if the list came to its end. */
+  readonly last: Rule | undefined
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
   /** Rules that would have allowed, in order, whose condition was false: those that a refusal can be explained by. */
@@ -56,6 +58,6 @@ export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Know
   const answer = decided === undefined ? otherwise : decided.then
   const doubt = undecided.find((rule) => rule.then !== answer)
   return doubt === undefined
-    ? { answer, rule: decided, warned, unmet }
-    : { answer: "undecided", rule: doubt, warned, unmet }
+    ? { answer, rule: decided, last: decided, warned, unmet }
+    : { answer: "undecided", rule: doubt, last: decided, warned, unmet }
 }

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { BadCsr, OrderNotReady, ServerInternal } from "../../domain/AcmeError.ts"
+import { BadCsr, OrderNotReady } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
 import { expiryOf, statusShown } from "../../domain/Order.ts"
@@ -20,7 +20,7 @@ import { refuseIfEnded } from "../account/Accounts.ts"
 import { faultOf } from "../account/NewKey.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts, scopeOf } from "../Caller.ts"
-import { confusesScripts, judgeNames } from "../PolicyGate.ts"
+import { confusesScripts, finalizeProblem, judgeNames } from "../PolicyGate.ts"
 import { refuseDegraded } from "../ProfileHealth.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
@@ -96,14 +96,14 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
       error: refusal.error,
       ...ruleOf(refusal)
     })
-    return yield* new ServerInternal({})
+  } else {
+    yield* failed(caller, order, "badCSR", {
+      cause: "filter_denied",
+      error: refusal.finding,
+      ...ruleOf(refusal)
+    })
   }
-  yield* failed(caller, order, "badCSR", {
-    cause: "filter_denied",
-    error: refusal.finding,
-    ...ruleOf(refusal)
-  })
-  return yield* new BadCsr({ detail: refusal.detail })
+  return yield* finalizeProblem(refusal)
 })
 
 /** Claims the order and queues its signing. It fails if another request has claimed the order. */

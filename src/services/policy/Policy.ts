@@ -14,6 +14,8 @@ interface Decided {
   readonly asked: ReadonlyMap<string, CheckAnswer>
   /** The rule that decided, or might have decided. */
   readonly rule: string | undefined
+  /** The rule behind which no other was looked at, if there is one. */
+  readonly last: string | undefined
 }
 
 export interface Allowed extends Decided {
@@ -51,8 +53,8 @@ export interface Policy {
 }
 
 const asDecision = (judgement: Judgement, known: Known, asked: ReadonlyMap<string, CheckAnswer>): Decision => {
-  const { answer, rule, warned } = judgement
-  const decided = { warned, asked, rule: rule?.name }
+  const { answer, last, rule, warned } = judgement
+  const decided = { warned, asked, rule: rule?.name, last: last?.name }
   if (answer === "allow") return { _tag: "Allowed", ...decided }
   if (answer === "undecided") {
     const named = rule === undefined ? [] : checksOf(rule.when)

@@ -23,25 +23,45 @@ export const renderPolicy = (view: PolicyView): Rendered =>
     ...view.warnings.map((warning) => `Warning: ${warning}.`)
   ], "\n\n")
 
-const askedLine = (
-  { check, error, reason, type, verdict }: PolicyExplanation["stages"][number]["asked"][number]
-): string =>
+type Stage = PolicyExplanation["stages"][number]
+
+const askedLine = ({ check, error, reason, type, verdict }: Stage["asked"][number]): string =>
   `  ${check} (${type}): ${[verdict, reason ?? error].filter((part) => part !== undefined).map(escaped).join(", ")}`
 
-const stageLines = ({ asked, detail, outcome, rule, stage, warned }: PolicyExplanation["stages"][number]) => [
-  `${stage}: ${outcome} by ${rule === undefined ? "filter.default" : `rule ${rule}`}${
-    detail === undefined ? "" : `: ${detail}`
-  }`,
-  ...asked.map(askedLine),
-  ...warned === undefined ? [] : [`  would have matched: ${warned.join(", ")}`]
+const decisions = { allow: "allowed", deny: "refused" }
+
+/** How a stage ended: by whom it was decided and what the client is answered, or why it was not asked. */
+const outcomeLine = ({ at, because, detail, outcome, rule, status, type }: Stage): string => {
+  if (because !== undefined) return `${at}: ${outcome === "unasked" ? "not asked" : outcome}, since ${because}`
+  const by = rule === undefined ? "filter.default" : `rule ${rule}`
+  const answer = status === undefined ? "" : `, ${status} ${type}`
+  return `${at}: ${outcome} by ${by}${answer}${detail === undefined ? "" : `: ${escaped(detail)}`}`
+}
+
+const stageLines = (stage: Stage) => [
+  outcomeLine(stage),
+  ...stage.asked.map(askedLine),
+  ...stage.skipped.map(({ because, check, type }) => `  ${check} (${type}): not asked, since ${because}`),
+  ...stage.warned.map(({ rule, then }) => `  rule ${rule} only warns, and would have ${decisions[then]}`)
 ]
 
-/** `filter explain`: every stage, the checks that it asked, and the scripts and look-ups that ran. */
-export const renderExplanation = ({ outcome, profile, ran, stages }: PolicyExplanation): string =>
+const requestLine = ({ accountId, clientIp, commonNames, identifiers, method, path }: PolicyExplanation["request"]) =>
   [
+    `Request: ${method} ${path} from ${clientIp ?? "an unknown address"}`,
+    ...accountId === null ? [] : [`account ${accountId}`],
+    ...identifiers.length === 0 ? [] : [`names ${identifiers.join(", ")}`],
+    ...commonNames.length === 0 ? [] : [`common names ${commonNames.map(escaped).join(", ")}`]
+  ].join("; ")
+
+/** `filter explain`: every stage, the checks that it asked and did not ask, and the scripts and look-ups that ran. */
+export const renderExplanation = ({ outcome, profile, ran, request, stages }: PolicyExplanation): string => {
+  const once = new Set(ran.map(({ check, type }) => `${check} (${type})`))
+  return [
     `Profile ${profile}: ${outcome}.`,
-    ...stages.length === 0 ? ["No rule applies."] : stages.flatMap(stageLines),
-    ran.length === 0
+    `${requestLine(request)}.`,
+    ...stages.flatMap(stageLines),
+    once.size === 0
       ? "No script was run and nothing was looked up."
-      : `These really ran: ${ran.map(({ check, type }) => `${check} (${type})`).join(", ")}.`
+      : `These really ran: ${[...once].join(", ")}.`
   ].join("\n")
+}
