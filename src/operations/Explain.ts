@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { AcmeError } from "../domain/AcmeError.ts"
+import type { NameRequest } from "../domain/policy/Stage.ts"
 import { problemOf, problemType } from "../domain/Problem.ts"
 import type { Comparable } from "../kernel/net/Address.ts"
 import type { IdentifiersQuestion, NamedIdentifier } from "../services/policy/Check.ts"
@@ -24,7 +25,7 @@ export interface Supposed {
 }
 
 /** Where a policy is asked: `CSR` is finalize, and scripts know it by that word too (docs/policy.md, "Programs"). */
-export type AskedAt = "connection" | IdentifiersQuestion["at"]
+export type AskedAt = "connection" | NameRequest
 
 const outcomes = { Allowed: "allowed", Denied: "refused", Undecided: "undecided" } as const
 
@@ -119,7 +120,7 @@ export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileCo
   const { accountId, client, commonNames, credential, method, names, path } = supposed
   const rules = rulesOf(profile.filter)
   const unruled = rules.length === 0 ? "nothing is filtered" : "no rule applies"
-  const identifiersAt = Effect.fnUntraced(function*(at: IdentifiersQuestion["at"]) {
+  const identifiersAt = Effect.fnUntraced(function*(at: NameRequest) {
     const place = { at, profile, rules }
     if (policy?.identifiers === undefined) return unasked(place, "allowed", unruled)
     if (names.length === 0) return unasked(place, "unasked", "there are no names")

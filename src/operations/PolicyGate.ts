@@ -9,6 +9,7 @@ import {
   ServerInternal
 } from "../domain/AcmeError.ts"
 import { AccessDenied, Internal } from "../domain/OperatorError.ts"
+import type { NameRequest } from "../domain/policy/Stage.ts"
 import { hiddenIn } from "../kernel/HiddenText.ts"
 import { comparable } from "../kernel/net/Address.ts"
 import { Database, open } from "../kernel/sql/Database.ts"
@@ -100,7 +101,7 @@ export const admitOperator = (
 /** The identifiers stage. A refusal is logged and answered, and the caller turns it into a problem. */
 export const judgeNames = Effect.fnUntraced(function*(
   caller: Caller,
-  at: "newOrder" | "CSR",
+  at: NameRequest,
   identifiers: ReadonlyArray<NamedIdentifier>
 ) {
   const policies = yield* Policies

@@ -4,6 +4,14 @@ import { evaluate } from "./Condition.ts"
 /** The stages at which a policy is asked (docs/decisions/policy.md, "Stages"). */
 export type Stage = "connection" | "identifiers"
 
+/**
+ * The requests at which names are judged: a new order, and the CSR of finalize. Programs of operators compare with these
+ * words, so that they never change.
+ */
+export const nameRequests = ["newOrder", "CSR"] as const
+
+export type NameRequest = (typeof nameRequests)[number]
+
 /** The ruling of a rule whose condition is true, and the default when no condition is true. */
 export type Ruling = "allow" | "deny"
 

@@ -1,4 +1,5 @@
 import type * as Effect from "effect/Effect"
+import type { NameRequest } from "../../domain/policy/Stage.ts"
 import { oneLine } from "../../kernel/HiddenText.ts"
 import type { Comparable } from "../../kernel/net/Address.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
@@ -31,7 +32,7 @@ export interface IdentifiersQuestion {
   readonly stage: "identifiers"
   readonly client: Comparable | undefined
   readonly accountId: string
-  readonly at: "newOrder" | "CSR"
+  readonly at: NameRequest
   readonly identifiers: ReadonlyArray<NamedIdentifier>
   /** The credential that bound the account, if it still exists. Only eab checks run this effect. */
   readonly credential: Effect.Effect<Credential | undefined, { readonly message: string }>

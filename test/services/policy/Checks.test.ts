@@ -2,6 +2,7 @@ import { it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import { nameRequests } from "../../../src/domain/policy/Stage.ts"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
 import { JsonGet } from "../../../src/kernel/net/JsonGet.ts"
 import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
@@ -10,6 +11,7 @@ import type { CheckAnswer, Credential } from "../../../src/services/policy/Check
 import { Policies } from "../../../src/services/policy/Policies.ts"
 import type { Decision } from "../../../src/services/policy/Policy.ts"
 import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
+import { text } from "../../support/Documents.ts"
 import { configOf } from "../../support/Graph.ts"
 import { connecting, ordering, policiesOf } from "../../support/Policies.ts"
 import { shellScript } from "../../support/Script.ts"
@@ -511,6 +513,18 @@ describe("custom", () => {
       )).pipe(Effect.provide(custom(
         "echo $ACME_FILTER_HOOK $ACME_FILTER_ACCOUNT_ID $ACME_FILTER_STAGE $ACME_FILTER_IDENTIFIERS $(cat); exit 1"
       ))))
+
+  it.live("is told of the request by the words that the document has", () =>
+    Effect.gen(function*() {
+      const row = /\| `ACME_FILTER_STAGE` +\| (.*) \|/.exec(text("docs/policy.md"))?.[1] ?? ""
+      const words = [...row.matchAll(/`([^`]+)`/g)].map(([, word]) => word)
+      assert.deepStrictEqual(words, [...nameRequests])
+      for (const at of nameRequests) {
+        assert.strictEqual(shown(yield* ordering("::1", ["a"], { at })), `Denied: ${at} ${at}`)
+      }
+    }).pipe(Effect.provide(custom(
+      "echo $ACME_FILTER_STAGE $(sed 's/.*\"stage\":\"\\([^\"]*\\)\".*/\\1/'); exit 1"
+    ))))
 
   it.live("its input is empty without pass_stdin, and its arguments arrive as they are", () =>
     Effect.map(connecting("::1"), (decision) => assert.strictEqual(shown(decision), "Denied: $x|-y|[]")).pipe(
