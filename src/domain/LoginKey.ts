@@ -28,14 +28,21 @@ export const networkKey = (address: string): string | undefined => {
   return read === undefined || isOneHost(read) ? undefined : rangeOf(read.value, 3)
 }
 
-/** The key under which codes of an operator's second factor are counted, for all sessions and addresses together. */
+/** The key under which codes of an operator's second factor are counted, from addresses that are not known. */
 export const mfaKey = (userId: string): string => `mfa:${userId}`
+
+/** The key under which codes of an operator's second factor are counted that come from an address that is known. */
+export const knownMfaKey = (userId: string, address: string): string => `${mfaKey(userId)}@${addressKey(address)}`
 
 /** What an operator is told under, once in a window, of attempts that are used up. */
 export const lockoutKey = (userId: string): string => `told:${userId}`
 
 /** How many hexadecimal digits tell names apart that no operator has, which bounds the rows of them to 65,536. */
 const nameDigits = 4
+
+/** Whether an address is one of those that an operator has signed in from lately. */
+export const isKnownAddress = (known: ReadonlyArray<string>, address: string): boolean =>
+  known.some((one) => addressKey(one) === addressKey(address))
 
 /** The key under which wrong passwords for an operator are counted, from addresses that are not known. */
 export const operatorKey = (userId: string): string => `operator:${userId}`

@@ -39,6 +39,9 @@ export class ConflictingIdentifierFilter extends Data.TaggedError("ConflictingId
 /** A new password is refused; `why` is the end of a sentence that begins with "The password". */
 export class WeakPassword extends Data.TaggedError("WeakPassword")<{ readonly why: string }> {}
 
+/** In a session, the code that a new authenticator shows is mistyped. */
+export class InvalidCode extends Data.TaggedError("InvalidCode") {}
+
 /** More rows match than one export holds. */
 export class ExportTooLarge extends Data.TaggedError("ExportTooLarge")<{
   readonly rows: number
@@ -47,7 +50,7 @@ export class ExportTooLarge extends Data.TaggedError("ExportTooLarge")<{
 
 // 401
 
-/** A sign-in failed, whatever the cause. */
+/** A sign-in failed, whatever the cause: the name, the password or the code of its second step. */
 export class InvalidCredentials extends Data.TaggedError("InvalidCredentials") {}
 
 /** There is no session, no such token, or the operator who owns it is disabled or gone. */
@@ -61,9 +64,6 @@ export class SessionIdle extends Data.TaggedError("SessionIdle") {}
 
 /** The session still lacks its second factor. */
 export class MfaPending extends Data.TaggedError("MfaPending") {}
-
-/** A code of the second factor is wrong, or was used before. */
-export class InvalidCode extends Data.TaggedError("InvalidCode") {}
 
 // 403
 
@@ -187,13 +187,13 @@ export type OperatorError =
   | UnknownWord
   | ConflictingIdentifierFilter
   | WeakPassword
+  | InvalidCode
   | ExportTooLarge
   | InvalidCredentials
   | SessionInvalid
   | SessionExpired
   | SessionIdle
   | MfaPending
-  | InvalidCode
   | CsrfFailed
   | ForeignOrigin
   | InsufficientRole

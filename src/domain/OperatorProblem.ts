@@ -77,6 +77,7 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
     message: "identifier, identifierSuffix and identifierContains exclude each other."
   },
   WeakPassword: { status: 400, code: "weak_password", message: ({ why }) => `The password ${why}.` },
+  InvalidCode: { status: 400, code: "invalid_code", message: "This is not the code that the new authenticator shows." },
   ExportTooLarge: {
     status: 400,
     code: "export_too_large",
@@ -87,7 +88,6 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
   SessionExpired: { status: 401, code: "session_expired", message: "The session has ended; sign in again." },
   SessionIdle: { status: 401, code: "session_idle", message: "The session was idle for too long; sign in again." },
   MfaPending: { status: 401, code: "mfa_pending", message: "The sign-in still needs its second factor." },
-  InvalidCode: { status: 401, code: "invalid_code", message: "The code is wrong or was used before." },
   CsrfFailed: {
     status: 403,
     code: "csrf_failed",

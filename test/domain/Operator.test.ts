@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { addressKey, mfaKey, networkKey } from "../../src/domain/LoginKey.ts"
+import { addressKey, knownMfaKey, mfaKey, networkKey } from "../../src/domain/LoginKey.ts"
 import type { OperatorRole } from "../../src/domain/OperatorRole.ts"
 import { isRoleUnknown, lowerRole, operatorRoles, permits, roleRead } from "../../src/domain/OperatorRole.ts"
 import { readUsername } from "../../src/domain/Username.ts"
@@ -73,6 +73,7 @@ describe("what attempts are counted under", () => {
     ] as const
     for (const [address, key] of keys) assert.strictEqual(addressKey(address), key)
     assert.strictEqual(mfaKey("id"), "mfa:id")
+    assert.strictEqual(knownMfaKey("id", "2001:db8::1"), "mfa:id@2001:db8:0:0::/64")
   })
 
   it("is the /48 around an IPv6 address too, and no network of IPv4 hosts", () => {

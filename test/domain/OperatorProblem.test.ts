@@ -4,9 +4,15 @@ import { isOperatorError, operatorCodes, operatorProblemOf } from "../../src/dom
 
 /* The codes are what scripts branch on (docs/decisions/admin.md, "Errors"): a change here is a break of the API. */
 const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
-  [400, ["bad_request", "conflicting_identifier_filter", "export_too_large", "invalid_status", "weak_password"]],
-  [401, [
+  [400, [
+    "bad_request",
+    "conflicting_identifier_filter",
+    "export_too_large",
     "invalid_code",
+    "invalid_status",
+    "weak_password"
+  ]],
+  [401, [
     "invalid_credentials",
     "mfa_pending",
     "session_expired",

@@ -181,7 +181,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     const secret = uri.searchParams.get("secret") ?? ""
     assert.strictEqual(secret, (await page.locator(".key code").innerText()).replaceAll(" ", ""))
     await press("/ui/login/enrol/confirm", { code: "000000" })
-    await says(page, "invalid_code")
+    await says(page, "invalid_credentials")
     // The key is shown once: not with the refusal, and not by loading the page again.
     assert.strictEqual(await page.locator("svg.qr, .key").count(), 0)
     await press("/ui/login/enrol/confirm", { code: totpNow(secret) })
@@ -200,7 +200,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     const secondPosts = postsOf(second.page)
     await fill(verify, { code: "000000" })
     await buttonOf(verify).click()
-    await says(second.page, "invalid_code")
+    await says(second.page, "invalid_credentials")
     await fill(await formOf(second.page, "/ui/login/verify"), { code: codes[0] ?? "" })
     // The second of two requests would find the code used.
     await buttonOf(await formOf(second.page, "/ui/login/verify")).dblclick()

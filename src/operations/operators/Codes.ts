@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import { mfaKey } from "../../domain/LoginKey.ts"
-import { InvalidCode, SessionInvalid } from "../../domain/OperatorError.ts"
+import { isKnownAddress, knownMfaKey, mfaKey } from "../../domain/LoginKey.ts"
+import { SessionInvalid } from "../../domain/OperatorError.ts"
 import { recoveryCodeFrom, recoveryCodeSize, showRecoveryCode } from "../../domain/RecoveryCode.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -10,6 +10,7 @@ import { Entropy } from "../../pki/Entropy.ts"
 import { totp, totpSecretSize, totpUri } from "../../pki/Totp.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
+import type { User } from "../../store/operators/Users.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
@@ -73,11 +74,19 @@ const failed = (identity: HalfIdentity | SessionIdentity, { client }: Requester,
     emit("admin_mfa_failed", { username: identity.username, client_ip: client.ip, reason })
   )
 
+const keyOf = ({ id, knownLoginIps }: Pick<User, "id" | "knownLoginIps">, { client: { ip } }: Requester): string =>
+  ip !== undefined && isKnownAddress(knownLoginIps, ip) ? knownMfaKey(id, ip) : mfaKey(id)
+
 /**
- * Counts a code before it is compared: for its operator and, if the session lacks its factor, for the session too. If a
- * limit is reached, nothing is counted.
+ * Counts a code before it is compared: for its address, for its operator and, if the session lacks its factor, for the session
+ * too. If a limit is reached, nothing is counted.
  */
-export const counted = (settings: SignInSettings, identity: HalfIdentity | SessionIdentity, requester: Requester) =>
+export const counted = (
+  settings: SignInSettings,
+  identity: HalfIdentity | SessionIdentity,
+  user: Pick<User, "id" | "knownLoginIps">,
+  requester: Requester
+) =>
   transaction(Effect.gen(function*() {
     const most = settings.login_max_attempts
     const { tokenHash } = identity
@@ -86,7 +95,10 @@ export const counted = (settings: SignInSettings, identity: HalfIdentity | Sessi
       : 0
     if (attempts === undefined) return yield* new SessionInvalid()
     const counted: Counted = {
-      taken: yield* limiter.take(settings, mfaKey(identity.userId)),
+      taken: [
+        ...yield* limiter.takeOf(settings, requester),
+        ...yield* limiter.take(settings, keyOf(user, requester))
+      ],
       isLast: attempts >= most
     }
     return counted
@@ -103,8 +115,8 @@ export const counted = (settings: SignInSettings, identity: HalfIdentity | Sessi
     Effect.catchTag("StorageFailed", limiter.uncounted)
   )
 
-/** Refuses a code. A session that may try no other code ends. */
-export const refuse = Effect.fnUntraced(function*(
+/** Records that a code was refused. A session that may try no other code ends. */
+export const refused = Effect.fnUntraced(function*(
   identity: HalfIdentity | SessionIdentity,
   { isLast }: Counted,
   requester: Requester,
@@ -116,5 +128,4 @@ export const refuse = Effect.fnUntraced(function*(
     yield* failed(identity, requester, "attempts_exhausted")
     yield* factorRefused(identity, requester)
   }
-  return yield* new InvalidCode()
 })

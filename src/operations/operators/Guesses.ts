@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { FailureLimit } from "../../domain/LoginFailure.ts"
 import { exhaustedWait, fromKnown, fromStrangers, isTold, waitAfter } from "../../domain/LoginFailure.ts"
-import { addressKey, knownKey, nameKey, operatorKey } from "../../domain/LoginKey.ts"
+import { isKnownAddress, knownKey, nameKey, operatorKey } from "../../domain/LoginKey.ts"
 import { RateLimited } from "../../domain/OperatorError.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -30,8 +30,7 @@ const placeOf = (
   { client: { ip } }: Requester
 ): { readonly key: string; readonly limit: FailureLimit } => {
   if (user === undefined) return { key: nameKey(typed), limit: fromStrangers }
-  const isKnown = ip !== undefined && user.knownLoginIps.some((known) => addressKey(known) === addressKey(ip))
-  return isKnown
+  return ip !== undefined && isKnownAddress(user.knownLoginIps, ip)
     ? { key: knownKey(user.id, ip), limit: fromKnown }
     : { key: operatorKey(user.id), limit: fromStrangers }
 }

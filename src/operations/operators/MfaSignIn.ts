@@ -1,6 +1,13 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { InvalidCode, MfaNotEnrolled, MfaNotPending, MfaPending, SessionInvalid } from "../../domain/OperatorError.ts"
+import {
+  InvalidCode,
+  InvalidCredentials,
+  MfaNotEnrolled,
+  MfaNotPending,
+  MfaPending,
+  SessionInvalid
+} from "../../domain/OperatorError.ts"
 import { readRecoveryCode } from "../../domain/RecoveryCode.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -85,6 +92,10 @@ const completed = Effect.fnUntraced(function*(
   return active
 })
 
+/** Refuses a code. It is a failed sign-in like every other, so the answer is that of a wrong password. */
+const refuse = (...of: Parameters<typeof codes.refused>) =>
+  Effect.andThen(codes.refused(...of), Effect.fail(new InvalidCredentials()))
+
 /** Completes a sign-in with a code of the authenticator, or with a recovery code. */
 export const verify = Effect.fn("MfaSignIn.verify")(function*(
   settings: SignInSettings,
@@ -94,14 +105,14 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
 ) {
   const user = yield* userOf(half)
   const secret = user.totpSecret ?? (yield* new MfaNotEnrolled())
-  const counted = yield* codes.counted(settings, half, requester)
+  const counted = yield* codes.counted(settings, half, user, requester)
   const release = limiter.giveBack(counted.taken)
   const proof = yield* Effect.tapErrorTag(
     proofOf(user, secret, code),
     "RateLimited",
     limiter.giveBackUncompared(counted.taken)
   )
-  if (proof === undefined) return yield* codes.refuse(half, counted, requester, "wrong_code")
+  if (proof === undefined) return yield* refuse(half, counted, requester, "wrong_code")
   const now = yield* currentSeconds
   const draw = yield* sessions.drawn
   const passed = transaction(Effect.gen(function*() {
@@ -114,7 +125,7 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
   const { active, remaining } = yield* Effect.catchTag(
     passed,
     "InvalidCode",
-    () => codes.refuse(half, counted, requester, "replayed")
+    () => refuse(half, counted, requester, "replayed")
   )
   const { username } = user
   yield* emit("admin_mfa_verified", { username, method: proof.method })
@@ -142,11 +153,11 @@ export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function
   if (half.step !== "enrol") return yield* new MfaPending()
   const user = yield* userOf(half)
   const pending = user.totpPendingSecret ?? (yield* new MfaNotPending())
-  const counted = yield* codes.counted(settings, half, requester)
+  const counted = yield* codes.counted(settings, half, user, requester)
   const release = limiter.giveBack(counted.taken)
   const now = yield* currentSeconds
   const step = totpStep(pending, code.replaceAll(/\s/g, ""), now)
-  if (step === undefined) return yield* codes.refuse(half, counted, requester, "wrong_code")
+  if (step === undefined) return yield* refuse(half, counted, requester, "wrong_code")
   const made = yield* Effect.tapError(codes.newRecoveryCodes(user.username), () => release)
   const draw = yield* sessions.drawn
   const active = yield* transaction(Effect.gen(function*() {

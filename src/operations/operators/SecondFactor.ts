@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
-import { MfaNotEnrolled, MfaNotPending, MfaRequired, SessionInvalid } from "../../domain/OperatorError.ts"
+import { InvalidCode, MfaNotEnrolled, MfaNotPending, MfaRequired, SessionInvalid } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -72,11 +72,14 @@ export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(funct
 ) {
   const user = yield* ownUser(identity)
   const pending = user.totpPendingSecret ?? (yield* new MfaNotPending())
-  const counted = yield* codes.counted(settings, identity, requester)
+  const counted = yield* codes.counted(settings, identity, user, requester)
   const release = limiter.giveBack(counted.taken)
   const now = yield* currentSeconds
   const step = totpStep(pending, code.replaceAll(/\s/g, ""), now)
-  if (step === undefined) return yield* codes.refuse(identity, counted, requester, "wrong_code")
+  if (step === undefined) {
+    yield* codes.refused(identity, counted, requester, "wrong_code")
+    return yield* new InvalidCode()
+  }
   const made = yield* Effect.tapError(codes.newRecoveryCodes(user.username), () => release)
   yield* transaction(Effect.gen(function*() {
     const confirmed = yield* factors.confirm({ id: user.id, pending, inForce: user.totpSecret, step, now })

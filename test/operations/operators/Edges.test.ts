@@ -50,15 +50,16 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       yield* made("olga")
       const { identity } = yield* enter("olga")
       const { secret } = yield* enrolled(identity)
-      const session = yield* half("olga")
-      const guess = mfa.verify(admin, session.identity, "000000", here)
-      for (let time = 0; time < 5; time++) assert.strictEqual(yield* tagOf(guess), "InvalidCode")
+      const strangers = [from("192.0.2.66"), from("192.0.2.67")] as const
+      const session = yield* half("olga", strangers[0])
+      const guess = mfa.verify(admin, session.identity, "000000", strangers[0])
+      for (let time = 0; time < 5; time++) assert.strictEqual(yield* tagOf(guess), "InvalidCredentials")
       assert.deepStrictEqual(reasons("admin_mfa_failed"), [
         ...Array<string>(5).fill("wrong_code"),
         "attempts_exhausted"
       ])
-      const next = yield* half("olga")
-      const right = mfa.verify(admin, next.identity, yield* codeOf(secret, 30), here)
+      const next = yield* half("olga", strangers[1])
+      const right = mfa.verify(admin, next.identity, yield* codeOf(secret, 30), strangers[1])
       assert.strictEqual(yield* tagOf(right), "RateLimited")
       assert.strictEqual(reasons("admin_mfa_failed").at(-1), "rate_limited")
       const attempts = column("SELECT mfa_attempts FROM admin_sessions WHERE state = 'pending_mfa'")
@@ -107,7 +108,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       const code = yield* codeOf(secretOf(secret))
       const confirm = secondFactor.confirmEnrolment(admin, identity, code === "000000" ? "000001" : "000000", here)
       assert.strictEqual(yield* tagOf(confirm), "InvalidCode")
-      assert.deepStrictEqual(yield* counted, [`mfa:${identity.userId}`])
+      assert.sameMembers([...yield* counted], ["192.0.2.1", `mfa:${identity.userId}@192.0.2.1`])
       assert.strictEqual(yield* pendingSecrets, 1)
     }))
 

@@ -101,7 +101,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         const pending = yield* half("olga")
         const other = "UPDATE admin_users SET totp_secret = totp_pending_secret"
         const late = mfa.verify(admin, pending.identity, yield* codeOf(secret, 30), here)
-        assert.strictEqual(yield* tagOf(meanwhile(other, late, 2)), "InvalidCode")
+        assert.strictEqual(yield* tagOf(meanwhile(other, late, 2)), "InvalidCredentials")
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 1)
       }))
 
@@ -255,7 +255,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.deepStrictEqual(yield* counted, [])
         // What cannot be a code is not hashed.
         const odd = Effect.provide(mfa.verify(admin, identity, "no code at all", here), yield* stuck)
-        assert.strictEqual(yield* tagOf(odd), "InvalidCode")
+        assert.strictEqual(yield* tagOf(odd), "InvalidCredentials")
       }))
 
     test("but stays counted for who has filled the queue", () =>

@@ -70,11 +70,11 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       yield* mfa.verify(admin, identity, yield* codeOf(secret), here)
       const again = yield* half("olga")
       const refused = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
-      assert.strictEqual(refused._tag, "InvalidCode", "and takes it once")
+      assert.strictEqual(refused._tag, "InvalidCredentials", "and takes it once")
       // An hour is more than clocks of processes are apart: what was claimed less far ahead stays claimed.
       yield* sql(`UPDATE admin_users SET totp_last_step = ${Math.floor(now / 30_000) + 120}`)
       const near = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
-      assert.strictEqual(near._tag, "InvalidCode")
+      assert.strictEqual(near._tag, "InvalidCredentials")
       yield* sql(`UPDATE admin_users SET totp_last_step = ${Math.floor(now / 30_000) + 121}`)
       yield* mfa.verify(admin, again.identity, yield* codeOf(secret), here)
     }))
@@ -117,7 +117,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.sameMembers((yield* both).map(({ _tag }) => _tag), ["Failure", "Success"])
       const again = yield* Effect.flip(mfa.verify(admin, third.identity, code, here))
       const earlier = yield* Effect.flip(mfa.verify(admin, third.identity, yield* codeOf(secret, -30), here))
-      assert.deepStrictEqual([again._tag, earlier._tag], ["InvalidCode", "InvalidCode"])
+      assert.deepStrictEqual([again._tag, earlier._tag], ["InvalidCredentials", "InvalidCredentials"])
       assert.deepStrictEqual(reasons(), ["replayed", "replayed", "replayed"])
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
@@ -135,8 +135,10 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 10, "a used one stays")
       const told = fieldsOf("admin_mfa_recovery_code_used")
       assert.deepStrictEqual(told, [{ username: "olga", remaining: 9 }])
-      const another = yield* half("olga")
-      assert.strictEqual((yield* Effect.flip(mfa.verify(generous, another.identity, code, here)))._tag, "InvalidCode")
+      const elsewhere = from("192.0.2.77")
+      const another = yield* half("olga", elsewhere)
+      const again = yield* Effect.flip(mfa.verify(generous, another.identity, code, elsewhere))
+      assert.strictEqual(again._tag, "InvalidCredentials")
     }))
 
   test("of one recovery code by twenty sessions at once completes one", () =>
@@ -168,17 +170,33 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
   test("counts each code before it is looked at: the last of a session ends it", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
-      const { identity, token } = yield* half("olga")
-      const tags = yield* atOnce(20, mfa.verify({ ...admin, login_max_attempts: 5 }, identity, "000000", here))
-      assert.deepStrictEqual(tally(tags), { InvalidCode: 5, SessionInvalid: 15 })
+      const stranger = from("192.0.2.66")
+      const { identity, token } = yield* half("olga", stranger)
+      const tags = yield* atOnce(20, mfa.verify({ ...admin, login_max_attempts: 5 }, identity, "000000", stranger))
+      assert.deepStrictEqual(tally(tags), { InvalidCredentials: 5, SessionInvalid: 15 })
       assert.strictEqual((yield* Effect.flip(sessions.authenticateHalf(admin, token)))._tag, "SessionInvalid")
       assert.deepStrictEqual(tally(reasons().map(String)), { wrong_code: 5, attempts_exhausted: 16 })
       const fresh = yield* half("olga", from("192.0.2.77"))
       const refused = yield* Effect.flip(mfa.verify(admin, fresh.identity, yield* codeOf(secret), from("192.0.2.77")))
       assert.strictEqual(refused._tag, "RateLimited", "new sessions and addresses buy no more guesses")
+      const signIn = half("olga", stranger)
+      assert.strictEqual((yield* Effect.flip(signIn))._tag, "RateLimited", "and the address has none left either")
+      // Who has the password cannot hold the operator out of an address that is known.
+      yield* mfa.verify(admin, (yield* half("olga")).identity, yield* codeOf(secret), here)
       yield* TestClock.adjust("300 seconds")
-      const later = yield* half("olga")
-      yield* mfa.verify(admin, later.identity, yield* codeOf(secret), here)
+      yield* mfa.verify(admin, (yield* signIn).identity, yield* codeOf(secret), stranger)
+    }))
+
+  test("takes five codes of an operator from a known address too", () =>
+    Effect.gen(function*() {
+      const { secret } = yield* withFactor
+      const { identity } = yield* half("olga")
+      const tags = yield* atOnce(20, mfa.verify(admin, identity, "000000", here))
+      assert.deepStrictEqual(tally(tags), { InvalidCredentials: 5, SessionInvalid: 15 })
+      const anew = yield* Effect.flip(half("olga"))
+      assert.strictEqual(anew._tag, "RateLimited")
+      const elsewhere = from("192.0.2.77")
+      yield* mfa.verify(admin, (yield* half("olga", elsewhere)).identity, yield* codeOf(secret), elsewhere)
     }))
 
   test("is refused of who was disabled, or whose factor was taken away, since", () =>
@@ -210,7 +228,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         const code = yield* codeOf(secretOf(enrolment.secret))
         const other = code === "000000" ? "000001" : "000000"
         const wrong = yield* Effect.flip(mfa.confirmEnrolment(strict.admin, identity, other, here))
-        assert.strictEqual(wrong._tag, "InvalidCode")
+        assert.strictEqual(wrong._tag, "InvalidCredentials")
         const { active, recoveryCodes } = yield* mfa.confirmEnrolment(strict.admin, identity, code, here)
         assert.strictEqual(new Set(recoveryCodes).size, 10)
         assert.isTrue((yield* sessions.authenticate(admin, active.token, { touch: true })).totpEnabled)
@@ -219,7 +237,10 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
           "operator_totp_enrolled"
         ])
         const next = yield* half("olga")
-        assert.strictEqual((yield* Effect.flip(mfa.verify(admin, next.identity, code, here)))._tag, "InvalidCode")
+        assert.strictEqual(
+          (yield* Effect.flip(mfa.verify(admin, next.identity, code, here)))._tag,
+          "InvalidCredentials"
+        )
         const stored = JSON.stringify(yield* sql("SELECT * FROM admin_recovery_codes"))
         for (const recovery of recoveryCodes) assert.notInclude(stored, recovery.replace("-", ""))
         assert.match(stored, /pbkdf2-sha256\$i=1\$/)
@@ -236,7 +257,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         const first = secretOf((yield* mfa.beginEnrolment(identity)).secret)
         const second = secretOf((yield* mfa.beginEnrolment(identity)).secret)
         const old = yield* Effect.flip(mfa.confirmEnrolment(admin, identity, yield* codeOf(first), here))
-        assert.strictEqual(old._tag, "InvalidCode")
+        assert.strictEqual(old._tag, "InvalidCredentials")
         // A second half session, for which the factor has come meanwhile.
         const another = yield* half("olga", here, strict.admin)
         yield* mfa.confirmEnrolment(admin, identity, yield* codeOf(second), here)

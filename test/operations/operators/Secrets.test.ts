@@ -16,6 +16,7 @@ import {
   config,
   enrolled,
   enter,
+  from,
   half,
   here,
   keyboard,
@@ -46,8 +47,9 @@ describe.each(databases)("what lets an operator in, on $name", (backend) => {
       const code = yield* codeOf(secret)
       const active = yield* mfa.verify(admin, pending.identity, code, here)
       const again = yield* half("olga")
-      yield* failing(mfa.verify(admin, again.identity, code, here))
-      yield* failing(mfa.verify(admin, again.identity, "999999", here))
+      const stranger = from("198.51.100.7")
+      yield* failing(mfa.verify(admin, again.identity, code, stranger))
+      yield* failing(mfa.verify(admin, again.identity, "999999", stranger))
       yield* mfa.verify(admin, again.identity, codes[0] ?? "", here)
       yield* failing(signIn(admin, { username: wrong, password: typed(wrong) }, here))
       yield* failing(signIn(admin, { username: "olga", password: typed(wrong) }, here))

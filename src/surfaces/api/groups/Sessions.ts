@@ -50,7 +50,7 @@ export const session = HttpApiGroup.make("session").add(
   HttpApiEndpoint.post("verifyCode", "/api/session/mfa", {
     payload: Code,
     success: Session,
-    error: refusals("invalid_code")
+    error: refusals("invalid_credentials")
   })
     .annotate(OpenApi.Summary, "Complete a sign-in with a code")
     .annotateMerge(reachedBy("half", { isWithoutCsrf: true })),
@@ -63,7 +63,7 @@ export const session = HttpApiGroup.make("session").add(
   HttpApiEndpoint.post("confirmForcedEnrolment", "/api/session/mfa/totp/confirm", {
     payload: Code,
     success: EnrolledSession,
-    error: refusals("invalid_code", "mfa_not_pending")
+    error: refusals("invalid_credentials", "mfa_not_pending")
   })
     .annotate(OpenApi.Summary, "Complete the enrolment and the sign-in")
     .annotateMerge(reachedBy("half"))

@@ -20,9 +20,13 @@ import { forRole, halfway, moved, open, page, requesterOf } from "../Route.ts"
 
 const withCookie = (token: SessionToken) => ({ "set-cookie": setSession(Redacted.value(token)) })
 
+const wrongCode = "The code is wrong or was used before."
+
 /** The form again, with what was wrong. */
 const again = (template: string, title: string, data: object, error: OperatorError) => {
-  const { code, message, retryAfter, status } = operatorProblemOf(error)
+  const { code, message: usual, retryAfter, status } = operatorProblemOf(error)
+  // Who has got as far as the code knows that nothing else can be wrong.
+  const message = error._tag === "InvalidCredentials" && template !== "login" ? wrongCode : usual
   const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
   return page(template, title, { ...data, problem: { code, message, status } }, { status, headers })
 }

@@ -40,7 +40,7 @@ const secondFactor = async () => {
   await refused(admin.POST("/api/mfa/totp", { body: { password: "not hers at all" } }), 403, "step_up_failed")
   const begun = await done(admin.POST("/api/mfa/totp", { body: { password } }))
   secret = begun.secret
-  await refused(admin.POST("/api/mfa/totp/confirm", { body: { code: "abcdef" } }), 401, "invalid_code")
+  await refused(admin.POST("/api/mfa/totp/confirm", { body: { code: "abcdef" } }), 400, "invalid_code")
   const { recoveryCodes } = await done(admin.POST("/api/mfa/totp/confirm", { body: { code: await codeIn(0) } }))
   check(recoveryCodes.length === 10, "there are not ten recovery codes")
   await refused(admin.DELETE("/api/mfa/totp", { body: { password: "not hers at all" } }), 403, "step_up_failed")
