@@ -16,6 +16,8 @@ export interface Account {
   readonly contact: ReadonlyArray<string>
   readonly termsOfServiceAgreed: boolean | undefined
   readonly lastSeenAt: number | undefined
+  /** The address of the last authenticated request. */
+  readonly lastSeenIp: string | undefined
 }
 
 const maxContacts = 32

@@ -17,7 +17,6 @@ const record = {
   createdAt: int,
   createdIp: nullable(text()),
   createdPtr: nullable(text()),
-  lastSeenIp: nullable(text()),
   lastSeenPtr: nullable(text())
 }
 

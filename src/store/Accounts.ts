@@ -13,7 +13,8 @@ export const accountColumns = {
   status: text<AccountStatus>(),
   contact: texts,
   termsOfServiceAgreed: nullable(bool),
-  lastSeenAt: nullable(int)
+  lastSeenAt: nullable(int),
+  lastSeenIp: nullable(text())
 }
 const account = accountColumns
 

@@ -124,7 +124,8 @@ describe.each(databases)("repositories on $name", (backend) => {
           status: "valid",
           contact: ["mailto:a@example.com"],
           termsOfServiceAgreed: undefined,
-          lastSeenAt: 100
+          lastSeenAt: 100,
+          lastSeenIp: "192.0.2.1"
         }
         assert.deepInclude((yield* accounts.find("p", id)) ?? {}, expected)
         assert.deepInclude((yield* accounts.findByKey("p", pubkey)) ?? {}, expected)

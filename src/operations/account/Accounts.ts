@@ -124,7 +124,8 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     status: "valid",
     contact,
     termsOfServiceAgreed: agreed,
-    lastSeenAt: now
+    lastSeenAt: now,
+    lastSeenIp: client.ip
   }
   const { pubkey } = account
   const row = {

@@ -58,7 +58,7 @@ export const authenticateToken = Effect.fnUntraced(function*(
     yield* emit("admin_token_refused", { username: found?.username, name: found?.name, client_ip: ip, reason: fault })
     return yield* new SessionInvalid()
   }
-  if (Math.abs(now - (found.lastUsedAt ?? 0)) >= touchSeconds) {
+  if (Math.abs(now - (found.lastUsedAt ?? 0)) >= touchSeconds || found.lastUsedIp !== ip) {
     yield* apiTokens.touch({ id: found.id, now, seconds: touchSeconds, ip })
     if (isRoleUnknown(found.ownerRole)) yield* emit("admin_role_unknown", { username: found.username })
   }

@@ -67,7 +67,8 @@ const touchStatement = statement({
   row: { id: token.id },
   sql: () =>
     `UPDATE api_tokens SET last_used_at = :now, last_used_ip = :ip
-     WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= :before OR last_used_at > :ahead) RETURNING id AS "id"`
+     WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= :before OR last_used_at > :ahead
+       OR last_used_ip IS DISTINCT FROM :ip) RETURNING id AS "id"`
 })
 
 const correctStatement = statement({
@@ -130,7 +131,7 @@ export const findByHash = (tokenHash: string) => first(byHashStatement, { tokenH
 /** A token by its id. */
 export const find = (id: string) => first(findStatement, { id })
 
-/** Stamps a use, unless a use was stamped within so many seconds, before or after now. */
+/** Stamps a use, unless one from the same address was stamped within so many seconds, before or after now. */
 export const touch = ({ seconds, ...of }: {
   readonly id: string
   readonly now: number

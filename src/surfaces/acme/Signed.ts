@@ -171,15 +171,15 @@ const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFac
 
 const seenEverySeconds = 60
 
-/** The facts of the client. The account's last authenticated request is recorded at most once a minute. */
+/** The facts of the client. The account's last authenticated request is recorded once a minute, and where its address is another. */
 const seen = (posted: Posted, jws: Jws, account: Account, now: number) => {
-  const isDue = isSeenDue(account, now)
+  const isDue = isSeenDue(posted, account, now)
   const client = clientOf(posted, isDue || jws.payload.length > 0)
   return isDue ? Effect.tap(client, (facts) => accounts.recordSeen(account.id, now, facts)) : client
 }
 
-const isSeenDue = ({ lastSeenAt }: Account, now: number): boolean =>
-  lastSeenAt === undefined || now - lastSeenAt >= seenEverySeconds
+const isSeenDue = ({ request }: Posted, { lastSeenAt, lastSeenIp }: Account, now: number): boolean =>
+  lastSeenAt === undefined || now - lastSeenAt >= seenEverySeconds || lastSeenIp !== request.clientIp
 
 interface AccountSigned {
   readonly account: Account
@@ -216,7 +216,7 @@ export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
   const isTaken = account.status === "valid" && Result.isSuccess(payload)
   const opening = yield* presented(
     jws,
-    mayWrite && isTaken && jws.payload.length > 0 && !isSeenDue(account, now)
+    mayWrite && isTaken && jws.payload.length > 0 && !isSeenDue(posted, account, now)
   )
   yield* refuseUnlessValid(account)
   const client = yield* seen(posted, jws, account, now)

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { databases } from "../../support/Databases.ts"
-import { configOf, sql } from "../../support/Graph.ts"
-import { acmeKey, at, byAccount, headerOf, register, surfaceOf, urlOf } from "../../support/Handle.ts"
+import { column, configOf, sql } from "../../support/Graph.ts"
+import { acmeKey, at, byAccount, headerOf, newClient, register, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 /* Addresses and reverse names, stamped where they are kept: accounts, orders, the audit trail. */
@@ -40,5 +40,16 @@ describe.each(databases)("who asked, on $name", (backend) => {
       yield* Effect.flatMap(byAccount(key, kid, headerOf(order, "location").slice(urlOf("").length)), app.handle)
       const [polled] = yield* sql("SELECT last_seen_ptr FROM accounts")
       assert.strictEqual(polled?.last_seen_ptr, "client.example")
+    }), { names: { "192.0.2.1": ["client.example"] } })
+
+  test("is stamped on the account at once where its address is another", () =>
+    Effect.gen(function*() {
+      const app = yield* surfaceOf(configOf())
+      const { kid, send } = yield* newClient(app)
+      const elsewhere = yield* newClient(app, { clientIp: "192.0.2.8" })
+      const seen = column("SELECT last_seen_ip FROM accounts ORDER BY last_seen_ip")
+      yield* send(`${kid}/orders`)
+      yield* elsewhere.send(`${elsewhere.kid}/orders`)
+      assert.deepStrictEqual(yield* seen, ["192.0.2.1", "192.0.2.8"])
     }), { names: { "192.0.2.1": ["client.example"] } })
 })
