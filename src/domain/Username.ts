@@ -5,10 +5,11 @@ const ascii = /^[\x21-\x7e]*$/
 export const usernameForm = "1 to 64 of a-z, 0-9, dot, underscore and hyphen, the first a letter or a digit"
 
 /**
- * The name of an operator in its stored form, in lower case. Undefined if the text is not a name. A letter of another
+ * The name of an operator in its stored form, in lower case and without blanks around it. Undefined if the text is not a name. A letter of another
  * script whose lower case is `k` or `s` is refused.
  */
 export const readUsername = (text: string): string | undefined => {
-  const name = ascii.test(text) ? text.toLowerCase() : ""
+  const given = text.trim()
+  const name = ascii.test(given) ? given.toLowerCase() : ""
   return form.test(name) ? name : undefined
 }

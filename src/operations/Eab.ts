@@ -26,14 +26,16 @@ const scopeOf = (
   ...(profile === undefined ? {} : { scope: profile })
 })
 
-const longestLabel = 256
+/** The most characters of a label. */
+export const longestLabel = 256
 
 /** Refuses a credential that nobody could tell from others, or that no profile would accept. */
 export const checkRequest = (
   { profiles }: Pick<Config, "profiles">,
-  { label, profile }: { readonly label: string; readonly profile: string | undefined }
+  { profile, ...given }: { readonly label: string; readonly profile: string | undefined }
 ) => {
-  if (label.trim() === "" || label.length > longestLabel) {
+  const label = given.label.trim()
+  if (label === "" || label.length > longestLabel) {
     return new BadRequest({ detail: `label takes 1 to ${longestLabel} characters.` })
   }
   const hidden = hiddenIn(label)

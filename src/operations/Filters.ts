@@ -5,6 +5,7 @@ import { actorKinds, auditEvents, auditOutcomes } from "../domain/Audit.ts"
 import { AccountId, isId, OrderId } from "../domain/Id.ts"
 import { BadRequest, ConflictingIdentifierFilter, UnknownWord } from "../domain/OperatorError.ts"
 import { orderFilterWords } from "../domain/Order.ts"
+import { readWhole } from "../domain/WholeNumber.ts"
 import type { JobStatus } from "../kernel/queue/Job.ts"
 import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
@@ -68,7 +69,6 @@ const spanOf = Effect.fnUntraced(function*({ since, until }: Given<"since" | "un
     : span
 })
 
-const shortestPart = 3
 const longestName = 253
 const foldedName = (text: string): string => text.toLowerCase().replace(/\.$/, "")
 
@@ -83,9 +83,6 @@ const namesOf = Effect.fnUntraced(function*(
   ]
   const all = [identifier, suffix, part].filter((one) => one !== undefined)
   if (all.length > 1) return yield* new ConflictingIdentifierFilter()
-  if (part !== undefined && part.length < shortestPart) {
-    return yield* refuse(`identifierContains takes ${shortestPart} characters or more.`)
-  }
   if (all.some((one) => one.length > longestName)) return yield* refuse(`A name has at most ${longestName} characters.`)
   return {
     identifier: identifier === undefined ? undefined : foldedName(identifier),
@@ -170,14 +167,9 @@ export const expiringFilters = Effect.fnUntraced(function*(
   config: Pick<Config, "profiles">,
   given: Given<"profile" | "days" | "superseded">
 ) {
-  return yield* expiring.wantedOf(config, {
+  return expiring.wantedOf(config, {
     profile: filled(given.profile),
-    days: yield* read(
-      "days",
-      "a whole number",
-      given.days,
-      (text) => /^\d{1,9}$/.test(text) ? Number(text) : undefined
-    ),
+    days: yield* read("days", "a whole number", given.days, readWhole),
     superseded: yield* wordOf("superseded", supersededWords, given.superseded)
   })
 })

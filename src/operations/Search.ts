@@ -125,8 +125,7 @@ const byName = Effect.fnUntraced(function*(text: string) {
     if (found.size >= most) break
     for (const order of (yield* orders.list(filters, page, false)).items) found.set(order.id, order)
   }
-  const isEnough = found.size > 0 || name.length < 3
-  const rest = isEnough ? undefined : yield* orders.list({ identifierContains: name }, page, false)
+  const rest = found.size > 0 ? undefined : yield* orders.list({ identifierContains: name }, page, false)
   return {
     results: [...found.values(), ...rest?.items ?? []].slice(0, most).map(orderResult),
     truncated: rest?.truncated === true && rest.items.length < most

@@ -288,8 +288,8 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, new RegExp(`^${id} .*shop\\.commands\\.example`, "m"))
       assert.match(await ends(0, "order", "list", "--expiring-in", "1"), /^0 of 0 row\(s\)\.$/m)
       assert.include(await ends(2, "order", "list", "--hide-superseded"), "requires --expiring-in")
-      for (const days of ["0", "9007199254740991"]) {
-        assert.include(await ends(2, "order", "list", "--expiring-in", days), "takes a number of days from 1 to")
+      for (const [days, counted] of [["0", 1], ["99999999999999999999", 100_000]] as const) {
+        assert.strictEqual((await json<Endings>("order", "list", "--expiring-in", days, "--json")).days, counted)
       }
       assert.include(await ends(2, "order", "list", "--expiring-in", "7", "--status", "valid"), "only --profile")
     })
@@ -298,7 +298,6 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.include(await ends(3, "order", "list", "--status", "lost"), "status takes one of")
       assert.include(await ends(3, "order", "list", "--account-id", "me"), "accountId takes an id")
       assert.include(await ends(2, "order", "list", "--since", "yesterday"), "--since")
-      assert.include(await ends(2, "order", "list", "--identifier-contains", "ab"), "3 characters")
       assert.include(await ends(2, "order", "list", "--identifier", "a", "--identifier-suffix", "b"), "exclude")
       await ends(2, "order", "list", "--limit", "many")
     })

@@ -21,8 +21,6 @@ import { orTakeBack, print } from "./Print.ts"
 
 const kidArgument = Argument.String("kid").pipe(Argument.withDescription("The credential's key identifier."))
 
-const longestLabel = 200
-
 const configured = Effect.fnUntraced(function*(profile: string) {
   const { config } = yield* Settings.loaded
   if (config.profiles.some(({ name }) => name === profile)) return
@@ -33,7 +31,7 @@ const create = command(
   "create",
   "Create a credential; its HMAC key is printed only once. Example: acme-svc eab create --label printers. Exit codes: 0, 1, 2, 3.",
   {
-    label: textFlag("label", longestLabel).pipe(Flag.withDescription("Its purpose; policies can match this text.")),
+    label: textFlag("label", eab.longestLabel).pipe(Flag.withDescription("Its purpose; policies can match this text.")),
     profile: optionalText("profile", "The only profile that accepts it."),
     json: jsonOption
   },

@@ -4,6 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { parseReason, revocationReasons } from "../../domain/RevocationReason.ts"
+import { readWhole } from "../../domain/WholeNumber.ts"
 import { hiddenIn } from "../../kernel/HiddenText.ts"
 import { parseMoment } from "../../kernel/Time.ts"
 import { formats } from "../../operations/ExportText.ts"
@@ -39,8 +40,6 @@ export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Flag.F
 export const optional = <A>(self: Flag.Flag<A>, text: string): Flag.Flag<A | undefined> =>
   self.pipe(Flag.optional, Flag.withDescription(text), Flag.map(Option.getOrUndefined))
 
-const whole = /^-?\d+$/
-
 /** A whole number within bounds. */
 export const numberFlag = (
   name: string,
@@ -50,28 +49,34 @@ export const numberFlag = (
     shown: "number",
     takes: `${of} from ${least} to ${most}`,
     read: (text) => {
-      const value = whole.test(text) ? Number(text) : Number.NaN
+      const value = readWhole(text) ?? Number.NaN
       return value >= least && value <= most ? value : undefined
     }
   })
 
 /** A whole number that is clamped to its bounds, not refused. */
-const clampedFlag = (
+export const clampedFlag = (
   name: string,
   { least, most }: { readonly least: number; readonly most: number }
 ): Flag.Flag<number> =>
   flag(name, {
     shown: "number",
     takes: "a whole number",
-    read: (text) => whole.test(text) ? Math.min(Math.max(Number(text), least), most) : undefined
+    read: (text) => {
+      const value = readWhole(text)
+      return value === undefined ? undefined : Math.min(Math.max(value, least), most)
+    }
   })
 
-/** A text of one line that is not blank. */
+/** A text of one line that is not blank. Blanks around it are no part of it. */
 export const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
   flag(name, {
     shown: "text",
     takes: `1 to ${longest} characters, none of them hidden, as controls are`,
-    read: (text) => text.trim() === "" || text.length > longest || hiddenIn(text) !== undefined ? undefined : text
+    read: (given) => {
+      const text = given.trim()
+      return text === "" || text.length > longest || hiddenIn(text) !== undefined ? undefined : text
+    }
   })
 
 /** An optional {@link textFlag}. */

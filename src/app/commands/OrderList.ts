@@ -13,8 +13,8 @@ import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
 import {
   checkSpan,
+  clampedFlag,
   jsonOption,
-  numberFlag,
   optional,
   optionalText,
   optionalWord,
@@ -26,7 +26,6 @@ import {
 import { print } from "./Print.ts"
 
 const folded = (name: string | undefined) => name?.toLowerCase().replace(/\.$/, "")
-const shortestPart = 3
 
 /** Flags that filter a list of orders. */
 export const orderFlags = {
@@ -35,7 +34,7 @@ export const orderFlags = {
   status: optionalWord("status", orderFilterWords, "As stored. Revoked are those whose certificate was revoked."),
   identifier: optionalText("identifier", "Only orders with exactly this name, such as *.example.com."),
   suffix: optionalText("identifier-suffix", "Only orders with a name that ends with these labels."),
-  contains: optionalText("identifier-contains", "Only orders with a name that contains these 3 characters or more."),
+  contains: optionalText("identifier-contains", "Only orders with a name that contains this text."),
   serial: optional(serialFlag, "Only the order of the certificate with this serial number, in hexadecimal."),
   ...spanOptions
 }
@@ -65,9 +64,6 @@ export const searchOf = Effect.fnUntraced(function*(filters: Filters) {
   const { accountId, contains, identifier, serial, since, suffix, until } = filters
   if ([identifier, suffix, contains].filter((one) => one !== undefined).length > 1) {
     return yield* wrong("--identifier, --identifier-suffix and --identifier-contains exclude each other.")
-  }
-  if (contains !== undefined && contains.length < shortestPart) {
-    return yield* wrong(`--identifier-contains takes ${shortestPart} characters or more.`)
   }
   yield* checkSpan({ since, until })
   const { profile, status } = filters
@@ -141,8 +137,8 @@ export const listCommand = command(
   {
     filters: orderFlags,
     days: optional(
-      numberFlag("expiring-in", { least: 1, most: expiring.mostDays, of: "a number of days" }),
-      "Certificates that expire within this many days, soonest first. The only other filter is --profile."
+      clampedFlag("expiring-in", { least: 1, most: expiring.mostDays }),
+      "Certificates that expire within this many days, 1 to 100000, soonest first. The only other filter is --profile."
     ),
     hideSuperseded: switchFlag(
       "hide-superseded",

@@ -38,8 +38,8 @@ export interface NewToken {
 
 const faultOf = ({ allowedAddresses, expiresInDays, name }: NewToken): string | undefined => {
   const length = [...name].length
-  if (hiddenIn(name) !== undefined || name.trim() !== name || length === 0 || length > longestTokenName) {
-    return `name takes 1 to ${longestTokenName} characters, none of them hidden, as controls are, or a space at an end.`
+  if (hiddenIn(name) !== undefined || length === 0 || length > longestTokenName) {
+    return `name takes 1 to ${longestTokenName} characters, none of them hidden, as controls are.`
   }
   if (!Number.isInteger(expiresInDays) || expiresInDays < tokenLife.least || expiresInDays > tokenLife.most) {
     return `A token lives ${tokenLife.least} to ${tokenLife.most} days.`
@@ -61,7 +61,8 @@ const mayManage = Effect.fnUntraced(function*(operator: Operator, username: stri
 })
 
 /** Creates a token for an operator. Only this answer holds its text. */
-export const create = Effect.fn("Tokens.create")(function*(operator: Operator, asked: NewToken) {
+export const create = Effect.fn("Tokens.create")(function*(operator: Operator, given: NewToken) {
+  const asked = { ...given, name: given.name.trim() }
   const fault = faultOf(asked)
   if (fault !== undefined) return yield* new BadRequest({ detail: fault })
   const { name, role } = asked

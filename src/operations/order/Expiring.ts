@@ -2,7 +2,6 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { OrderId } from "../../domain/Id.ts"
-import { BadRequest } from "../../domain/OperatorError.ts"
 import { aside } from "../../kernel/sql/Database.ts"
 import { kept } from "../../kernel/sql/Kept.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -49,7 +48,10 @@ export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: strin
   return Math.max(...asked.map(({ notify }) => notify.expiry.lead_days), 0) || usualDays
 }
 
-/** Reads which certificates a request selects. Replaced ones are shown unless they are to be hidden. */
+/**
+ * Which certificates a request selects. A window that is out of bounds is moved into them. Replaced ones are shown unless they are to
+ * be hidden.
+ */
 export const wantedOf = (
   config: Pick<Config, "profiles">,
   { profile, superseded, ...given }: {
@@ -57,11 +59,9 @@ export const wantedOf = (
     readonly days?: number | undefined
     readonly superseded?: "show" | "hide" | undefined
   }
-) => {
+): Wanted => {
   const { days = usualDaysOf(config, profile) } = given
-  return days < 1 || days > mostDays || !Number.isInteger(days)
-    ? new BadRequest({ detail: `days takes 1 to ${mostDays}.` })
-    : Effect.succeed<Wanted>({ profile, days, hideSuperseded: superseded === "hide" })
+  return { profile, days: Math.min(Math.max(days, 1), mostDays), hideSuperseded: superseded === "hide" }
 }
 
 const daySeconds = 86_400

@@ -19,13 +19,13 @@ export type Shown =
 const refused = (detail: string) => Result.fail(new BadRequest({ detail }))
 
 /**
- * Reads both headers. A request with a session and a token is refused, because the result would depend on which of them
+ * Reads both headers. The value of a cookie may stand between double quotes (RFC 6265 section 4.1.1). A request with a session and a token is refused, because the result would depend on which of them
  * is judged.
  */
 export const shownBy = ({ headers }: Request): Result.Result<Shown, OperatorError> => {
   const cookies = [headers["cookie"] ?? []].flat().flatMap((line) => line.split(";"))
     .map((pair) => pair.trim()).filter((pair) => pair.startsWith(`${sessionCookie}=`))
-    .map((pair) => pair.slice(sessionCookie.length + 1))
+    .map((pair) => pair.slice(sessionCookie.length + 1).replace(/^"(.*)"$/, "$1"))
   if (cookies.length > 1) return refused(`The cookie ${sessionCookie} was sent twice.`)
   const given = headers["authorization"]
   if (given !== undefined && typeof given !== "string") return refused("The header Authorization was sent twice.")

@@ -105,8 +105,8 @@ export const checkBody = (schema: Reader, value: unknown): Result.Result<unknown
 const mostParameters = 64
 
 /**
- * Checks a query against the schema of an endpoint. A blank parameter counts as absent. Answers the query without the
- * blank ones.
+ * Checks a query against the schema of an endpoint. Blanks around a value are no part of it, and a parameter that is blank counts
+ * as absent. Answers the query without both.
  */
 export const checkQuery = (
   schema: Reader | undefined,
@@ -118,7 +118,8 @@ export const checkQuery = (
   }
   const values = new Map<string, string | ReadonlyArray<string>>()
   const kept = new URLSearchParams()
-  for (const [name, value] of given) {
+  for (const [name, text] of given) {
+    const value = text.trim()
     if (value === "") continue
     const before = values.get(name)
     values.set(name, before === undefined ? value : [before, value].flat())

@@ -1,3 +1,4 @@
+import { readWhole } from "../../domain/WholeNumber.ts"
 import { rfc3339 } from "../../kernel/Time.ts"
 
 /* Lists. Filters, page and export are in the URL, and all links of a list are made from one description. */
@@ -22,8 +23,7 @@ const lastPage = 100_000
 
 /** The page that a query asks for, from 1. */
 const pageOf = (query: URLSearchParams): number => {
-  const text = query.get("page") ?? "1"
-  return /^\d{1,6}$/.test(text) ? Math.min(Math.max(Number(text), 1), lastPage) : 1
+  return Math.min(Math.max(readWhole(query.get("page") ?? "") ?? 1, 1), lastPage)
 }
 
 /** The rows of the page that a query asks for, as operations take them. */

@@ -122,7 +122,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       yield* made("olga", "operator")
       const odd: ReadonlyArray<Partial<tokens.NewToken>> = [
         { name: "" },
-        { name: " backup" },
+        { name: " " },
         { name: "a\nb" },
         { name: "a\u202eb" },
         { name: "a".repeat(65) },

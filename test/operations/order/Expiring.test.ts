@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { assert, describe } from "vitest"
+import { assert, describe, it } from "vitest"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import type { Caller } from "../../../src/operations/Caller.ts"
 import * as expiring from "../../../src/operations/order/Expiring.ts"
@@ -134,24 +134,24 @@ describe.each(databases)("certificates that end soon on $name", (backend) => {
       assert.isUndefined(yield* followers)
     }))
 
-  test("are listed for the days that digests tell of, where a list names none, and for thirty where there is no digest", () =>
-    Effect.gen(function*() {
-      const told = configOf("[profiles.a.notify.expiry]\nlead_days = 14\n[profiles.b.notify.expiry]\nlead_days = 60\n")
-      const days = (configured: Config, profile?: string, days?: number) =>
-        Effect.map(expiring.wantedOf(configured, { profile, days }), (wanted) => wanted.days)
-      assert.deepStrictEqual(
-        yield* Effect.all([
-          days(told, "a"),
-          days(told, "b"),
-          days(told),
-          days(told, "default"),
-          days(told, "nowhere"),
-          days(told, "a", 3),
-          days(config)
-        ]),
-        [14, 60, 60, 30, 30, 3, 30]
-      )
-    }))
+  it("are listed for the days that digests tell of, where a list names none, and for thirty where there is no digest", () => {
+    const told = configOf("[profiles.a.notify.expiry]\nlead_days = 14\n[profiles.b.notify.expiry]\nlead_days = 60\n")
+    const days = (configured: Config, profile?: string, days?: number) =>
+      expiring.wantedOf(configured, { profile, days }).days
+    assert.deepStrictEqual(
+      [
+        days(told, "a"),
+        days(told, "b"),
+        days(told),
+        days(told, "default"),
+        days(told, "nowhere"),
+        days(told, "a", 3),
+        days(config)
+      ],
+      [14, 60, 60, 30, 30, 3, 30]
+    )
+    assert.deepStrictEqual([-1, 0, 100_001].map((asked) => days(told, "a", asked)), [1, 1, 100_000])
+  })
 
   test("come page by page, with and without the replaced ones", () =>
     Effect.gen(function*() {

@@ -71,6 +71,7 @@ describe.each(databases)("names that are walked on $name", (backend) => {
       assert.deepStrictEqual(yield* numbersOf({ identifierContains: "h1.ma" }), found([1], 1))
       assert.deepStrictEqual(yield* numbersOf({ identifierContains: "nowhere" }), found([], 0))
       assert.deepStrictEqual(yield* numbersOf({ identifierContains: "%.many" }), found([], 0), "taken literally")
+      assert.deepStrictEqual(yield* numbersOf({ identifierContains: "9" }, 1), found([24_999], 8233))
       const every = { identifierContains: ".many." }
       assert.deepStrictEqual(yield* numbersOf(every), found([25_000, 24_999, 24_998, 24_997, 24_996], many))
       assert.deepStrictEqual(yield* numbersOf(every, 2, 20_000), found([5000, 4999], many))

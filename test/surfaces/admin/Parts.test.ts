@@ -38,6 +38,8 @@ describe("a request shows", () => {
       kind: "session",
       token: "one"
     })
+    assert.deepStrictEqual(shown({ cookie: `${sessionCookie}="one"` }), { kind: "session", token: "one" })
+    assert.deepStrictEqual(shown({ cookie: `${sessionCookie}="one` }), { kind: "session", token: "\"one" })
     assert.deepStrictEqual(shown({ cookie: `a=b; x${sessionCookie}=1` }), { kind: "nothing" })
     assert.deepStrictEqual(shown({ authorization: "bearer  abc" }), { kind: "token", token: "abc" })
   })

@@ -78,6 +78,18 @@ describe("a query of the API fits its route", () => {
     ["listOrders", "", ""],
     ["listOrders", "limit=10&offset=-2&status=valid", "limit=10&offset=-2&status=valid"],
     ["listOrders", "limit=&status=", ""],
+    ["listOrders", "limit=%20&status=%09&accountId=+", ""],
+    ["listOrders", "limit=+10+&status=%20valid%09", "limit=10&status=valid"],
+    [
+      "listOrders",
+      `limit=1${"0".repeat(20)}&offset=-1${"0".repeat(20)}`,
+      `limit=1${"0".repeat(20)}&offset=-1${"0".repeat(20)}`
+    ],
+    ["listJobs", "kind=+order_sweep+&orderId=%20", "kind=order_sweep"],
+    ["listAudit", "outcome=+failure", "outcome=failure"],
+    ["listExpiring", "days=+7+&superseded=+hide+", "days=7&superseded=hide"],
+    ["listOperators", "role=+admin+&status=%20", "role=admin"],
+    ["listTokens", "user=+olga+", "user=olga"],
     ["listOrders", "limit=&limit=2&limit=", "limit=2"],
     ["readOrder", "", ""],
     ["readOrder", "limit=", ""],

@@ -148,10 +148,12 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
       assert.deepStrictEqual([refused.status, refused.json.error], [400, "bad_request"])
       const twice = yield* ask("/api/orders?limit=1&profile=a&limit=2", held)
       assert.strictEqual(twice.json.message, "The parameter limit was given twice.")
-      for (const word of ["1e3", "x", "1.0", "0x1", "9999999999999999"]) {
+      for (const word of ["1e3", "x", "1.0", "0x1"]) {
         const told = yield* ask(`/api/orders?limit=${word}`, held)
         assert.strictEqual(told.json.message, "The parameter limit must be an integer.")
       }
+      const wide = yield* ask(`/api/orders?limit=${"9".repeat(400)}&offset=-${"9".repeat(20)}`, held)
+      assert.deepInclude(wide.json, { limit: 200, offset: 0 })
       const age = yield* ask("/api/nonces/cleanup", { method: "POST", ...held, body: { ttlSeconds: 1e300 } })
       assert.strictEqual(age.json.message, "The member ttlSeconds must be an integer.")
     }))

@@ -68,7 +68,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.notInclude(admin.text, "<h2>Accounts</h2>", "of which nothing was found")
     }))
 
-  test("leads to all orders that have a name of three letters or more somewhere in theirs", ({ ask }) =>
+  test("leads to all orders that have a name somewhere in theirs", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "admin")
       for (const name of ["shy", "shopper"]) yield* made(name, "viewer")
@@ -81,7 +81,7 @@ describe.each(databases)("the search box on $name", (backend) => {
         return text.replaceAll("&#x2f;", "/").includes(`href="/ui/orders?identifierContains=${query}"`)
       })
       const asked = ["sho", "shop", "uk", "shy", "0badcafe"]
-      assert.deepStrictEqual(yield* Effect.forEach(asked, offers), [true, true, false, false, false])
+      assert.deepStrictEqual(yield* Effect.forEach(asked, offers), [true, true, true, false, false])
     }))
 
   test("says when nothing is found, when contacts are asked for, and when a text is too long", ({ ask }) =>

@@ -30,15 +30,14 @@ const orderFilters = {
   status: word(orderFilterWords, "The status of the order; revoked are those whose certificate was revoked."),
   identifier: text("The whole name."),
   identifierSuffix: text("The last labels of the name."),
-  identifierContains: text("A part of the name, three characters or more."),
+  identifierContains: text("A part of the name."),
   certSerial: text("The serial number of the certificate, hexadecimal."),
   ...period
 }
 const expiringFilters = {
   ...ofProfile,
   days: whole(
-    "How many days ahead certificates are looked for. The default is notify.expiry.lead_days, or 30 where that is 0.",
-    { minimum: 1 }
+    "How many days ahead certificates are looked for. A value below 1 counts as 1, one above 100000 as that. The default is notify.expiry.lead_days, or 30 where that is 0."
   ),
   superseded: word(["show", "hide"], "hide leaves out certificates that were replaced.", "show")
 }

@@ -90,7 +90,7 @@ export const expiringHandlers = (config: Config) =>
       .handle("listExpiring", ({ query }) => {
         const window = windowOf(query, config.admin.page_size_max)
         return answering(Effect.gen(function*() {
-          const wanted = yield* expiring.wantedOf(config, query)
+          const wanted = expiring.wantedOf(config, query)
           const found = yield* expiring.list(wanted, window)
           const counts = { hidden: found.hidden, days: wanted.days, ...(found.truncated ? { truncated: true } : {}) }
           return { ...paged(found, expiringObject, window), ...counts }
@@ -98,7 +98,7 @@ export const expiringHandlers = (config: Config) =>
       })
       .handleRaw("exportExpiring", ({ query: { format = "csv", ...given } }) =>
         answering(Effect.gen(function*() {
-          const made = yield* expiringFile(yield* expiring.wantedOf(config, given), { format, most: mostOverApi })
+          const made = yield* expiringFile(expiring.wantedOf(config, given), { format, most: mostOverApi })
           return yield* fileAnswer("expiring", format, made)
         }))))
 

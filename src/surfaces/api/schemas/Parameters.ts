@@ -1,9 +1,14 @@
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import { readWhole } from "../../../domain/WholeNumber.ts"
 
 /* Parameters of paths and queries, each with what the document says of it. */
 
-const digits = Schema.String.check(Schema.isPattern(/^-?[0-9]{1,15}$/, { expected: "an integer" }))
+const digits = Schema.String.check(
+  Schema.makeFilter((text: string) => readWhole(text) !== undefined, { expected: "an integer" })
+)
+
+const read = SchemaTransformation.transform<number, string>({ decode: (text) => readWhole(text) ?? 0, encode: String })
 
 /** An integer in a query; `default` is what counts where it is left out. The document alone has `minimum`. */
 export const whole = (
@@ -12,7 +17,7 @@ export const whole = (
 ) => {
   const toJsonSchema = () => ({ type: "integer", ...(minimum === undefined ? {} : { minimum }) })
   const number = Schema.Number.check(Schema.isInt({ description, toJsonSchema, ...more }))
-  return Schema.optionalKey(digits.pipe(Schema.decodeTo(number, SchemaTransformation.numberFromString)))
+  return Schema.optionalKey(digits.pipe(Schema.decodeTo(number, read)))
 }
 
 /** A text in a query. */

@@ -38,7 +38,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "status", label: "Status", kind: "choice", words: orderFilterWords },
   { name: "identifier", label: "Name", kind: "text", hint: "a whole name" },
   { name: "identifierSuffix", label: "Name ends with", kind: "text", hint: "example.org" },
-  { name: "identifierContains", label: "Name contains", kind: "text", hint: "3 or more letters" },
+  { name: "identifierContains", label: "Name contains", kind: "text" },
   { name: "certSerial", label: "Serial", kind: "text" },
   { name: "accountId", label: "Account", kind: "text", hint: "id" },
   { name: "since", label: "Created since", kind: "date" },

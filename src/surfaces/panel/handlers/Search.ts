@@ -65,7 +65,7 @@ export const searchRoutes = [
         groups: grouped(results),
         isCut: found.success.truncated,
         hint: found.success.hint,
-        moreOrders: isName && text.length >= 3 ? urlOf("/ui/orders", { identifierContains: text }) : undefined,
+        moreOrders: isName ? urlOf("/ui/orders", { identifierContains: text }) : undefined,
         examples: examples(isAdmin)
       })
     }))
