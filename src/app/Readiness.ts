@@ -20,7 +20,6 @@ export const withReadiness = <R>(app: App<R>, roles: Roles): App<R | Loops> => (
         profile: undefined,
         pattern: readyPath,
         clientIp: received.clientIp,
-        isProxied: () => false,
         handle: ({ method }) =>
           method === "GET" || method === "HEAD"
             ? Effect.map(Effect.all([Loops, lifeMillis]), ([{ failing }, life]) => {

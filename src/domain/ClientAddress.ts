@@ -27,16 +27,6 @@ export const trustOf = (filters: ReadonlyArray<ProxySettings>) => ({
   forwardedHeaders: [...new Set(filters.map(({ forwarded_header }) => forwarded_header.toLowerCase()))]
 })
 
-/** Whether a request came through a trusted proxy, whose statements about the request are believed. */
-export const fromTrusted = ({ trusted_proxies }: ProxySettings): (sent: Sent) => boolean => {
-  if (trusted_proxies.length === 0) return () => false
-  const isTrusted = makeAddressSet(trusted_proxies)
-  return ({ clientIp }) => {
-    const peer = comparable(clientIp)
-    return peer !== undefined && isTrusted(peer)
-  }
-}
-
 /**
  * The address of the client that sent a request (docs/policy.md, "Behind a proxy"). It is the peer, unless the peer is a
  * trusted proxy. Then it is the rightmost address in the forwarded header that is not a trusted proxy, or the leftmost

@@ -62,7 +62,6 @@ export const asking = <R>(app: App<R>, { admin }: Pick<Config, "admin">) =>
     const isForm = body instanceof URLSearchParams
     const received: Request = {
       id: "request-1",
-      givenId: undefined,
       method,
       target,
       path: target.split("?")[0] ?? "",

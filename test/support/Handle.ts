@@ -47,7 +47,6 @@ export const urlOf = (target: string): string => `http://localhost:3000${target}
 /** A request as the listener would hand it over. */
 export const requestOf = (method: string, target: string, more: Partial<Request> = {}): Request => ({
   id: sender.request_id ?? "",
-  givenId: undefined,
   method,
   target,
   path: target.split("?")[0] ?? "",

@@ -8,7 +8,8 @@ import { emit } from "../telemetry/EventLog.ts"
 import type { Answer, Request } from "./Message.ts"
 import type { Target } from "./Target.ts"
 
-const usableRequestId = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/
+/** Nothing that a query of a log, a header or a terminal takes for more than a letter. */
+const usableRequestId = /^[A-Za-z0-9._:-]{1,128}$/
 
 const usableId = (given: string | ReadonlyArray<string> | undefined): Effect.Effect<string | undefined> =>
   given === undefined || (typeof given === "string" && usableRequestId.test(given))
@@ -60,23 +61,24 @@ export const readHead = (
   entropy: Entropy["Service"],
   body: Request["body"]
 ): Effect.Effect<Request> =>
-  // `Effect.zipWith` is a loop of eight operations.
-  Effect.flatMap(usableId(message.headers["x-request-id"]), (givenId) =>
-    Effect.map(entropy.uuid, (id) => {
-      const headers = headersOf(message)
-      const query = target.indexOf("?")
-      return {
-        id,
-        givenId,
-        method: message.method ?? "",
-        target,
-        path: query < 0 ? target : target.slice(0, query),
-        headers: host === undefined ? headers : { ...headers, host },
-        clientIp: unmapped(message.socket.remoteAddress ?? ""),
-        userAgent: message.headers["user-agent"]?.slice(0, 256),
-        body
-      }
-    }))
+  Effect.flatMap(
+    usableId(message.headers["x-request-id"]),
+    (given) =>
+      Effect.map(given === undefined ? entropy.uuid : Effect.succeed(given), (id) => {
+        const headers = headersOf(message)
+        const query = target.indexOf("?")
+        return {
+          id,
+          method: message.method ?? "",
+          target,
+          path: query < 0 ? target : target.slice(0, query),
+          headers: host === undefined ? headers : { ...headers, host },
+          clientIp: unmapped(message.socket.remoteAddress ?? ""),
+          userAgent: message.headers["user-agent"]?.slice(0, 256),
+          body
+        }
+      })
+  )
 
 /** On every answer of a listener, names and values in turn (docs/decisions/process.md, "Bounds of a socket"). */
 export type Hardening = ReadonlyArray<string>

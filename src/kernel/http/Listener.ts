@@ -183,13 +183,9 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               (received) => {
                 const routed = app.route(received)
                 const { clientIp, pattern, profile } = routed
-                // Any client can choose a request id, so only that of a trusted proxy goes into the log and the audit trail.
-                const isNamed = received.givenId !== undefined && routed.isProxied()
-                const id = isNamed ? received.givenId : received.id
-                const request = { ...received, id, clientIp }
+                const request = { ...received, clientIp }
                 const span = {
                   request_id: request.id,
-                  ...(isNamed || received.givenId === undefined ? {} : { client_request_id: received.givenId }),
                   client_ip: request.clientIp,
                   method: request.method,
                   uri: loggedTarget(request),

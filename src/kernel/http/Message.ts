@@ -4,10 +4,8 @@ import type { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
 
 /** A parsed request head, and its body on demand. */
 export interface Request {
-  /** A new UUID, or the usable `x-request-id` of a trusted proxy. */
+  /** The `x-request-id` of the sender if it is usable, or else a new UUID. Anybody may choose one: it finds records and proves nothing. */
   readonly id: string
-  /** A usable `x-request-id` from any sender. */
-  readonly givenId: string | undefined
   readonly method: string
   /** Path and query exactly as received, without the authority of an absolute form: routing decodes and normalises nothing. */
   readonly target: string
@@ -41,8 +39,6 @@ export interface Routed<R> {
   readonly pattern: string
   /** The address of the client: that of the peer, or the one that a trusted proxy reports. */
   readonly clientIp: string
-  /** Whether the peer is a trusted proxy. */
-  readonly isProxied: () => boolean
   /** Makes the answer. The request holds {@link Routed.clientIp} by then. */
   readonly handle: (request: Request) => Effect.Effect<Answer, never, R>
   /** Makes the answer if the deadline of the whole request interrupted `handle`. */

@@ -11,7 +11,7 @@ import {
   UnsupportedMediaType
 } from "../../domain/AcmeError.ts"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
-import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
+import { clientAddress } from "../../domain/ClientAddress.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { Admission } from "../../kernel/http/Admission.ts"
@@ -109,7 +109,6 @@ export const make = (
   }
 ): App<Needs | Nonces> => {
   const addressElsewhere = clientAddress(proxies)
-  const proxiedElsewhere = fromTrusted(proxies)
   const shared = corsOrigins.length === 0 ? undefined : makeCors({ ...cors, origins: corsOrigins })
   const routed = (
     request: Request,
@@ -246,7 +245,6 @@ export const make = (
         profile: at?.endpoint.profile.name,
         pattern,
         clientIp: (at?.endpoint.clientAddress ?? addressElsewhere)(received),
-        isProxied: () => (at?.endpoint.isProxied ?? proxiedElsewhere)(received),
         handle,
         late: (request) => dressed(request, at, problemAnswer(late))
       }

@@ -1,4 +1,4 @@
-import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
+import { clientAddress } from "../../domain/ClientAddress.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
 /** A profile as clients reach it. Every URL a client sees is made here, from `server.base_url`. */
@@ -12,13 +12,10 @@ export class Endpoint {
   readonly directory: Uint8Array
   /** The address of the client that sent a request for this profile. */
   readonly clientAddress: ReturnType<typeof clientAddress>
-  /** Whether a request for this profile came through one of its proxies. */
-  readonly isProxied: ReturnType<typeof fromTrusted>
 
   constructor(profile: ProfileConfig, baseUrl: string) {
     this.profile = profile
     this.clientAddress = clientAddress(profile.filter)
-    this.isProxied = fromTrusted(profile.filter)
     this.base = `${baseUrl}/profile/${profile.name}`
     this.indexLink = `<${this.base}/directory>;rel="index"`
     this.directory = Buffer.from(JSON.stringify({

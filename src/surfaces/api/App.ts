@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
-import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
+import { clientAddress } from "../../domain/ClientAddress.ts"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { Busy, Internal } from "../../domain/OperatorError.ts"
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
@@ -47,7 +47,6 @@ const known = matcherOf(routesOf(Api))
 export const make = (settings: Settings, doors: Doors, app: DeclaredApp): App<Needed> => {
   const enter = entranceOf(settings.base_url, doors)
   const addressOf = clientAddress(settings.filter)
-  const isProxied = fromTrusted(settings.filter)
 
   const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, Needed> {
     const { client, route, sender } = yield* enter(request, known(request.path), request.path.startsWith("/api/"))
@@ -72,7 +71,6 @@ export const make = (settings: Settings, doors: Doors, app: DeclaredApp): App<Ne
       profile: undefined,
       pattern: known(received.path)?.pattern ?? unmatched,
       clientIp: addressOf(received),
-      isProxied: () => isProxied(received),
       handle,
       late: () => Effect.succeed(withHeaders(refused(new Busy({ retryAfter: 5 })), { "cache-control": "no-store" }))
     })

@@ -12,7 +12,6 @@ export const make = <R>(scrape: Effect.Effect<string, never, R>): App<R> => ({
     profile: undefined,
     pattern: asked === path ? path : unmatched,
     clientIp,
-    isProxied: () => false,
     handle: ({ method }): Effect.Effect<Answer, never, R> => {
       if (asked !== path) return Effect.succeed({ status: 404, headers: {} })
       if (method !== "GET" && method !== "HEAD") {

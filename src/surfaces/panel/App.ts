@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
-import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
+import { clientAddress } from "../../domain/ClientAddress.ts"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { Busy, Internal } from "../../domain/OperatorError.ts"
 import type { Answer, App, Request } from "../../kernel/http/Message.ts"
@@ -53,7 +53,6 @@ export const make = <R>(
   const enter = entranceOf(settings.base_url, doors)
   const known = matcherOf(routes)
   const addressOf = clientAddress(settings.filter)
-  const isProxied = fromTrusted(settings.filter)
 
   const entering = (request: Request) => enter<Route<R>>(request, known(request.path), request.path.startsWith("/ui"))
 
@@ -135,7 +134,6 @@ export const make = <R>(
       profile: undefined,
       pattern: known(received.path)?.pattern ?? unmatched,
       clientIp: addressOf(received),
-      isProxied: () => isProxied(received),
       handle,
       late: (request) =>
         Effect.map(

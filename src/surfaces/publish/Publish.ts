@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { DeadlineExceeded, MethodNotAllowed, NoSuchPath, ServerInternal } from "../../domain/AcmeError.ts"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
-import { clientAddress, fromTrusted } from "../../domain/ClientAddress.ts"
+import { clientAddress } from "../../domain/ClientAddress.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
 import type { Admission } from "../../kernel/http/Admission.ts"
 import { tagged, unlessHeld } from "../../kernel/http/EntityTag.ts"
@@ -50,7 +50,6 @@ export const make = (profiles: ReadonlySet<string>, { admission, proxies }: {
   readonly proxies: ProxySettings
 }): App<Needs> => {
   const clientIp = clientAddress(proxies)
-  const isProxied = fromTrusted(proxies)
   const late = Effect.succeed(refusal(new DeadlineExceeded()))
   return {
     route: (received) => {
@@ -65,7 +64,6 @@ export const make = (profiles: ReadonlySet<string>, { admission, proxies }: {
         profile: place?.profile,
         pattern: place?.pattern ?? unmatched,
         clientIp: clientIp(received),
-        isProxied: () => isProxied(received),
         handle: (request) =>
           Effect.catch(
             answered(request),

@@ -23,7 +23,6 @@ const bearer = { kind: "token", token: "" } as const
 
 const post = (headers: Request["headers"] = {}): Request => ({
   id: "1",
-  givenId: undefined,
   method: "POST",
   target: "/",
   path: "/",

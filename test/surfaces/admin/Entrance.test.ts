@@ -33,7 +33,6 @@ const viewer: Sender = {
 
 const request = (method: string, path: string): Request => ({
   id: "1",
-  givenId: undefined,
   method,
   target: path,
   path,

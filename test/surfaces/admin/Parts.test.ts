@@ -18,7 +18,6 @@ import { configOf, fieldsOf } from "../../support/Graph.ts"
 
 const sent = (headers: Request["headers"]): Request => ({
   id: "1",
-  givenId: undefined,
   method: "GET",
   target: "/",
   path: "/",

@@ -12,7 +12,6 @@ const json = { "content-type": "application/json" }
 
 const sent = (method: string, body: string, headers: Request["headers"], more: Partial<Request> = {}): Request => ({
   id: "1",
-  givenId: undefined,
   method,
   target: "/",
   path: "/",

@@ -22,7 +22,6 @@ const config = configOf()
 
 const request = (path: string, method = "GET"): Request => ({
   id: "1",
-  givenId: undefined,
   method,
   target: path,
   path,
