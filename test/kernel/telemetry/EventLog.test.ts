@@ -14,7 +14,7 @@ import { emit, EventLog, withinSpan } from "../../../src/kernel/telemetry/EventL
 import { accessWeight } from "../../../src/kernel/telemetry/Weight.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { useTests } from "../../support/UseTests.ts"
-import { own, specified } from "./specified.ts"
+import { own, shownByDefault, specified } from "./specified.ts"
 
 const { records, test } = useTests()
 
@@ -214,6 +214,11 @@ describe("the vocabulary", () => {
       if (outcome === "advisory") assert.strictEqual(level, "warn", event)
       assert.strictEqual(outcome === "progress", /_(?:started|requested)$/.test(event), event)
     }
+  })
+
+  it("shows by default what the specification does not tell apart as debug", () => {
+    const hidden = declarations.filter(([event, { level }]) => level === "debug" && shownByDefault.has(event))
+    assert.deepStrictEqual(hidden.map(([event]) => event), [])
   })
 
   it("has no field that would hide what every record has", () => {
