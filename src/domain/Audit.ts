@@ -114,6 +114,11 @@ interface TargetDetail {
   readonly target: string
 }
 
+/** The operator that was acted on, and how many of their sessions ended with it. */
+interface EndingDetail extends TargetDetail {
+  readonly sessions_revoked: number
+}
+
 /** An API token; `target` owns it. What it was made for is its name. */
 interface TokenDetail extends TargetDetail {
   readonly name: string
@@ -182,14 +187,14 @@ interface Details {
     readonly deleted: number
   }
   readonly operator_created: TargetDetail & { readonly role: string }
-  readonly operator_deleted: TargetDetail & { readonly role: string }
-  readonly operator_role_changed: TargetDetail & { readonly before: string; readonly after: string }
+  readonly operator_deleted: EndingDetail & { readonly role: string }
+  readonly operator_role_changed: EndingDetail & { readonly before: string; readonly after: string }
   readonly operator_contact_updated: TargetDetail
-  readonly operator_password_changed: TargetDetail
-  readonly operator_disabled: TargetDetail & { readonly sessions_revoked: number }
+  readonly operator_password_changed: EndingDetail
+  readonly operator_disabled: EndingDetail
   readonly operator_enabled: TargetDetail
-  readonly operator_totp_enrolled: TargetDetail
-  readonly operator_totp_disabled: TargetDetail
+  readonly operator_totp_enrolled: EndingDetail
+  readonly operator_totp_disabled: EndingDetail
   readonly operator_recovery_codes_regenerated: TargetDetail
   /** `target` is absent where the sessions of all operators were ended. */
   readonly session_revoked: {

@@ -21,7 +21,7 @@ export const operatorEvents = {
   admin_mfa_recovery_code_used: advisory("username", "remaining"),
   admin_mfa_recovery_codes_reissued: info("username", "surface", "target_username"),
   admin_step_up_failed: warn("username", "client_ip", "surface"),
-  admin_logout: info("username", "scope"),
+  admin_logout: info("username", "scope", "sessions"),
   admin_password_hash_unreadable: warn("username"),
   admin_role_unknown: warn("username"),
   admin_session_revoked: info("username", "surface", "sessions"),

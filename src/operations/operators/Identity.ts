@@ -1,12 +1,18 @@
+import type * as Redacted from "effect/Redacted"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import { isSame } from "../../pki/Digest.ts"
 import type { Operator } from "../Operator.ts"
 
+/** The token of a session, for its cookie. It is stored nowhere else. */
+export type SessionToken = Redacted.Redacted<string>
+
 /** The facts of a request about its sender, and the surface that it used. */
 export interface Requester {
   readonly client: ClientFacts
   readonly surface: "api" | "ui"
+  /** The session that came with the request, whether or not it is one. A sign-in takes its place. */
+  readonly held?: SessionToken | undefined
 }
 
 /** The sender, as proved by the session or the token. */

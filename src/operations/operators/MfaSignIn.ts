@@ -164,11 +164,12 @@ export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function
     const confirmed = yield* factors.confirm({ id: user.id, pending, inForce: undefined, step, now })
     if (confirmed === undefined) return yield* new MfaNotPending()
     const active = yield* completed(settings, half, { user, requester, now, draw })
-    yield* storedSessions.endAllOf(user.id, active.identity.tokenHash)
+    const sessions_revoked = yield* storedSessions.endAllOf(user.id, active.identity.tokenHash)
     yield* recoveryCodes.replace({ userId: user.id, codes: made.stored, now })
     yield* release
     const actor = actorOf(operatorOf(half, requester))
-    yield* audit.insert({ event: "operator_totp_enrolled", ...actor, detail: { target: user.username } })
+    const detail = { target: user.username, sessions_revoked }
+    yield* audit.insert({ event: "operator_totp_enrolled", ...actor, detail })
     yield* credentialChanged(operatorOf(half, requester), user, "second_factor_enabled")
     return active
   }))

@@ -97,7 +97,8 @@ export const setRole = Effect.fn("Operators.setRole")(
         yield* keepAnAdmin(target, admins)
         yield* users.setRole(target.id, role, now)
         const ended = yield* sessions.endAllOf(target.id)
-        const detail = { target: target.username, before: target.role ?? "admin", after: role }
+        const roles = { before: target.role ?? "admin", after: role }
+        const detail = { target: target.username, ...roles, sessions_revoked: ended }
         yield* audit.insert({ event: "operator_role_changed", ...actorOf(operator), detail })
         return { target_username: target.username, role, sessions: ended }
       }))
@@ -199,7 +200,7 @@ export const setPassword = Effect.fn("Operators.setPassword")(function*(
       yield* users.setPassword(target.id, hash, now)
       yield* guesses.forget(target)
       const ended = yield* sessions.endAllOf(target.id)
-      const detail = { target: target.username }
+      const detail = { target: target.username, sessions_revoked: ended }
       yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })
       yield* credentialChanged(operator, target, "password")
       return { target_username: target.username, sessions: ended }
@@ -220,8 +221,9 @@ export const remove = Effect.fn("Operators.remove")(function*(operator: AtKeyboa
     Effect.gen(function*() {
       yield* keepAnAdmin(target, admins)
       yield* guesses.forget(target)
+      const ended = yield* sessions.endAllOf(target.id)
       yield* users.remove(target.id)
-      const detail = { target: target.username, role: target.role ?? "admin" }
+      const detail = { target: target.username, role: target.role ?? "admin", sessions_revoked: ended }
       yield* audit.insert({ event: "operator_deleted", ...actorOf(operator), detail })
       return target.username
     }))

@@ -45,7 +45,7 @@ export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
     yield* users.setPassword(user.id, hash, now)
     yield* guesses.forget(user)
     const ended = yield* sessions.endAllOf(user.id, identity.tokenHash)
-    const detail = { target: user.username }
+    const detail = { target: user.username, sessions_revoked: ended }
     yield* audit.insert({ event: "operator_password_changed", ...actorOf(operator), detail })
     yield* credentialChanged(operator, user, "password")
     return ended

@@ -84,11 +84,12 @@ export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(funct
   yield* transaction(Effect.gen(function*() {
     const confirmed = yield* factors.confirm({ id: user.id, pending, inForce: user.totpSecret, step, now })
     if (confirmed === undefined) return yield* new MfaNotPending()
-    yield* sessions.endAllOf(user.id, identity.tokenHash)
+    const sessions_revoked = yield* sessions.endAllOf(user.id, identity.tokenHash)
     yield* recoveryCodes.replace({ userId: user.id, codes: made.stored, now })
     yield* release
     const actor = actorOf(operatorOf(identity, requester))
-    yield* audit.insert({ event: "operator_totp_enrolled", ...actor, detail: { target: user.username } })
+    const detail = { target: user.username, sessions_revoked }
+    yield* audit.insert({ event: "operator_totp_enrolled", ...actor, detail })
     yield* credentialChanged(operatorOf(identity, requester), user, "second_factor_enabled")
   }))
   yield* emit("admin_mfa_enrolled", { username: user.username, method: "totp" })
@@ -129,7 +130,7 @@ export const taken = (operator: Operator, user: User, butSession?: string) =>
     if (cleared === undefined) return yield* new MfaNotEnrolled()
     const ended = yield* sessions.endAllOf(user.id, butSession)
     yield* recoveryCodes.removeAll(user.id)
-    const detail = { target: user.username }
+    const detail = { target: user.username, sessions_revoked: ended }
     yield* audit.insert({ event: "operator_totp_disabled", ...actorOf(operator), detail })
     yield* credentialChanged(operator, user, "second_factor_disabled")
     return ended

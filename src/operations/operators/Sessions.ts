@@ -12,8 +12,9 @@ import type { FoundSession } from "../../store/operators/Sessions.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import type { User } from "../../store/operators/Users.ts"
 import { listed } from "../Listed.ts"
+import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
-import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
+import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 
@@ -21,9 +22,6 @@ const touchSeconds = 60
 const halfSeconds = 300
 const tokenForm = /^[A-Za-z0-9_-]{43}$/
 const nameForm = /^[0-9a-f]{16}$/
-
-/** The token of a session, for its cookie. It is stored nowhere else. */
-export type SessionToken = Redacted.Redacted<string>
 
 /** The random values of a new session. They are drawn before the transaction that begins the session. */
 export const drawn = Effect.gen(function*() {
@@ -122,14 +120,39 @@ export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSett
   return half
 })
 
+/** Ends every session of an operator, at that operator's wish. Whoever held another one of them may be somebody else, so it is recorded. */
+const endEveryOwn = ({ userId, username }: SessionIdentity, operator: Operator) =>
+  transaction(Effect.tap(sessions.endAllOf(userId), (ended) =>
+    audit.insert({
+      event: "session_revoked",
+      ...actorOf(operator),
+      detail: { target: username, scope: "operator", sessions: ended }
+    })))
+
 /** Ends the session of the caller, or every session of the caller. */
 export const signOut = Effect.fn("Sessions.signOut")(
-  function*(identity: SessionIdentity, { all }: { readonly all: boolean }) {
-    yield* all ? sessions.endAllOf(identity.userId) : sessions.end(identity.tokenHash, "active")
-    yield* emit("admin_logout", { username: identity.username, scope: all ? "all" : "one" })
+  function*(identity: SessionIdentity, { all }: { readonly all: boolean }, requester: Requester) {
+    const { tokenHash, username } = identity
+    if (!all) {
+      yield* sessions.end(tokenHash, "active")
+      return yield* emit("admin_logout", { username, scope: "one", sessions: 1 })
+    }
+    const ended = yield* endEveryOwn(identity, operatorOf(identity, requester))
+    yield* emit("admin_logout", { username, scope: "all", sessions: ended })
   },
   Effect.uninterruptible
 )
+
+/**
+ * Ends the session that a sign-in came with, in the transaction that begins the new one: the browser forgets its cookie, so nobody
+ * could sign out of it. Answers whose session it was, if it was a whole one.
+ */
+export const replaced = Effect.fnUntraced(function*({ held }: Requester) {
+  const given = held === undefined ? "" : Redacted.value(held)
+  const found = tokenForm.test(given) ? yield* sessions.find(sha256(given)) : undefined
+  const ended = found === undefined ? undefined : yield* sessions.end(found.tokenHash, found.state)
+  return ended === undefined || found?.state !== "active" ? undefined : found.username
+})
 
 /** Abandons a sign-in that lacks its second factor. */
 export const abandonHalf = ({ tokenHash }: HalfIdentity) => Effect.asVoid(sessions.end(tokenHash, "pending_mfa"))

@@ -13,11 +13,10 @@ import type { Verdict } from "../../services/operators/Passwords.ts"
 import type { User } from "../../store/operators/Users.ts"
 import * as users from "../../store/operators/Users.ts"
 import * as guesses from "./Guesses.ts"
-import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
+import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
 import { lockedOut, signedInFrom } from "./Notices.ts"
-import type { SessionToken } from "./Sessions.ts"
 import * as sessions from "./Sessions.ts"
 
 /** The name and password of a sign-in. */
@@ -109,7 +108,10 @@ const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) 
     return yield* new InvalidCredentials()
   })
 
-/** Begins the session after the right password, if nothing has changed since the password was compared. */
+/**
+ * Begins the session after the right password, if nothing has changed since the password was compared. It takes the place of the
+ * session that the request came with: `replaced` is whose that was.
+ */
 const admitted = Effect.fnUntraced(function*(
   settings: SignInSettings,
   user: User,
@@ -130,14 +132,15 @@ const admitted = Effect.fnUntraced(function*(
     const isNewAddress = step === undefined && (yield* stamped(user, of.requester, now))
     const begun = { user, requester: of.requester, now, isHalf: step !== undefined }
     const facts = yield* sessions.begin(settings, draw, begun)
+    const replaced = yield* sessions.replaced(of.requester)
     yield* of.release
     if (step === undefined) {
       const active: Active = { _tag: "Active", token, identity: identityOf(user, facts, false), isNewAddress }
-      return active
+      return { signedIn: active, replaced }
     }
     const identity: HalfIdentity = { kind: "half", userId: id, username: user.username, step, ...facts }
     const pending: Pending = { _tag: "Pending", token, identity }
-    return pending
+    return { signedIn: pending, replaced }
   }))
 })
 
@@ -182,7 +185,8 @@ export const signIn = Effect.fn("SignIn.signIn")(function*(
     // If the queue of hashes is full, a right password still signs in. The hash is renewed another time.
     ? yield* Effect.orElseSucceed(passwords.hash(given, known.username), () => known.passwordHash)
     : known.passwordHash
-  const signedIn = yield* admitted(settings, known, { renewed, requester, release })
+  const { replaced, signedIn } = yield* admitted(settings, known, { renewed, requester, release })
+  if (replaced !== undefined) yield* emit("admin_logout", { username: replaced, scope: "one", sessions: 1 })
   yield* signedIn._tag === "Active"
     ? told(known, requester, undefined)
     : emit("admin_login_mfa_pending", {

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { ForeignOrigin, NoSuchRoute, SessionInvalid } from "../../domain/OperatorError.ts"
@@ -6,6 +7,7 @@ import type { Request } from "../../kernel/http/Message.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { SessionToken } from "../../operations/operators/Identity.ts"
 import type { Sender } from "./Checks.ts"
 import { csrfFits, isChange, roleFits, stateFits } from "./Checks.ts"
 import { shownBy } from "./Credentials.ts"
@@ -57,6 +59,8 @@ export interface Entered<R> {
   readonly route: R
   readonly sender: Sender
   readonly client: ClientFacts
+  /** The session cookie of the request. Where anybody may come in, nobody has looked for its session. */
+  readonly held?: SessionToken | undefined
 }
 
 /**
@@ -98,6 +102,6 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
       if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
       // The name server is asked only for changes, because their audit rows name the client.
       const client = isChange(request.method) ? yield* doors.named(clientOf(request)) : clientOf(request)
-      return { route, sender, client }
+      return { route, sender, client, held: shown.kind === "session" ? Redacted.make(shown.token) : undefined }
     })
 }

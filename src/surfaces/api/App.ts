@@ -49,9 +49,9 @@ export const make = (settings: Settings, doors: Doors, app: DeclaredApp): App<Ne
   const addressOf = clientAddress(settings.filter)
 
   const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, Needed> {
-    const { client, route, sender } = yield* enter(request, known(request.path), request.path.startsWith("/api/"))
+    const { route, ...caller } = yield* enter(request, known(request.path), request.path.startsWith("/api/"))
     const given = yield* brought(request, route, settings.max_body_bytes)
-    return yield* askedBy(sender)(served(app, request, given, { sender, client }))
+    return yield* askedBy(caller.sender)(served(app, request, given, caller))
   })
 
   const handle = (request: Request): Effect.Effect<Answer, never, Needed> =>

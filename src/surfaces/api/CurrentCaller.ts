@@ -3,17 +3,13 @@ import * as Effect from "effect/Effect"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Layer from "effect/Layer"
-import type { ClientFacts } from "../../kernel/queue/Job.ts"
-import type { Sender } from "../admin/Checks.ts"
+import type { Entered } from "../admin/Entrance.ts"
 import { everywhere } from "./Refusals.ts"
 
 /* Who sent the request that a handler answers. */
 
 /** A request that has passed the checks, and its sender. */
-export interface Caller {
-  readonly sender: Sender
-  readonly client: ClientFacts
-}
+export type Caller = Omit<Entered<unknown>, "route">
 
 /** See {@link Caller}. */
 export class CurrentCaller extends Context.Service<CurrentCaller, Caller>()("acme/surfaces/api/CurrentCaller") {}

@@ -56,15 +56,15 @@ export const make = <R>(
 
   const entering = (request: Request) => enter<Route<R>>(request, known(request.path), request.path.startsWith("/ui"))
 
-  const handling = (request: Request, { client, route, sender }: Entered<Route<R>>) =>
+  const handling = (request: Request, { route, ...entered }: Entered<Route<R>>) =>
     Effect.gen(function*(): Effect.fn.Return<Reply, Failure, R> {
       const form = isChange(request.method)
         ? yield* readForm(request, settings.max_body_bytes)
         : new URLSearchParams()
       const query = yield* readQuery(request.target, request.path)
       const parameters = known(request.path)?.parameters ?? {}
-      return yield* route.handle({ request, query, form, parameters, sender, client })
-    }).pipe(askedBy(sender))
+      return yield* route.handle({ request, query, form, parameters, ...entered })
+    }).pipe(askedBy(entered.sender))
 
   /** The page of a form as it is now, with the refusal above it. Undefined if there is no such page any more. */
   const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, R | Database> =>

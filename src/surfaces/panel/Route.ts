@@ -1,7 +1,7 @@
 import type * as Effect from "effect/Effect"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
-import type { HalfIdentity, Requester, SessionIdentity } from "../../operations/operators/Identity.ts"
+import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
 import { operatorOf } from "../../operations/operators/Identity.ts"
 import type { Access } from "../admin/Access.ts"
 import type { Sender } from "../admin/Checks.ts"
@@ -20,6 +20,8 @@ export interface Given<S = Sender> {
   readonly parameters: { readonly [name: string]: string }
   readonly sender: S
   readonly client: ClientFacts
+  /** The session cookie of the request. */
+  readonly held?: SessionToken | undefined
 }
 
 /** A page from a template. If the request asks for a fragment, only that is sent. */
@@ -103,7 +105,7 @@ export const forRole =
   })
 
 /** The facts about a request that operations need. */
-export const requesterOf = ({ client }: Given): Requester => ({ client, surface: "ui" })
+export const requesterOf = ({ client, held }: Given): Requester => ({ client, surface: "ui", held })
 
 /** The acting operator, in the form of operations and audit rows. */
 export const operatorIn = (given: Given<SessionIdentity>) => operatorOf(given.sender, requesterOf(given))

@@ -210,8 +210,8 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
         "SELECT detail FROM audit_log WHERE event IN ('operator_role_changed', 'operator_deleted') ORDER BY id"
       )
       assert.deepStrictEqual(details.map((text) => JSON.parse(text)), [
-        { target: "olga", before: "admin", after: "viewer" },
-        { target: "olga", role: "admin" }
+        { target: "olga", before: "admin", after: "viewer", sessions_revoked: 0 },
+        { target: "olga", role: "admin", sessions_revoked: 0 }
       ])
     }))
 

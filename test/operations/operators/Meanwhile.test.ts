@@ -175,7 +175,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         const change = { current: typed(password), chosen: typed(chosen) }
         yield* ends("admin_operator_password_changed", own.changePassword(config, other.identity, change, here))
         yield* ends("admin_session_revoked", sessions.revokeOwn(other.identity, nameOf(other.identity), here))
-        yield* ends("admin_logout", sessions.signOut(identity, { all: false }))
+        yield* ends("admin_logout", sessions.signOut(identity, { all: false }, here))
       }))
 
     test("sign-ins", () =>

@@ -145,7 +145,7 @@ describe.each(databases)("operators on $name", (backend) => {
         client_ip: "192.0.2.1",
         user_agent: "test/1",
         request_id: "request-1",
-        detail: JSON.stringify({ target: "otto", before: "viewer", after: "operator" })
+        detail: JSON.stringify({ target: "otto", before: "viewer", after: "operator", sessions_revoked: 0 })
       })
       assert.deepStrictEqual((yield* trail).slice(3).map(([event]) => event), [
         "operator_role_changed",
@@ -257,7 +257,10 @@ describe.each(databases)("operators on $name", (backend) => {
       yield* made("olga")
       yield* enter("olga")
       assert.strictEqual(yield* operators.setPassword(config, keyboard, "olga", typed(chosen)), 1)
-      assert.deepStrictEqual((yield* trail).at(-1), ["operator_password_changed", "cli", "tester", { target: "olga" }])
+      assert.deepStrictEqual((yield* trail).at(-1), ["operator_password_changed", "cli", "tester", {
+        target: "olga",
+        sessions_revoked: 1
+      }])
       yield* signIn(admin, { username: "olga", password: typed(chosen) }, here)
       assert.strictEqual(
         yield* tagOf(operators.setPassword(config, keyboard, "olga", typed("olga, tramway 4"))),
@@ -295,7 +298,8 @@ describe.each(databases)("operators on $name", (backend) => {
       }
       assert.deepStrictEqual((yield* trail).at(-1), ["operator_deleted", "cli", "tester", {
         target: "olga",
-        role: "viewer"
+        role: "viewer",
+        sessions_revoked: 1
       }])
       assert.include((yield* trail).map(([event]) => event), "operator_totp_enrolled")
       assert.strictEqual(yield* tagOf(operators.remove(keyboard, "olga")), "NoSuch")

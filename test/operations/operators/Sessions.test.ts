@@ -2,24 +2,32 @@ import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Database } from "../../../src/kernel/sql/Database.ts"
+import type { SessionToken } from "../../../src/operations/operators/Identity.ts"
 import { hasCsrfToken } from "../../../src/operations/operators/Identity.ts"
+import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as objects from "../../../src/operations/operators/OperatorObjects.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as others from "../../../src/operations/operators/OperatorSessions.ts"
+import * as own from "../../../src/operations/operators/OwnAccount.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { sweepSessions } from "../../../src/operations/operators/Sweeps.ts"
+import { secretOf } from "../../support/Authenticator.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import { meanwhileAt } from "../../support/Meanwhile.ts"
 import {
   all,
+  chosen,
+  codeOf,
   config,
+  enrolled,
   enter,
   half,
   here,
   keyboard,
   made,
+  password,
   startsAt,
   strict,
   typed,
@@ -32,7 +40,7 @@ const { admin } = config
 describe.each(databases)("sessions on $name", (backend) => {
   const { fieldsOf, records, test } = useOperators(backend)
 
-  const use = (token: sessions.SessionToken, touch = true) =>
+  const use = (token: SessionToken, touch = true) =>
     Effect.map(
       Effect.result(sessions.authenticate(admin, token, { touch })),
       (result) => result._tag === "Failure" ? result.failure._tag : "live"
@@ -129,7 +137,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       }
     }))
 
-  test("end by signing out, this one or all of the operator's, without a row in the trail", () =>
+  test("end by signing out, this one or all of the operator's, which has a row in the trail", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -139,16 +147,67 @@ describe.each(databases)("sessions on $name", (backend) => {
         yield* enter("olga"),
         yield* enter("otto")
       ]
-      yield* sessions.signOut(one.identity, { all: false })
+      yield* sessions.signOut(one.identity, { all: false }, here)
       assert.deepStrictEqual([yield* use(one.token), yield* use(other.token)], ["SessionInvalid", "live"])
-      yield* sessions.signOut(other.identity, { all: true })
+      const rows = column("SELECT detail FROM audit_log WHERE event = 'session_revoked'")
+      assert.deepStrictEqual(yield* rows, [], "one that its operator ends alone has none")
+      yield* sessions.signOut(other.identity, { all: true }, here)
       assert.deepStrictEqual([yield* use(other.token), yield* use(third.token)], ["SessionInvalid", "SessionInvalid"])
       assert.strictEqual(yield* use(ottos.token), "live")
-      assert.notInclude(yield* column("SELECT event FROM audit_log"), "session_revoked")
-      assert.deepStrictEqual(fieldsOf("admin_logout"), [{ username: "olga", scope: "one" }, {
-        username: "olga",
-        scope: "all"
-      }])
+      const told = (yield* rows).map((text) => JSON.parse(text) as unknown)
+      assert.deepStrictEqual(told, [{ target: "olga", scope: "operator", sessions: 2 }])
+      assert.deepStrictEqual(fieldsOf("admin_logout"), [
+        { username: "olga", scope: "one", sessions: 1 },
+        { username: "olga", scope: "all", sessions: 2 }
+      ])
+    }))
+
+  test("give way to the one that a sign-in begins in the same browser, whole ones and half ones", () =>
+    Effect.gen(function*() {
+      yield* made("olga")
+      yield* made("otto")
+      const olgas = yield* enter("olga")
+      const held = { ...here, held: olgas.token }
+      yield* Effect.flip(signIn(admin, { username: "otto", password: typed("nothing of the kind") }, held))
+      assert.strictEqual(yield* use(olgas.token), "live", "a sign-in that fails ends nothing")
+      const ottos = yield* half("otto", held, strict.admin)
+      assert.strictEqual(yield* use(olgas.token), "SessionInvalid")
+      assert.deepStrictEqual(fieldsOf("admin_logout"), [{ username: "olga", scope: "one", sessions: 1 }])
+      const next = yield* enter("olga", { ...here, held: ottos.token })
+      assert.strictEqual((yield* Effect.flip(sessions.authenticateHalf(admin, ottos.token)))._tag, "SessionInvalid")
+      yield* enter("otto", { ...here, held: Redacted.make("no token at all") })
+      assert.strictEqual(yield* use(next.token), "live")
+      assert.lengthOf(fieldsOf("admin_logout"), 1)
+    }))
+
+  test("that end with a change are counted in its row", () =>
+    Effect.gen(function*() {
+      yield* made("root", "admin")
+      yield* made("olga")
+      const counts = Effect.map(
+        column("SELECT detail FROM audit_log WHERE detail LIKE '%sessions_revoked%' ORDER BY id"),
+        (rows) => rows.map((text) => (JSON.parse(text) as { readonly sessions_revoked: number }).sessions_revoked)
+      )
+      yield* enter("olga")
+      const { identity } = yield* enter("olga")
+      const passwords = { current: typed(password), chosen: typed(chosen) }
+      yield* own.changePassword(config, identity, passwords, here)
+      yield* operators.setRole(keyboard, "olga", "operator")
+      yield* operators.setPassword(config, keyboard, "olga", typed(password))
+      yield* enter("olga")
+      yield* enter("olga")
+      yield* enrolled((yield* enter("olga")).identity)
+      yield* operators.resetTotp(keyboard, "olga")
+      const forced = yield* half("olga", here, strict.admin)
+      yield* enter("olga")
+      const { secret } = yield* mfa.beginEnrolment(forced.identity)
+      yield* mfa.confirmEnrolment(strict.admin, forced.identity, yield* codeOf(secretOf(secret)), here)
+      yield* operators.disable(keyboard, "olga")
+      yield* operators.enable(keyboard, "olga")
+      yield* operators.resetTotp(keyboard, "olga")
+      yield* enter("olga")
+      yield* operators.remove(keyboard, "olga")
+      assert.deepStrictEqual(yield* counts, [1, 1, 0, 2, 1, 1, 1, 0, 1])
     }))
 
   test("are listed newest first while they live, and ended by their name, which lets nobody in", () =>

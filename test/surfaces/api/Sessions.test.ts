@@ -158,6 +158,17 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/orders", { cookie })).status, 401)
     }))
 
+  test("ends where another begins in its browser, and not where a sign-in fails", ({ ask }) =>
+    Effect.gen(function*() {
+      const { cookie } = yield* signedIn({ ask }, "ann", "admin")
+      yield* made("vera", "viewer")
+      yield* ask("/api/session", { ...signIn("vera", "not her password at all"), cookie })
+      assert.strictEqual((yield* ask("/api/session", { cookie })).status, 200)
+      const veras = cookieOf(yield* ask("/api/session", { ...signIn("vera"), cookie }))
+      assert.strictEqual((yield* ask("/api/session", { cookie })).json.error, "session_invalid")
+      assert.strictEqual((yield* ask("/api/session", { cookie: veras })).json.user.username, "vera")
+    }))
+
   test("is not looked for by a probe, whatever it shows", ({ ask }) =>
     Effect.gen(function*() {
       const shown = [{}, { cookie: "nobody's" }, { headers: { authorization: "Bearer acme_svc_nobodys" } }]

@@ -84,6 +84,15 @@ describe("the panel", () => {
       assert.strictEqual(refresh.text, "")
     }))
 
+  test("ends the session that the browser has, where another begins", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("ann", "viewer")
+      const first = cookieOf(yield* ask("/ui/login", signIn()))
+      const second = cookieOf(yield* ask("/ui/login", { ...signIn(), cookie: first }))
+      assert.strictEqual((yield* ask("/ui/orders", { cookie: first })).status, 303)
+      assert.strictEqual((yield* ask("/ui/orders", { cookie: second })).status, 200)
+    }))
+
   test("shows the form again when the password is wrong, with the name and without the password", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")

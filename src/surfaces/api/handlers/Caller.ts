@@ -12,7 +12,7 @@ const unexpected = (kind: string | undefined) =>
 /** The facts of the request about its sender. */
 export const requester: Effect.Effect<Requester, never, CurrentCaller> = Effect.map(
   CurrentCaller,
-  ({ client }) => ({ client, surface: "api" })
+  ({ client, held }) => ({ client, surface: "api", held })
 )
 
 /** The operator whose session still needs its second factor. */

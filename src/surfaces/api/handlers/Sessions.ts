@@ -3,10 +3,10 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as HttpEffect from "effect/http/HttpEffect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Redacted from "effect/Redacted"
+import type { SessionToken } from "../../../operations/operators/Identity.ts"
 import * as mfaSignIn from "../../../operations/operators/MfaSignIn.ts"
 import { halfSessionBody, sessionBody } from "../../../operations/operators/OperatorObjects.ts"
 import * as sessions from "../../../operations/operators/Sessions.ts"
-import type { SessionToken } from "../../../operations/operators/Sessions.ts"
 import * as signIn from "../../../operations/operators/SignIn.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { clearSession, setSession } from "../../admin/Credentials.ts"
@@ -39,7 +39,7 @@ export const sessionHandlers = ({ admin }: Config) =>
       .handle("readSession", () => Effect.map(session, sessionBody))
       .handle("signOut", ({ query: { all = "false" } }) =>
         answering(Effect.gen(function*() {
-          yield* sessions.signOut(yield* session, { all: all === "true" })
+          yield* sessions.signOut(yield* session, { all: all === "true" }, yield* requester)
           yield* ended
         })))
       .handle("readStep", () => Effect.map(half, ({ step }) => ({ step })))

@@ -69,7 +69,7 @@ export const ownRoutes = (config: Config) => {
     own(
       "POST",
       `${path}/sign-out-everywhere`,
-      ({ sender }) => Effect.as(sessions.signOut(sender, { all: true }), signedOut)
+      (given) => Effect.as(sessions.signOut(given.sender, { all: true }, requesterOf(given)), signedOut)
     ),
     own("POST", `${path}/factor/begin`, (given) =>
       Effect.map(

@@ -3,9 +3,9 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
+import type { SessionToken } from "../../../operations/operators/Identity.ts"
 import * as mfaSignIn from "../../../operations/operators/MfaSignIn.ts"
 import * as sessions from "../../../operations/operators/Sessions.ts"
-import type { SessionToken } from "../../../operations/operators/Sessions.ts"
 import { signIn } from "../../../operations/operators/SignIn.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { clearSession, setSession } from "../../admin/Credentials.ts"
@@ -107,9 +107,9 @@ export const signInRoutes = ({ admin }: Config) => [
     "/ui/login/abandon",
     ({ sender }) => Effect.as(sessions.abandonHalf(sender), moved("/ui/login", { "set-cookie": clearSession }))
   ),
-  forRole("own")("POST", "/ui/logout", ({ sender }) =>
+  forRole("own")("POST", "/ui/logout", (given) =>
     Effect.as(
-      sessions.signOut(sender, { all: false }),
+      sessions.signOut(given.sender, { all: false }, requesterOf(given)),
       moved("/ui/login?why=out", { "set-cookie": clearSession })
     ))
 ]
