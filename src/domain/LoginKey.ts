@@ -34,8 +34,12 @@ export const mfaKey = (userId: string): string => `mfa:${userId}`
 /** The key under which codes of an operator's second factor are counted that come from an address that is known. */
 export const knownMfaKey = (userId: string, address: string): string => `${mfaKey(userId)}@${addressKey(address)}`
 
-/** What an operator is told under, once in a window, of attempts that are used up. */
-export const lockoutKey = (userId: string): string => `told:${userId}`
+/** What an operator is told of once in a window: attempts that are used up, a wrong code, a wrong password in a session. */
+export type ToldOnce = "lockout" | "code" | "step_up"
+
+/** The key under which it is counted that an operator was told. */
+export const toldKey = (told: ToldOnce, userId: string): string =>
+  told === "lockout" ? `told:${userId}` : `told:${told}:${userId}`
 
 /** How many hexadecimal digits tell names apart that no operator has, which bounds the rows of them to 65,536. */
 const nameDigits = 4

@@ -137,6 +137,7 @@ export interface NotificationFields {
     readonly outcome:
       | "succeeded_from_new_address"
       | "second_factor_refused"
+      | "step_up_failed"
       | "step_up_refused"
       | "password_guessed"
       | "locked_out"

@@ -93,6 +93,7 @@ describe("the table of what is told", () => {
     const outcomes: Readonly<Record<NotificationFields["admin_sign_in"]["outcome"], true>> = {
       succeeded_from_new_address: true,
       second_factor_refused: true,
+      step_up_failed: true,
       step_up_refused: true,
       password_guessed: true,
       locked_out: true

@@ -27,6 +27,7 @@ export const operators: ReadonlyArray<readonly [username: string, address: strin
       [`${door}-wrong`, at(13)],
       [`${door}-step`, at(14)],
       [`${door}-guessed`, at(19)],
+      [`${door}-mistaken`, at(31)],
       [`${door}-target`, at(10)],
       [`${door}-forced`, at(15)],
       [`${door}-late`, at(17)]

@@ -93,10 +93,10 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
         return (await stage.telling(act, () => [signIn(late, "second_factor_refused", at(17))]))[0]
       }),
       way("forcedConfirm", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
-        const half = await door.signIn(late, password, at(17))
+        const half = await door.signIn(late, password, at(34))
         await door.forcedBegin(half)
         const act = () => wrongly(door, "forcedConfirm", half, wrongCode, 1)
-        return (await stage.telling(act, () => [signIn(late, "locked_out", at(17))]))[0]
+        return (await stage.telling(act, () => [signIn(late, "locked_out", at(34))]))[0]
       })
     ]
   }
@@ -136,17 +136,17 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
       ))[0]
     }),
     way("verify", "admin_sign_in", "second_factor_refused", undefined, async (stage, door) => {
-      const half = await door.signIn(own, password, at(12))
+      const half = await door.signIn(own, password, at(32))
       return (await stage.telling(
         () => wrongly(door, "verify", half, wrongCode, mostAttempts),
-        () => [ofOperator("admin_sign_in", own, { outcome: "second_factor_refused", ...addressed }, at(12))]
+        () => [ofOperator("admin_sign_in", own, { outcome: "second_factor_refused", ...addressed }, at(32))]
       ))[0]
     }),
     way("verify", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
-      const half = await door.signIn(own, password, at(12))
+      const half = await door.signIn(own, password, at(33))
       return (await stage.telling(
         () => wrongly(door, "verify", half, wrongCode, 1),
-        () => [ofOperator("admin_sign_in", own, { outcome: "locked_out", ...addressed }, at(12))]
+        () => [ofOperator("admin_sign_in", own, { outcome: "locked_out", ...addressed }, at(33))]
       ))[0]
     }),
     way("disable", "admin_credential_changed", "second_factor_disabled", undefined, async (stage, door) => {
@@ -194,7 +194,16 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
       const fields = { password: "a wrong one", contact: "a@example.org" }
       const told = await stage.telling(
         () => wrongly(door, "contact", seat, fields, mostAttempts + 1),
-        () => [signIn(of("step"), "locked_out", seat.from)]
+        () => [signIn(of("step"), "step_up_failed", seat.from), signIn(of("step"), "locked_out", seat.from)]
+      )
+      return told[1]
+    }),
+    way("contact", "admin_sign_in", "step_up_failed", undefined, async (stage, door) => {
+      const seat = await stage.seat(door, of("mistaken"), at(31))
+      const fields = { password: "a wrong one", contact: "a@example.org" }
+      const told = await stage.telling(
+        () => wrongly(door, "contact", seat, fields, 2),
+        () => [signIn(of("mistaken"), "step_up_failed", seat.from)]
       )
       return told[0]
     }),
@@ -207,9 +216,12 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
           // As somebody would who has the cookie and another address.
           await wrongly(door, "contact", { ...seat, from: at(20) }, fields, 2)
         },
-        () => [ofOperator("admin_sign_in", of("guessed"), { outcome: "step_up_refused", admins }, at(20))]
+        () => [
+          signIn(of("guessed"), "step_up_failed", seat.from),
+          ofOperator("admin_sign_in", of("guessed"), { outcome: "step_up_refused", admins }, at(20))
+        ]
       )
-      return told[0]
+      return told[1]
     }),
     way("contactOf", "admin_credential_changed", "contact_address", undefined, async (stage, door) => {
       const seat = await stage.root(door)

@@ -115,8 +115,9 @@ export const counted = (
     Effect.catchTag("StorageFailed", limiter.uncounted)
   )
 
-/** Records that a code was refused. A session that may try no other code ends. */
+/** Records that a code was refused. A sign-in that may try no other code ends, and its operator is told of the first. */
 export const refused = Effect.fnUntraced(function*(
+  settings: SignInSettings,
   identity: HalfIdentity | SessionIdentity,
   { isLast }: Counted,
   requester: Requester,
@@ -126,6 +127,6 @@ export const refused = Effect.fnUntraced(function*(
   if (isLast) {
     yield* sessions.end(identity.tokenHash, "pending_mfa")
     yield* failed(identity, requester, "attempts_exhausted")
-    yield* factorRefused(identity, requester)
   }
+  if (identity.kind === "half") yield* factorRefused(settings, identity, requester)
 })

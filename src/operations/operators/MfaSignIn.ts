@@ -112,7 +112,7 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
     "RateLimited",
     limiter.giveBackUncompared(counted.taken)
   )
-  if (proof === undefined) return yield* refuse(half, counted, requester, "wrong_code")
+  if (proof === undefined) return yield* refuse(settings, half, counted, requester, "wrong_code")
   const now = yield* currentSeconds
   const draw = yield* sessions.drawn
   const passed = transaction(Effect.gen(function*() {
@@ -125,7 +125,7 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
   const { active, remaining } = yield* Effect.catchTag(
     passed,
     "InvalidCode",
-    () => refuse(half, counted, requester, "replayed")
+    () => refuse(settings, half, counted, requester, "replayed")
   )
   const { username } = user
   yield* emit("admin_mfa_verified", { username, method: proof.method })
@@ -157,7 +157,7 @@ export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function
   const release = limiter.giveBack(counted.taken)
   const now = yield* currentSeconds
   const step = totpStep(pending, code.replaceAll(/\s/g, ""), now)
-  if (step === undefined) return yield* refuse(half, counted, requester, "wrong_code")
+  if (step === undefined) return yield* refuse(settings, half, counted, requester, "wrong_code")
   const made = yield* Effect.tapError(codes.newRecoveryCodes(user.username), () => release)
   const draw = yield* sessions.drawn
   const active = yield* transaction(Effect.gen(function*() {

@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
-import { lockoutKey } from "../../domain/LoginKey.ts"
+import type { ToldOnce } from "../../domain/LoginKey.ts"
+import { toldKey } from "../../domain/LoginKey.ts"
 import type { NotificationFields, Occurrence } from "../../domain/Notification.ts"
 import { operatorScope } from "../../domain/Notification.ts"
 import { readUsername } from "../../domain/Username.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { notify, whereWanted } from "../../services/notify/Notifier.ts"
@@ -44,16 +46,32 @@ const alarm = (user: Addressed, requester: Requester, outcome: SignIn, failures?
 export const signedInFrom = (user: User, requester: Requester) =>
   user.knownLoginIps.length === 0 ? Effect.void : notify(ofSignIn(user, requester, "succeeded_from_new_address"))
 
-/** Tells that a sign-in has ended because its last code was wrong. */
-export const factorRefused = ({ userId }: HalfIdentity | SessionIdentity, requester: Requester) =>
+/** Tells an operator once in a window of `login_window_seconds`, and only if there is one. */
+const tellOnce = (
+  { login_window_seconds: windowSeconds }: SignInSettings,
+  told: ToldOnce,
+  found: Effect.Effect<Addressed & Pick<User, "id"> | undefined, StorageFailed, Database>,
+  occurrence: (user: Addressed) => Occurrence
+) =>
   whereWanted(
     "admin_sign_in",
     operatorScope,
-    Effect.flatMap(
-      users.findById(userId),
-      (user) => user === undefined ? Effect.void : notify(ofSignIn(user, requester, "second_factor_refused"))
-    )
+    transaction(Effect.gen(function*() {
+      const user = yield* found
+      if (user === undefined) return
+      const now = yield* currentSeconds
+      const first = yield* loginAttempts.take({ key: toldKey(told, user.id), most: 1, windowSeconds, now })
+      if (first !== undefined) yield* notify(occurrence(user))
+    }))
   )
+
+/** Tells that a code was wrong after the right password: somebody else may have that. The first of a window is told. */
+export const factorRefused = (settings: SignInSettings, { userId }: HalfIdentity, requester: Requester) =>
+  tellOnce(settings, "code", users.findById(userId), (user) => ofSignIn(user, requester, "second_factor_refused"))
+
+/** Tells that a session gave a wrong password: somebody else may have it. The first of a window is told. */
+export const stepUpFailed = (settings: SignInSettings, { userId }: SessionIdentity, requester: Requester) =>
+  tellOnce(settings, "step_up", users.findById(userId), (user) => ofSignIn(user, requester, "step_up_failed"))
 
 /** Tells that a session has ended because the password it was asked for was wrong too often. Somebody else may have it. */
 export const stepUpRefused = (user: Addressed, requester: Requester) => alarm(user, requester, "step_up_refused")
@@ -63,23 +81,11 @@ export const guessed = (user: Addressed, requester: Requester, failures: number)
   alarm(user, requester, "password_guessed", failures)
 
 /** Tells that somebody's attempts are used up: once in a window, and only if there is such an operator. */
-export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) =>
-  whereWanted(
-    "admin_sign_in",
-    operatorScope,
-    transaction(Effect.gen(function*() {
-      const username = readUsername(typed)
-      const user = username === undefined ? undefined : yield* users.findShown(username)
-      if (user === undefined) return
-      const taken = yield* loginAttempts.take({
-        key: lockoutKey(user.id),
-        most: 1,
-        windowSeconds: settings.login_window_seconds,
-        now: yield* currentSeconds
-      })
-      if (taken !== undefined) yield* notify(ofSignIn(user, requester, "locked_out"))
-    }))
-  )
+export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) => {
+  const username = readUsername(typed)
+  const found = username === undefined ? Effect.undefined : users.findShown(username)
+  return tellOnce(settings, "lockout", found, (user) => ofSignIn(user, requester, "locked_out"))
+}
 
 /** Tells of changed credentials, in the transaction of the change. `user` is the operator before the change. */
 export const credentialChanged = (operator: Operator, user: Addressed, change: Change, contact = user.contactEmail) =>

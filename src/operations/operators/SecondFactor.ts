@@ -77,7 +77,7 @@ export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(funct
   const now = yield* currentSeconds
   const step = totpStep(pending, code.replaceAll(/\s/g, ""), now)
   if (step === undefined) {
-    yield* codes.refused(identity, counted, requester, "wrong_code")
+    yield* codes.refused(settings, identity, counted, requester, "wrong_code")
     return yield* new InvalidCode()
   }
   const made = yield* Effect.tapError(codes.newRecoveryCodes(user.username), () => release)

@@ -13,7 +13,7 @@ import type { Requester, SessionIdentity } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
-import { lockedOut, stepUpRefused } from "./Notices.ts"
+import { lockedOut, stepUpFailed, stepUpRefused } from "./Notices.ts"
 
 /** How many wrong passwords a session may give in its life. */
 const mostWrong = 5
@@ -71,6 +71,7 @@ export const stepUp = Effect.fnUntraced(function*(
   if (verdict._tag === "Unreadable") yield* emit("admin_password_hash_unreadable", { username })
   if (verdict._tag !== "Right") {
     yield* failed
+    yield* stepUpFailed(settings, identity, requester)
     if (attempts >= mostWrong) yield* ended(identity, user, requester)
     return yield* new StepUpFailed()
   }

@@ -26,7 +26,7 @@ const sentences: { readonly [E in MessageKind]: string } = {
     "[{{ profile }}] the CA {{ subject }} {% if not_after < at %}has ended{% elif days_remaining == 0 %}ends within a day{% elif days_remaining == 1 %}ends in 1 day{% else %}ends in {{ days_remaining }} days{% endif %}, at {{ not_after | date }}{% if chain_ends_with != subject %}, with {{ chain_ends_with }} above it{% endif %}",
   expiry_reminder: `${counted} soon${first}`,
   admin_sign_in:
-    "operator {{ username }}: {% if outcome == \"succeeded_from_new_address\" %}signed in from a new address {{ client_ip }}{% elif outcome == \"locked_out\" %}sign-in locked{% elif outcome == \"step_up_refused\" %}session ended after wrong passwords{% elif outcome == \"password_guessed\" %}{{ failures }} wrong passwords in a row{% else %}second factor refused{% endif %}",
+    "operator {{ username }}: {% if outcome == \"succeeded_from_new_address\" %}signed in from a new address {{ client_ip }}{% elif outcome == \"locked_out\" %}sign-in locked{% elif outcome == \"step_up_failed\" %}wrong password in a session{% elif outcome == \"step_up_refused\" %}session ended after wrong passwords{% elif outcome == \"password_guessed\" %}{{ failures }} wrong passwords in a row{% else %}second factor refused{% endif %}",
   admin_credential_changed:
     "operator {{ username }}: {% if change == \"second_factor_enabled\" %}second factor enabled{% elif change == \"second_factor_disabled\" %}second factor disabled{% elif change == \"recovery_codes_regenerated\" %}recovery codes regenerated{% elif change == \"contact_address\" %}contact address changed{% else %}password changed{% endif %}{% if not by_self %} by another operator{% endif %}"
 }

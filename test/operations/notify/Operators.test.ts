@@ -155,14 +155,17 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual((yield* told(Effect.forEach(numbers(10, 1), strangers))).to, "")
     })))
 
-  test("of a session that ended because its password was wrong too often", () =>
+  test("of the first wrong password of a session in a window, and of the session that ended by too many", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* enter("jane")
       const change = { password: typed("wrong"), contact: "thief@example.org" }
       const wrongFrom = (at: number) =>
         Effect.ignore(own.changeContact(quiet, identity, change, from(`198.51.100.${at}`)))
-      assert.strictEqual((yield* told(Effect.forEach([1, 2, 3, 4], wrongFrom))).to, "")
+      const first = yield* told(wrongFrom(1))
+      assert.deepInclude(first.members, { outcome: "step_up_failed", recipient: "jane@example.org" })
+      assert.strictEqual(first.to, "email,webhook")
+      assert.strictEqual((yield* told(Effect.forEach([2, 3, 4], wrongFrom))).to, "")
       const used = yield* told(Effect.forEach([5, 6], wrongFrom))
       assert.deepInclude(used.members, { hook: "admin_sign_in", outcome: "step_up_refused", client_ip: "198.51.100.5" })
       assert.strictEqual(used.to, "email,webhook")
@@ -214,12 +217,18 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.deepInclude(set.members, { change: "second_factor_enabled", by_self: true })
       const codes = yield* told(operators.renewCodes(keyboard, "jane"))
       assert.deepInclude(codes.members, { change: "recovery_codes_regenerated", by_self: false })
-      const { identity } = yield* half("jane")
-      const refused = yield* told(Effect.replicateEffect(
-        Effect.ignore(mfa.verify(config.admin, identity, "000000", here)),
-        config.admin.login_max_attempts
-      ))
-      assert.deepInclude(refused.members, { hook: "admin_sign_in", outcome: "second_factor_refused", username: "jane" })
+      const thief = from("198.51.100.5")
+      const wrong = (code: string) =>
+        Effect.gen(function*() {
+          const { identity } = yield* half("jane", thief)
+          yield* Effect.ignore(mfa.verify(config.admin, identity, code, thief))
+        })
+      const refused = yield* told(wrong("000000"))
+      const outcome = { hook: "admin_sign_in", outcome: "second_factor_refused", username: "jane" }
+      assert.deepInclude(refused.members, { ...outcome, client_ip: "198.51.100.5" })
+      assert.strictEqual((yield* told(Effect.replicateEffect(wrong("AAAAA-AAAAA"), 3))).to, "", "once in a window")
+      yield* TestClock.adjust("301 seconds")
+      assert.deepInclude((yield* told(wrong("AAAAA-AAAAA"))).members, outcome, "of a recovery code too")
       const reset = yield* told(operators.resetTotp(keyboard, "jane"))
       assert.deepInclude(reset.members, { change: "second_factor_disabled", by_self: false })
     })))
