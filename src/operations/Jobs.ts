@@ -14,6 +14,7 @@ import { currentSeconds } from "../kernel/Time.ts"
 import * as audit from "../store/Audit.ts"
 import type { JobFilters } from "../store/jobs/JobSearch.ts"
 import * as jobSearch from "../store/jobs/JobSearch.ts"
+import * as digests from "../store/notify/Digests.ts"
 import * as orderLookup from "../store/orders/OrderLookup.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as upstreamOrderRecords from "../store/upstream/UpstreamOrderRecords.ts"
@@ -119,17 +120,32 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
 
 class TakenUp extends Data.TaggedError("TakenUp") {}
 
-/** Makes a waiting job run at once, and gives a failed job one more attempt. */
+/** A digest that was told of in this interval would be told of in the next one alone, so the one before is forgotten. */
+const again = ({ dedupKey, kind }: JobRecord) =>
+  kind === "notify_expiry_digest" ? digests.forget(dedupKey) : Effect.void
+
+/** What a run of these kinds leaves out although it is asked for: whoever was told of something is not told of it again at once. */
+const leavesOut: { readonly [kind: string]: string } = {
+  notify_expiry_reminders:
+    "Contacts who were written to about a certificate within a week are not written to about it again.",
+  authority_expiry: "Receivers that were told of a CA's threshold are not told of it again.",
+  upstream_renewals: "An upstream is asked only about certificates for which the time is over that it named."
+}
+
+/** A sentence on what a run now of this job leaves out, if there is anything. */
+export const leftOut = ({ kind }: Pick<JobRecord, "kind">): string | undefined => leavesOut[kind]
+
+/** Makes a waiting job run at once, and gives a failed job one more attempt. A digest is told once more. */
 export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id: string) {
   const job = yield* find(id)
   const now = yield* currentSeconds
-  if (job.status === "ready" && job.runAt <= now) return job
+  if (job.status === "ready" && job.runAt <= now) return yield* Effect.as(again(job), job)
   const move = job.status === "ready"
     ? jobRecords.advance(job.id, now)
     : job.status === "failed"
     ? jobRecords.onceMore(job.id, now)
     : Effect.succeed(undefined)
-  const moved = yield* audit.changing(move, changed("job_advanced", operator, job))
+  const moved = yield* audit.changing(move, Effect.andThen(again(job), changed("job_advanced", operator, job)))
   if (moved === undefined) return yield* new JobNotRunnable({ id, status: (yield* find(id)).status })
   yield* emit("admin_job_advanced", { ...actorFields(operator), kind: job.kind, job_id: id })
   return yield* find(id)

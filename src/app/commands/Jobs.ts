@@ -95,6 +95,8 @@ const runNowCommand = command(
       Effect.gen(function*() {
         const job = yield* jobs.runNow(yield* Operator, id)
         yield* Console.log(`The ${job.kind} job about ${job.dedupKey} is due now.`)
+        const leftOut = jobs.leftOut(job)
+        if (leftOut !== undefined) yield* Console.error(leftOut)
       })
     )
 )

@@ -27,11 +27,21 @@ const doubtStatement = statement({
   sql: () => `UPDATE expiry_digests SET doubted_at = :at WHERE profile = :profile`
 })
 
+const forgetStatement = statement({
+  name: "expiry_digest_forget",
+  params: { profile: text() },
+  row: {},
+  sql: () => `DELETE FROM expiry_digests WHERE profile = :profile`
+})
+
 /** The last digest of a profile. `doubtedAt`: since when somebody knows that its time is later than now. */
 export const last = (profile: string) => first(lastStatement, { profile })
 
 /** There is a digest, or there was nothing to tell. */
 export const sent = (profile: string, now: number) => run(sentStatement, { profile, now })
+
+/** Somebody asks for a digest although there was one: the next look tells again. */
+export const forget = (profile: string) => run(forgetStatement, { profile })
 
 /** The time of the last digest is later than now. */
 export const doubt = (profile: string, at: number) => run(doubtStatement, { profile, at })

@@ -5,6 +5,7 @@ import type { ExpiringCertificate } from "../../../src/domain/Notification.ts"
 import * as jobs from "../../../src/kernel/queue/Jobs.ts"
 import { Metrics } from "../../../src/kernel/telemetry/Metrics.ts"
 import * as series from "../../../src/kernel/telemetry/Series.ts"
+import * as jobRecords from "../../../src/operations/Jobs.ts"
 import * as expiring from "../../../src/operations/order/Expiring.ts"
 import { databases } from "../../support/Databases.ts"
 import { accountWith, ahead, ending, queued, setOrder, worker, works, worksUntil } from "../../support/Ending.ts"
@@ -65,6 +66,25 @@ describe.each(databases)("the digest on $name", (backend) => {
       yield* works(config, { owner: "host:2:b" })
       assert.lengthOf(yield* digests, 4)
       assert.strictEqual(yield* wait, madeAt + 14 * daySeconds)
+    }))
+
+  test("is told once more when an operator asks for it, and then after a whole period", () =>
+    Effect.gen(function*() {
+      yield* ending(yield* here, 3, "a.example")
+      yield* works(config)
+      yield* days(1)
+      yield* ending(yield* here, 4, "b.example")
+      const [job] = (yield* jobRecords.list({ kind: "notify_expiry_digest" }, { limit: 1, offset: 0 })).items
+      if (job === undefined) return assert.fail("there is no job")
+      yield* jobRecords.runNow({ kind: "cli", id: "tester" }, job.id)
+      // It waits for a worker, and somebody asks again.
+      yield* jobRecords.runNow({ kind: "cli", id: "tester" }, job.id)
+      yield* works(config)
+      assert.lengthOf(yield* digests, 4)
+      assert.deepStrictEqual(said("notify_expiry_digest_queued").at(-1), { profile: "default", total: 2 })
+      assert.strictEqual(yield* wait, madeAt + 8 * daySeconds)
+      yield* works(config)
+      assert.lengthOf(yield* digests, 4)
     }))
 
   test("has those without a successor first, then the soonest, no more than max_entries, and counts all of them", () =>

@@ -69,6 +69,7 @@ export const jobRoutes = (config: Config) => [
         job: jobDetailObject(config, found, now),
         isDue: found.job.status === "ready" && found.job.runAt <= now,
         endsOrder: jobs.endsOrder(found.job),
+        leftOut: jobs.leftOut(found.job),
         done: query.get("done") ?? ""
       }, { isLive: isLive(found.job) })
     })),
