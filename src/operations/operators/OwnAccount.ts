@@ -20,11 +20,13 @@ import { stepUp } from "./StepUp.ts"
 
 const longestContact = 254
 
-/** A contact in the form that is stored: one mail address. */
-export const readContact = (contact: string | undefined) =>
-  contact === undefined || (contact.length <= longestContact && isMailAddress(contact))
+/** A contact in the form that is stored: one mail address, without blanks around it. A blank one is none. */
+export const readContact = (given: string | undefined) => {
+  const contact = given?.trim() === "" ? undefined : given?.trim()
+  return contact === undefined || (contact.length <= longestContact && isMailAddress(contact))
     ? Effect.succeed(contact)
     : new BadRequest({ detail: `contact must be one mail address of at most ${longestContact} characters.` })
+}
 
 /** Changes the caller's own password. Every other session of the caller ends. */
 export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(

@@ -34,8 +34,8 @@ import { everyOfSerial, noSuchOrder } from "./Serials.ts"
 export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
   (profiles.find(({ name }) => name === profile)?.order ?? order).validity_seconds
 
-/** An order by its id alone. */
-const find = Effect.fnUntraced(function*(id: string) {
+/** An order by its id alone. Fails if there is none. */
+export const find = Effect.fnUntraced(function*(id: string) {
   const order = isId(id) ? yield* orderSearch.findRecord(OrderId(id)) : undefined
   return order ?? (yield* noSuchOrder(id))
 })

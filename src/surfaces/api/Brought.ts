@@ -13,6 +13,12 @@ import type { Route } from "./Routes.ts"
 
 const queryOf = ({ target }: Request): string => target.includes("?") ? target.slice(target.indexOf("?") + 1) : ""
 
+/** Whether a text is `{}`, which some clients send where there is nothing to say. */
+const isEmptyObject = (octets: Uint8Array): boolean => {
+  const read = readJson(octets)
+  return Result.isSuccess(read) && JSON.stringify(read.success) === "{}"
+}
+
 const jsonType = /^application\/json[ \t]*(?:;|$)/i
 
 /** The body and the query of a request, checked against the declaration. */
@@ -30,13 +36,15 @@ export const brought = (request: Request, route: Route, maxBytes: number): Effec
     const { payload } = route
     let body: unknown
     if (payload !== undefined) {
-      // If the body is optional and absent, it needs no media type.
-      const isAbsent = octets.length === 0 && request.headers["content-type"] === undefined
+      // Nothing is no body, whatever media type a client gives all its requests.
+      const isAbsent = octets.length === 0
       if (!isAbsent && !isPlain(request, jsonType)) return yield* new MediaTypeRefused()
       const read = isAbsent ? Result.succeed({}) : readJson(octets)
       body = yield* Effect.fromResult(Result.mapError(read, (detail) => new BadRequest({ detail })))
       yield* Effect.fromResult(checkBody(payload, body))
-    } else if (octets.length > 0) return yield* new BadRequest({ detail: "This route takes no body." })
+    } else if (octets.length > 0 && !(isPlain(request, jsonType) && isEmptyObject(octets))) {
+      return yield* new BadRequest({ detail: "This route takes no body." })
+    }
     const query = yield* Effect.fromResult(checkQuery(route.query, queryOf(request)))
     return { query, body }
   })

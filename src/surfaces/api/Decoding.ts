@@ -29,9 +29,11 @@ const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
 
 const expectedBy = SchemaAST.resolveAt<string>("expected")
 
-/** What the last check of a type expects, or else its JSON form. An array is told the form alone. */
-const wantedOf = (ast: SchemaAST.AST, given: unknown): string =>
-  (Array.isArray(given) ? undefined : expectedBy(ast)) ?? formOf(ast)
+/** What the last check of a type expects, or else its JSON form; of a union those of its first type. An array is told the form alone. */
+const wantedOf = (ast: SchemaAST.AST, given: unknown): string => {
+  const first = ast._tag === "Union" ? ast.types[0] ?? ast : ast
+  return (Array.isArray(given) ? undefined : expectedBy(first)) ?? formOf(first)
+}
 
 const nameOf = (path: ReadonlyArray<PropertyKey>): string => pathText(path).slice(0, 128)
 
@@ -54,8 +56,11 @@ const faultOf = (
       const expected = issue.filter.annotations?.expected
       return wrong(expected === undefined ? "is not allowed" : `must be ${expected}`)
     }
-    case "InvalidType":
-    case "AnyOf": {
+    case "AnyOf":
+    case "InvalidType": {
+      const [only, ...others] = issue._tag === "AnyOf" ? issue.issues : []
+      // Of a type that may be null too, the fault is that of the type.
+      if (only !== undefined && others.length === 0) return faultOf(only, noun, path)
       const words = wordsOf(issue.ast)
       if (words.length > 0 && typeof issue.input === "string") {
         return new UnknownWord({ name: nameOf(path), word: issue.input.slice(0, 64), known: words })

@@ -29,7 +29,13 @@ describe("a body of the API fits its route", () => {
     ["createToken", { ...token, allowedAddresses: ["192.0.2.1"], user: "ann" }],
     ["cleanNonces", {}],
     ["cleanNonces", { ttlSeconds: -5 }],
-    ["updateAccount", { contact: [] }]
+    ["updateAccount", { contact: [] }],
+    ["updateAccount", { contact: null }],
+    ["updateAccount", {}],
+    ["changeContact", { password: "p", contact: null }],
+    ["changeOwnContact", { password: "p", contact: "" }],
+    ["revokeOrder", { reason: null }],
+    ["createCredential", { label: "a", profile: null }]
   ])("%s %j", (name, body) => {
     assert.deepStrictEqual(bodyOf(name, body), Result.succeed(body))
   })

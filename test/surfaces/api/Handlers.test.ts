@@ -10,8 +10,18 @@ import type { Asking } from "../../support/Api.ts"
 import { signedIn, useApi } from "../../support/Api.ts"
 import { asleep, wakened } from "../../support/Asleep.ts"
 import { sqlite } from "../../support/Databases.ts"
-import { callerAt, count, fieldsOf, idLiteral, orderOf, orderWith, profileOf, sql } from "../../support/Graph.ts"
-import { keyboard, startsAt } from "../../support/Operators.ts"
+import {
+  callerAt,
+  column,
+  count,
+  fieldsOf,
+  idLiteral,
+  orderOf,
+  orderWith,
+  profileOf,
+  sql
+} from "../../support/Graph.ts"
+import { keyboard, password, startsAt } from "../../support/Operators.ts"
 import { selfSigned } from "../../support/Shown.ts"
 import { watched } from "../../support/Watched.ts"
 
@@ -216,6 +226,26 @@ describe("a handler of the API", () => {
       assert.deepInclude((yield* api.ask("/api/audit?requestId=one&limit=1", held)).json, { truncated: true })
     }))
 
+  test("clears a contact that is null or empty, and leaves those of an account where the body names none", (api) =>
+    Effect.gen(function*() {
+      const held = yield* admin(api)
+      const contact = (given: string | null) =>
+        api.ask("/api/account/contact", { method: "POST", ...held, body: { password, contact: given } })
+      const stored = column("SELECT COALESCE(contact_email, 'none') FROM admin_users")
+      for (const given of [null, "", " "]) {
+        yield* contact(" ann@example.org ")
+        assert.deepStrictEqual(yield* stored, ["ann@example.org"])
+        assert.strictEqual((yield* contact(given)).status, 204)
+        assert.deepStrictEqual(yield* stored, ["none"])
+      }
+      const { accountId } = yield* callerAt(profileOf(config))
+      const patch = (body: object) => api.ask(`/api/accounts/${accountId}`, { method: "PATCH", ...held, body })
+      const contacts = ["mailto:a@example.org"]
+      assert.deepStrictEqual((yield* patch({ contact: contacts })).json.contact, contacts)
+      assert.deepStrictEqual((yield* patch({})).json.contact, contacts)
+      assert.notProperty((yield* patch({ contact: null })).json, "contact")
+    }))
+
   test("answers at once that a certificate of a CA of this service is revoked", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
@@ -229,7 +259,11 @@ describe("a handler of the API", () => {
       const issuer = readStoredChain(chain)?.issuerId
       yield* sql(`INSERT INTO crls VALUES ('${issuer}', 1, X'00', 1, 2)`)
       const told = yield* api.ask(`/api/orders/${id}/revoke`, { method: "POST", ...held, body: { reason: 4 } })
-      assert.deepInclude(told.json, { status: "revoked" })
+      const { job, ...order } = told.json
+      assert.deepInclude(order, { id, status: "valid", certSerial: "a1", revocationReason: 4 })
+      assert.property(order, "revokedAt")
+      assert.strictEqual((yield* api.ask(`/api/jobs/${job}`, held)).json.kind, "local_ca_crl_regenerate")
+      assert.deepStrictEqual((yield* api.ask("/api/orders?certSerial=a1", held)).json.items, [order])
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'ready'"), 1)
     }))
 
@@ -254,7 +288,7 @@ describe("a handler of the API", () => {
       const failure = JSON.stringify({ reason: "script_failed", detail: "the HSM is away" })
       const began = yield* Clock.currentTimeMillis
       const ends = [
-        ["a1", "status = 'done'", 200, /"status":"revoked"/],
+        ["a1", "status = 'done'", 200, /"certSerial":"a1".*"job":/],
         ["a2", `status = 'failed', last_error = '${failure}'`, 502, /"error":"signer_failed".*the HSM is away/],
         ["a3", "status = 'cancelled'", 502, /is cancelled/],
         ["a4", "status = 'failed'", 502, /is failed/],

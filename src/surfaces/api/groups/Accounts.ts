@@ -13,7 +13,7 @@ import {
   CredentialStatus,
   MintedCredential
 } from "../schemas/Accounts.ts"
-import { Int, pageOf } from "../schemas/Common.ts"
+import { Int, optionalMember, pageOf } from "../schemas/Common.ts"
 import { exportOf } from "../schemas/Export.ts"
 import { Order } from "../schemas/Orders.ts"
 import { byId, exported, ofProfile, paging, segment, text, word } from "../schemas/Parameters.ts"
@@ -57,10 +57,10 @@ export const accounts = HttpApiGroup.make("accounts").add(
     .annotateMerge(reachedBy("viewer")),
   HttpApiEndpoint.patch("updateAccount", "/api/accounts/:id", {
     params: account,
-    payload: Schema.Struct({ contact: Schema.Array(Schema.String) }),
+    payload: Schema.Struct({ contact: optionalMember(Schema.Array(Schema.String)) }),
     success: AccountDetail
   })
-    .annotate(OpenApi.Summary, "Replace the contacts of an account; an empty list clears them")
+    .annotate(OpenApi.Summary, "Replace the contacts of an account; an empty list or null clears them")
     .annotateMerge(reachedBy("operator")),
   HttpApiEndpoint.post("deactivateAccount", "/api/accounts/:id/deactivate", { params: account, success: AccountDetail })
     .annotate(OpenApi.Summary, "Deactivate an account for good")
@@ -92,7 +92,7 @@ export const eab = HttpApiGroup.make("eab").add(
   HttpApiEndpoint.post("createCredential", "/api/eab", {
     payload: Schema.Struct({
       label: Schema.String,
-      profile: Schema.optionalKey(Schema.String.annotate({ description: "The only profile that accepts it." }))
+      profile: optionalMember(Schema.String.annotate({ description: "The only profile that accepts it." }))
     }),
     success: MintedCredential
   })

@@ -4,7 +4,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { messageKinds } from "../../../domain/Notification.ts"
 import { reachedBy } from "../Access.ts"
-import { Int, pageOf, Time } from "../schemas/Common.ts"
+import { Int, optionalMember, pageOf, Time } from "../schemas/Common.ts"
 import { JobStatus } from "../schemas/Orders.ts"
 import { paging } from "../schemas/Parameters.ts"
 
@@ -37,7 +37,7 @@ const Tried = Schema.Struct({
   answer: Schema.String
 }).annotate({ identifier: "TriedDelivery" })
 
-const told = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
+const told = (description: string) => optionalMember(Schema.String.annotate({ description }))
 
 /** `/api/notify` */
 export const notifications = HttpApiGroup.make("notifications").add(

@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { tokenLife } from "../../../domain/ApiToken.ts"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { intOf, pageOf, password } from "../schemas/Common.ts"
+import { contact, intOf, optionalMember, pageOf, password } from "../schemas/Common.ts"
 import { MintedToken, Operator, OperatorDetail, OperatorStatus, Role, SessionRow, Token } from "../schemas/Operators.ts"
 import { byId, paging, segment, word } from "../schemas/Parameters.ts"
 
@@ -72,7 +72,7 @@ export const operators = HttpApiGroup.make("operators").add(
     .annotateMerge(reachedBy("admin", admins)),
   HttpApiEndpoint.post("changeContact", "/api/operators/:username/contact", {
     params: named,
-    payload: Schema.Struct({ password, contact: Schema.optionalKey(Schema.String) }),
+    payload: Schema.Struct({ password, contact }),
     success: HttpApiSchema.NoContent,
     error: refusals("step_up_failed")
   })
@@ -115,12 +115,12 @@ export const tokens = HttpApiGroup.make("tokens").add(
       name: Schema.String,
       role: Role,
       expiresInDays: intOf(`${tokenLife.least} to ${tokenLife.most}.`),
-      user: Schema.optionalKey(
+      user: optionalMember(
         Schema.String.annotate({
           description: "The owner. Without it, the caller. Only the role admin may name somebody else."
         })
       ),
-      allowedAddresses: Schema.optionalKey(
+      allowedAddresses: optionalMember(
         Schema.Array(Schema.String.annotate({ description: "Addresses or CIDR ranges that may use the token." }))
       )
     }),

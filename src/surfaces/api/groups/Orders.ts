@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { orderFilterWords } from "../../../domain/Order.ts"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { Id, Int, intOf, pageOf, walkedPageOf } from "../schemas/Common.ts"
+import { Id, Int, intOf, optionalMember, pageOf, walkedPageOf } from "../schemas/Common.ts"
 import { exportOf } from "../schemas/Export.ts"
 import {
   Chain,
@@ -14,6 +14,7 @@ import {
   Order,
   OrderDetail,
   OrphanedCertificate,
+  RevokedOrder,
   UpstreamOrder,
   UpstreamOrderDetail,
   UpstreamStatus
@@ -67,10 +68,10 @@ export const orders = HttpApiGroup.make("orders").add(
   HttpApiEndpoint.post("revokeOrder", "/api/orders/:id/revoke", {
     params: order,
     payload: Schema.Struct({
-      reason: Schema.optionalKey(intOf("RFC 5280 code, 0 to 6 and 8 to 10."))
+      reason: optionalMember(intOf("RFC 5280 code, 0 to 6 and 8 to 10."))
     }),
     success: [
-      Schema.Struct({ status: Schema.Literal("revoked"), job: Schema.optionalKey(Id) }),
+      RevokedOrder,
       Schema.Struct({ status: Schema.Literal("queued"), job: Id }).pipe(HttpApiSchema.status(202))
     ],
     error: refusals(

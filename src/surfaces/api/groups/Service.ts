@@ -4,7 +4,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { Int, intOf, Members, pageOf, walkedPageOf } from "../schemas/Common.ts"
+import { Int, intOf, Members, optionalMember, pageOf, walkedPageOf } from "../schemas/Common.ts"
 import { exportOf } from "../schemas/Export.ts"
 import { Job, JobDetail, JobStatus } from "../schemas/Orders.ts"
 import { byId, exported, ofProfile, paging, period, segment, text, word } from "../schemas/Parameters.ts"
@@ -103,7 +103,7 @@ export const nonces = HttpApiGroup.make("nonces").add(
     .annotateMerge(reachedBy("viewer")),
   HttpApiEndpoint.post("cleanNonces", "/api/nonces/cleanup", {
     payload: Schema.Struct({
-      ttlSeconds: Schema.optionalKey(
+      ttlSeconds: optionalMember(
         intOf("Delete nonces older than this. The default is nonce.ttl_seconds.")
       )
     }),

@@ -5,7 +5,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { reachedBy } from "../Access.ts"
 import { refusals } from "../Refusals.ts"
-import { pageOf, password } from "../schemas/Common.ts"
+import { contact, pageOf, password } from "../schemas/Common.ts"
 import {
   EnrolledSession,
   HalfSession,
@@ -110,7 +110,7 @@ export const own = HttpApiGroup.make("own").add(
     .annotate(OpenApi.Summary, "Change the caller's password; ends every other session")
     .annotateMerge(reachedBy("own")),
   HttpApiEndpoint.post("changeOwnContact", "/api/account/contact", {
-    payload: Schema.Struct({ password, contact: Schema.optionalKey(Schema.String) }),
+    payload: Schema.Struct({ password, contact }),
     success: HttpApiSchema.NoContent,
     error: refusals("step_up_failed")
   })

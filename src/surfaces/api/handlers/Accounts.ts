@@ -40,7 +40,9 @@ export const accountsHandlers = (config: Config) => {
       })
       .handle("updateAccount", ({ params: { id }, payload: { contact } }) =>
         answering(Effect.map(
-          Effect.flatMap(operator, (by) => accounts.updateContact(by, id, contact)),
+          contact === undefined
+            ? accounts.detail(id)
+            : Effect.flatMap(operator, (by) => accounts.updateContact(by, id, contact ?? [])),
           accountDetailObject
         )))
       .handle("deactivateAccount", ({ params: { id } }) =>

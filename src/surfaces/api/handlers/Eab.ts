@@ -25,7 +25,7 @@ export const eabHandlers = (config: Config) =>
         })))
       .handle("createCredential", ({ payload: { label, profile } }) =>
         answering(Effect.gen(function*() {
-          const wanted = yield* eab.checkRequest(config, { label, profile })
+          const wanted = yield* eab.checkRequest(config, { label, profile: profile ?? undefined })
           const { credential, secret } = yield* eab.create(yield* operator, wanted)
           return { ...credentialObject(credential), hmacKey: Buffer.from(secret).toString("base64url") }
         })))

@@ -18,6 +18,11 @@ export const notificationsHandlers = (config: Config) =>
       })
       .handle("testNotifications", ({ payload: { event, profile, target } }) =>
         answering(Effect.map(
-          Effect.flatMap(operator, (by) => trial.test(config, by, { event, profile, target })),
+          Effect.flatMap(operator, (by) =>
+            trial.test(config, by, {
+              event: event ?? undefined,
+              profile: profile ?? undefined,
+              target: target ?? undefined
+            })),
           (items) => ({ items })
         ))))

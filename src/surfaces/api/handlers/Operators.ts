@@ -58,7 +58,7 @@ export const operatorsHandlers = ({ admin }: Config) => {
           operators.setRole(by, username, role)))
       .handle("changeContact", ({ params: { username }, payload: { contact, password } }) =>
         afterStepUp(password, (by) =>
-          operators.setContact(by, username, contact)))
+          operators.setContact(by, username, contact ?? undefined)))
       .handle("revokeSessionOf", ({ params: { id, username }, payload: { password } }) =>
         afterStepUp(password, (by) =>
           operatorSessions.revokeSessions(by, username, id)))
@@ -78,12 +78,16 @@ export const tokensHandlers = ({ admin }: Config) =>
           return paged(yield* tokens.list(owner, window), tokenObject, window)
         }))
       })
-      .handle("createToken", ({ payload: { allowedAddresses = [], password, user, ...asked } }) =>
+      .handle("createToken", ({ payload: { allowedAddresses, password, user, ...asked } }) =>
         answering(Effect.gen(function*() {
           const { username } = yield* session
           // A stolen session must not become a token that lasts a year.
           yield* stepUp(admin, yield* session, Redacted.make(password), yield* requester)
-          const made = yield* tokens.create(yield* operator, { ...asked, allowedAddresses, username: user ?? username })
+          const made = yield* tokens.create(yield* operator, {
+            ...asked,
+            allowedAddresses: allowedAddresses ?? [],
+            username: user ?? username
+          })
           return { ...tokenObject(made.record), token: made.token }
         })))
       .handle(

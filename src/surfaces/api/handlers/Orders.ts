@@ -61,12 +61,16 @@ export const ordersHandlers = (config: Config) => {
         answering(Effect.map(decodedChain(config, id), decodedChainObject)))
       .handle("revokeOrder", ({ params: { id }, payload: { reason } }) =>
         answering(Effect.gen(function*() {
-          if (reason !== undefined && !isAcceptedReason(reason)) {
+          if (reason != null && !isAcceptedReason(reason)) {
             return yield* new BadRequest({ detail: "The member reason takes 0 to 6 and 8 to 10." })
           }
-          const { isRevoked, job } = yield* orders.revoke(config, yield* operator, id, reason)
+          const { isRevoked, job } = yield* orders.revoke(config, yield* operator, id, reason ?? undefined)
+          const revoked = Effect.zipWith(orders.find(id), currentSeconds, (order, now) => ({
+            ...orderObject(config, order, now),
+            ...(job === undefined ? {} : { job })
+          }))
           if (isRevoked) {
-            return { status: "revoked" as const, job }
+            return yield* revoked
           }
           const ended = yield* settledJob(job, config.server.request_timeout_ms - marginMillis)
           if (ended?.status === "failed" || ended?.status === "cancelled") {
@@ -74,9 +78,7 @@ export const ordersHandlers = (config: Config) => {
               detail: ended.lastError === undefined ? `Job ${job} is ${ended.status}.` : shown(ended.lastError)
             })
           }
-          return ended?.status === "done"
-            ? { status: "revoked" as const, job }
-            : { status: "queued" as const, job }
+          return ended?.status === "done" ? yield* revoked : { status: "queued" as const, job }
         })))
       .handle("deleteOrder", ({ params: { id } }) =>
         answering(Effect.flatMap(operator, (by) =>

@@ -43,7 +43,7 @@ export const ownHandlers = (config: Config) => {
         })))
       .handle("changeOwnContact", ({ payload: { contact, password } }) =>
         answering(Effect.gen(function*() {
-          const change = { password: Redacted.make(password), contact }
+          const change = { password: Redacted.make(password), contact: contact ?? undefined }
           yield* ownAccount.changeContact(config, yield* session, change, yield* requester)
         })))
       .handle("listOwnSessions", ({ query }) => {

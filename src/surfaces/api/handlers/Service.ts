@@ -49,10 +49,10 @@ export const noncesHandlers = (config: Config) =>
       .handle("readNonces", () => answering(nonces.count(config)))
       .handle("cleanNonces", ({ payload: { ttlSeconds } }) =>
         answering(Effect.gen(function*() {
-          if (ttlSeconds !== undefined && ttlSeconds < 0) {
+          if (ttlSeconds != null && ttlSeconds < 0) {
             return yield* new BadRequest({ detail: "The member ttlSeconds must be 0 or more." })
           }
-          return yield* nonces.cleanup(config, yield* operator, ttlSeconds)
+          return yield* nonces.cleanup(config, yield* operator, ttlSeconds ?? undefined)
         }))))
 
 /** The configuration, the CAs and the activity of the service. */

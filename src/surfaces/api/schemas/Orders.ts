@@ -30,6 +30,11 @@ const order = {
 /** An order as lists show it. */
 export const Order = Schema.Struct(order).annotate({ identifier: "Order" })
 
+/** An order whose certificate has just been revoked, and the job that makes it known, if there is one. */
+export const RevokedOrder = Schema.Struct({ ...order, job: Schema.optionalKey(Id) }).annotate({
+  identifier: "RevokedOrder"
+})
+
 /** The status words of a job. */
 export const JobStatus = Schema.Literals(["ready", "running", "done", "failed", "cancelled"])
 
