@@ -37,7 +37,7 @@ describe("what is scraped", () => {
       metrics.mounted("default", ["orders_per_account"])
       metrics.requestFinished({ profile: "default", route: "/newOrder", status: 201 }, 0.01)
       metrics.issued("default", 1)
-      metrics.notifying("webhook")
+      metrics.notifying("default", "webhook")
       metrics.upstreamAsked({ profile: "default", operation: "newOrder", result: "ok" }, 0.1)
       metrics.issueFailed("default", "badCSR")
       const samples = new Map(

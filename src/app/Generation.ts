@@ -228,7 +228,9 @@ const metricsSurface = Effect.fnUntraced(function*(
 export const mounted = (config: Config): Effect.Effect<void> =>
   count((metrics) => {
     const { profiles } = config
-    for (const section of sectionsOf(config).values()) section.enabled.forEach(metrics.notifying)
+    for (const [scope, { enabled }] of sectionsOf(config)) {
+      for (const backend of enabled) metrics.notifying(scope, backend)
+    }
     for (const { enabled, name, notify } of profiles) if (enabled && hasDigest(notify)) metrics.expiring(name)
     for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name, Object.keys(limitedThings))
   })

@@ -126,6 +126,14 @@ interface TokenDetail extends TargetDetail {
   readonly expires_at: string
 }
 
+/** How many contacts there were and are, and the first ten of those that went and came: a mail that is led elsewhere is evidence. */
+interface ContactChange {
+  readonly contacts_before: number
+  readonly contacts_after: number
+  readonly removed: ReadonlyArray<string>
+  readonly added: ReadonlyArray<string>
+}
+
 interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
   /** `rule` is the rule of the filter that decided; without it, the default did. */
@@ -134,7 +142,7 @@ interface Details {
     readonly error?: string
     readonly rule?: string
   }
-  readonly account_contact_updated: { readonly contacts_before: number; readonly contacts_after: number }
+  readonly account_contact_updated: ContactChange
   readonly account_key_changed: { readonly key_fp: string; readonly previous_key_fp: string }
   readonly account_deactivated: { readonly via: "account" | "eab_delete" }
   readonly account_deleted: {
@@ -175,7 +183,11 @@ interface Details {
     readonly key_fp: string
     readonly previous_key_fp: string
   }
-  readonly upstream_contact_updated: { readonly account_url: string; readonly contacts: number }
+  readonly upstream_contact_updated: {
+    readonly account_url: string
+    readonly contacts: number
+    readonly added: ReadonlyArray<string>
+  }
   readonly eab_created: EabDetail
   readonly eab_revoked: EabDetail
   readonly eab_deleted: {
@@ -228,6 +240,19 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly token?: string | undefined
   readonly detail: Details[E]
 }
+
+const mostContacts = 10
+
+/** The first contacts of a list, as many as a row has. */
+export const shownContacts = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => contacts.slice(0, mostContacts)
+
+/** The detail of a change of contacts. */
+export const contactChange = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ContactChange => ({
+  contacts_before: before.length,
+  contacts_after: after.length,
+  removed: shownContacts(before.filter((one) => !after.includes(one))),
+  added: shownContacts(after.filter((one) => !before.includes(one)))
+})
 
 /** The outcome of an event, from the vocabulary above. */
 export const outcomeOf = (event: AuditEvent): AuditOutcome => vocabulary[event].outcome

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Account } from "../domain/Account.ts"
 import { checkContacts } from "../domain/Account.ts"
+import { contactChange } from "../domain/Audit.ts"
 import { AccountId, isId } from "../domain/Id.ts"
 import { BadRequest, LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
 import { problemOf } from "../domain/Problem.ts"
@@ -84,7 +85,7 @@ export const updateContact = Effect.fn("AccountRecords.updateContact")(
       audit.insert({
         event: "account_contact_updated",
         ...rowOf(operator, before),
-        detail: { contacts_before: before.contact.length, contacts_after: contact.length }
+        detail: contactChange(before.contact, contact)
       })
     )
     if (updated === undefined) yield* Effect.flatMap(find(id), refuseUnlessValid)

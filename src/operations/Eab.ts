@@ -62,7 +62,12 @@ export const create = Effect.fn("Eab.create")(function*(
   const now = yield* currentSeconds
   yield* transaction(Effect.andThen(
     eabKeys.insert({ kid, secret, label, profile, now }),
-    audit.insert({ event: "eab_created", ...actorOf(operator), detail: { kid, ...scopeOf({ label, profile }) } })
+    audit.insert({
+      event: "eab_created",
+      ...actorOf(operator),
+      profile,
+      detail: { kid, ...scopeOf({ label, profile }) }
+    })
   ))
   yield* emit("admin_eab_created", { ...actorFields(operator), kid })
   const credential: Credential = { kid, label, profile, status: "active", createdAt: now, accounts: 0 }
@@ -104,7 +109,7 @@ export const revoke = Effect.fn("Eab.revoke")(function*(operator: Operator, kid:
   const detail = { kid, ...scopeOf({ label, profile }) }
   const revoked = yield* audit.changing(
     eabKeys.revoke(kid),
-    audit.insert({ event: "eab_revoked", ...actorOf(operator), detail })
+    audit.insert({ event: "eab_revoked", ...actorOf(operator), profile, detail })
   )
   if (revoked !== undefined) yield* emit("admin_eab_revoked", { ...actorFields(operator), kid })
   return yield* find(kid)
@@ -130,7 +135,7 @@ const told = Effect.fnUntraced(function*(
   kid: string,
   mode: AccountsMode,
   done: {
-    readonly credential: { readonly label: string | undefined }
+    readonly credential: { readonly label: string | undefined; readonly profile: string | undefined }
     readonly bound: Effect.Success<ReturnType<typeof deletions.owned>>
     readonly deactivated: Effect.Success<ReturnType<typeof deletions.deactivateAccounts>>
   }
@@ -140,6 +145,7 @@ const told = Effect.fnUntraced(function*(
   yield* audit.insert({
     event: "eab_deleted",
     ...actorOf(operator),
+    profile: done.credential.profile,
     detail: {
       kid,
       ...(done.credential.label === undefined ? {} : { label: done.credential.label }),

@@ -108,8 +108,18 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
         yield* accounts.updateContact(operator, accountId, two)
         assert.deepStrictEqual((yield* accounts.updateContact(operator, accountId, [])).account.contact, [])
         assert.deepStrictEqual(yield* trail, [
-          ["account_contact_updated", "default", accountId, { contacts_before: 0, contacts_after: 2 }],
-          ["account_contact_updated", "default", accountId, { contacts_before: 2, contacts_after: 0 }]
+          ["account_contact_updated", "default", accountId, {
+            contacts_before: 0,
+            contacts_after: 2,
+            removed: [],
+            added: two
+          }],
+          ["account_contact_updated", "default", accountId, {
+            contacts_before: 2,
+            contacts_after: 0,
+            removed: two,
+            added: []
+          }]
         ])
       }))
 

@@ -99,7 +99,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual(yield* eab.find(kid), one.credential, "what is found later is the same, and no secret")
         assert.deepStrictEqual(yield* rowsOf, [
           ["eab_created", null, null, { kid, label: "printers" }],
-          ["eab_created", null, null, { kid: two.credential.kid, label: "printers", scope: "other" }]
+          ["eab_created", "other", null, { kid: two.credential.kid, label: "printers", scope: "other" }]
         ])
         const told = JSON.stringify([records, yield* sql("SELECT * FROM audit_log"), yield* eab.list(all)])
         for (const { secret } of [one, two]) {
@@ -235,7 +235,11 @@ describe.each(databases)("credentials for external account binding on $name", (b
         const first = yield* eab.revoke(operator, kid)
         assert.deepInclude(first, { kid, status: "revoked", accounts: 1, label: "printers", profile: "other" })
         assert.deepStrictEqual(yield* eab.revoke(operator, kid), first)
-        assert.deepStrictEqual(yield* rowsOf, [["eab_revoked", null, null, { kid, label: "printers", scope: "other" }]])
+        assert.deepStrictEqual(yield* rowsOf, [["eab_revoked", "other", null, {
+          kid,
+          label: "printers",
+          scope: "other"
+        }]])
         assert.deepStrictEqual(yield* column("SELECT status FROM accounts"), ["valid"])
       }))
 

@@ -17,6 +17,7 @@ import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from
 import type { AnyHandler, Outcome, Round } from "./Handler.ts"
 import { kindsOf, roundsOf } from "./Handler.ts"
 import type { BackoffPolicy, Job } from "./Job.ts"
+import { profileOf } from "./Job.ts"
 import * as jobClaims from "./JobClaims.ts"
 import * as jobTimes from "./JobTimes.ts"
 import type { Holding } from "./Leases.ts"
@@ -174,7 +175,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     const attempt = (job: Job, heldAt: number) =>
       Effect.flatMap(currentMillis, (startedAt) =>
         withinSpan(
-          { job_id: job.id, job_kind: job.kind },
+          { job_id: job.id, job_kind: job.kind, profile: profileOf(job.share) || undefined },
           startedAt,
           traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), attempted(job, startedAt, heldAt))
         ))

@@ -128,15 +128,15 @@ export class Metrics extends Context.Service<Metrics, {
   /** `seconds` from the request to an upstream to its answer, or until there was none. */
   readonly upstreamAsked: (labels: UpstreamLabels, seconds: number) => void
   /** One attempt to tell a receiver, by the backend that told it. */
-  readonly delivered: (backend: string, outcome: "delivered" | "retried" | "failed") => void
+  readonly delivered: (profile: string, backend: string, outcome: "delivered" | "retried" | "failed") => void
   /** One digest of certificates that expire soon: told, or without anything to tell. */
   readonly digested: (profile: string, outcome: "queued" | "skipped" | "failed") => void
   /** Mails to contacts: queued, left for another day because an address had enough, or dropped before they were sent. */
   readonly reminded: (profile: string, outcome: "queued" | "limited" | "dropped", by?: number) => void
   /** Starts the counters of a profile that tells of expiring certificates at 0. */
   readonly expiring: (profile: string) => void
-  /** Starts the counters of a backend of notifications at 0. */
-  readonly notifying: (backend: string) => void
+  /** Starts the counters of a backend of notifications, in one section, at 0. */
+  readonly notifying: (profile: string, backend: string) => void
   /** A row that a statement has found and that cannot be read. */
   readonly rowUnreadable: () => void
   /** Work in the background that a defect has ended, and that runs again. */

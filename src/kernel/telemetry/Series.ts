@@ -90,7 +90,7 @@ const make = (role: string): Metrics["Service"] => {
   const deliveries = new Counter({
     name: "acme_svc_notify_deliveries_total",
     help: "Attempts to deliver a notification.",
-    labelNames: ["role", "backend", "outcome"],
+    labelNames: ["role", "profile", "backend", "outcome"],
     registers
   })
   const digests = new Counter({
@@ -156,15 +156,15 @@ const make = (role: string): Metrics["Service"] => {
       upstreamRequests.inc({ role, profile, operation, result })
       upstreamDurations.observe({ role, profile, operation }, seconds)
     },
-    delivered: (backend, outcome) => deliveries.inc({ role, backend, outcome }),
+    delivered: (profile, backend, outcome) => deliveries.inc({ role, profile, backend, outcome }),
     digested: (profile, outcome) => digests.inc({ role, profile, outcome }),
     reminded: (profile, outcome, by = 1) => reminders.inc({ role, profile, outcome }, by),
     expiring: (profile) => {
       for (const outcome of ["queued", "skipped", "failed"]) digests.inc({ role, profile, outcome }, 0)
       for (const outcome of ["queued", "limited", "dropped"]) reminders.inc({ role, profile, outcome }, 0)
     },
-    notifying: (backend) => {
-      for (const outcome of ["delivered", "retried", "failed"]) deliveries.inc({ role, backend, outcome }, 0)
+    notifying: (profile, backend) => {
+      for (const outcome of ["delivered", "retried", "failed"]) deliveries.inc({ role, profile, backend, outcome }, 0)
     },
     rowUnreadable: () => unreadable.inc({ role }),
     loopRestarted: (loop) => restarts.inc({ role, loop }),

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { Account } from "../../domain/Account.ts"
 import { checkContacts } from "../../domain/Account.ts"
 import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../domain/AcmeError.ts"
+import { contactChange } from "../../domain/Audit.ts"
 import { AccountId } from "../../domain/Id.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import { open, transaction } from "../../kernel/sql/Database.ts"
@@ -177,7 +178,7 @@ export const updateContact = Effect.fnUntraced(function*(
     actorId: account.id,
     accountId: account.id,
     ...auditFacts(account.profile, caller.client),
-    detail: { contacts_before: account.contact.length, contacts_after: contact.length }
+    detail: contactChange(account.contact, contact)
   })
   const updated = yield* changing(accounts.updateContact(account.profile, account.id, contact), row)
   if (updated === undefined) return yield* gone

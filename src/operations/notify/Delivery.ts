@@ -13,7 +13,8 @@ import * as reminders from "./Reminders.ts"
 
 type Payload = PayloadOf<"notify_deliver">
 
-const aboutOf = ({ backend, entry, event, fields: { delivery_id } }: Payload) => ({
+const aboutOf = ({ backend, entry, event, fields: { delivery_id }, scope }: Payload) => ({
+  profile: scope,
   backend,
   entry,
   hook: event,
@@ -29,7 +30,7 @@ const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryR
     exit_code: exitCode,
     error: detail
   })
-  yield* count((metrics) => metrics.delivered(payload.backend, hope === "retry" ? "retried" : "failed"))
+  yield* count((metrics) => metrics.delivered(payload.scope, payload.backend, hope === "retry" ? "retried" : "failed"))
   const failure = new NotDelivered({ detail, ...(status === undefined ? {} : { status }) })
   if (hope === "ended") return Done()
   if (hope === "never") return Failed(failure)
@@ -62,7 +63,7 @@ export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { 
   const attempt = yield* Effect.result(deliver(payload))
   if (attempt._tag === "Success") {
     yield* emit("notify_delivered", { ...about, attempts: job.attempts })
-    yield* count((metrics) => metrics.delivered(payload.backend, "delivered"))
+    yield* count((metrics) => metrics.delivered(payload.scope, payload.backend, "delivered"))
     return Done()
   }
   if (attempt.failure._tag === "DeliveryRefused") return yield* refused(payload, attempt.failure, retryMaxSeconds)

@@ -1,5 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import { shownContacts } from "../../domain/Audit.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import * as AcmeClient from "../../services/signing/relay/AcmeClient.ts"
 import { loadKey, readKid } from "../../services/signing/relay/UpstreamAccount.ts"
@@ -58,7 +59,7 @@ export const setContact = (operator: AtKeyboard, profile: Relaying, given: Reado
       actorKind: "cli",
       actorId: actorOf(operator).actorId,
       profile: profile.name,
-      detail: { account_url: accountUrl, contacts: contact.length }
+      detail: { account_url: accountUrl, contacts: contact.length, added: shownContacts(contact) }
     }))
     return { accountUrl, contact }
   })

@@ -84,7 +84,7 @@ export class Notifier extends Context.Service<Notifier, {
             payload: { scope, backend, entry, event, fields },
             deadline: at + patienceSeconds
           })
-          yield* afterCommit(emit("notify_queued", { backend, entry, hook: event, delivery_id }))
+          yield* afterCommit(emit("notify_queued", { profile: scope, backend, entry, hook: event, delivery_id }))
         })
         const told = Effect.fnUntraced(function*(occurrence: Occurrence, wanted: ReadonlyArray<Route>) {
           const fields = payloadOf(occurrence, yield* currentSeconds, yield* uuid)
@@ -148,6 +148,7 @@ export const whereWanted = <R>(
 ): Effect.Effect<void, never, R | Notifier> =>
   Notifier.use((notifier) =>
     notifier.isWanted(event, scope)
-      ? Effect.catch(tell, ({ message }) => emit("notify_enqueue_failed", { hook: event, error: message }))
+      ? Effect.catch(tell, ({ message }) =>
+        emit("notify_enqueue_failed", { profile: scope, hook: event, error: message }))
       : Effect.void
   )

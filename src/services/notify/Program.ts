@@ -36,8 +36,9 @@ const variables = (fields: Payload) => {
 const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
   const all = variables(fields)
   if (Buffer.byteLength(all.ACME_NOTIFY_IDENTIFIERS) <= longestVariable) return all
-  const { delivery_id, hook, identifiers } = fields
+  const { delivery_id, hook, identifiers, profile } = fields
   yield* emit("notify_names_omitted", {
+    profile,
     entry: name,
     hook,
     delivery_id,

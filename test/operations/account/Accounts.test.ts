@@ -173,7 +173,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.include(eventsOf(records), "account_request_refused")
     }))
 
-  test("contacts are replaced, cleared by an empty list, and audited by number, never by text", () =>
+  test("contacts are replaced, cleared by an empty list, and audited with what came and went", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
@@ -187,8 +187,8 @@ describe.each(databases)("accounts on $name", (backend) => {
         "SELECT event, actor_id, account_id, detail, client_ip, request_id FROM audit_log ORDER BY id"
       )
       assert.deepStrictEqual(rows.map(({ detail }) => detail), [
-        `{"contacts_before":0,"contacts_after":2}`,
-        `{"contacts_before":2,"contacts_after":0}`
+        `{"contacts_before":0,"contacts_after":2,"removed":[],"added":["mailto:b@example.com","mailto:c@example.com"]}`,
+        `{"contacts_before":2,"contacts_after":0,"removed":["mailto:b@example.com","mailto:c@example.com"],"added":[]}`
       ])
       assert.deepInclude(rows[0] ?? {}, {
         event: "account_contact_updated",

@@ -2,10 +2,12 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Payload } from "../../../src/domain/Notification.ts"
+import * as series from "../../../src/kernel/telemetry/Series.ts"
 import type { Deliveries } from "../../../src/services/notify/Deliveries.ts"
 import type { Receipt } from "../../../src/services/notify/Delivery.ts"
 import { DeliveryRefused, TargetMissing } from "../../../src/services/notify/Delivery.ts"
 import { Notifier, notify } from "../../../src/services/notify/Notifier.ts"
+import { counted } from "../../support/Counted.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, configOf, eventsOf, sql } from "../../support/Graph.ts"
 import { work } from "../../support/Issued.ts"
@@ -19,6 +21,8 @@ webhook_enabled = ["chat"]
 [notify.webhook.chat]
 url = "https://chat.example/secret"
 `)
+
+const labels = "role=\"worker\",profile=\"default\",backend=\"webhook\""
 
 type Answer = Effect.Effect<Receipt, DeliveryRefused | TargetMissing>
 
@@ -73,6 +77,14 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.deepInclude(yield* state, { status: "done" })
       assert.strictEqual(new Set(seen.map(({ delivery_id }) => delivery_id)).size, 1)
       assert.lengthOf(seen, 4)
+      const said = records.filter(({ event }) => event === "notify_delivered" || event.startsWith("notify_delivery_"))
+      assert.deepStrictEqual(new Set(said.map(({ fields }) => fields["profile"])), new Set(["default"]))
+      const runs = records.filter(({ event }) => event === "job_run_completed")
+      assert.deepStrictEqual(runs.map(({ span }) => span["profile"]), ["default"])
+      assert.strictEqual(
+        yield* counted(`acme_svc_notify_deliveries_total{${labels},outcome="retried"}`),
+        3
+      )
       assert.deepInclude(logged().at(-1)?.[1], {
         backend: "webhook",
         entry: "chat",
@@ -80,7 +92,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
         attempts: 4
       })
       assert.strictEqual(eventsOf(records).filter((event) => event === "notify_delivered").length, 1)
-    }))
+    }).pipe(Effect.provide(series.layer("worker"))))
 
   test("that is refused for good is given up at once, with what was answered", () =>
     Effect.gen(function*() {

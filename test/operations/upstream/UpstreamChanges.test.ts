@@ -60,8 +60,12 @@ describe.each(databases)("a relay's account on $name", (backend) => {
       }
       const rows = yield* trail
       assert.deepStrictEqual(rows.map(({ detail, event }) => [event, detail]), [
-        ["upstream_contact_updated", { account_url: accountUrl, contacts: 1 }],
-        ["upstream_contact_updated", { account_url: accountUrl, contacts: 2 }]
+        ["upstream_contact_updated", { account_url: accountUrl, contacts: 1, added: contact }],
+        ["upstream_contact_updated", {
+          account_url: accountUrl,
+          contacts: 2,
+          added: ["mailto:a@example.org", "mailto:b@example.org"]
+        }]
       ])
     }))
 

@@ -107,6 +107,7 @@ describe("a program", () => {
           assert.strictEqual(names, "")
           assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
             ["notify_names_omitted", {
+              profile: "default",
               entry: "tell",
               hook: "certificate_issued",
               delivery_id: deliveryId,
