@@ -62,13 +62,13 @@ const list = command(
       yield* print(json, page, () =>
         renderTable(
           ["name", "role", "status", "second factor", "last sign-in", "contact"],
-          page.items.map(({ contact = "", lastLoginAt = "never", role, status, totpEnabled, username }) => [
+          page.items.map(({ contact, lastLoginAt = "never", role, status, totpEnabled, username }) => [
             username,
             role,
             status,
-            totpEnabled ? "yes" : "no",
+            totpEnabled ? "yes" : { text: "no", style: "yellow" },
             lastLoginAt,
-            contact
+            contact ?? { text: "none", style: "yellow" }
           ]),
           total
         ))

@@ -1,6 +1,7 @@
 import type { accountDetailObject, accountObject } from "../../operations/objects/Accounts.ts"
 import { renderDetail } from "./Detail.ts"
 import type { Rendered } from "./Rendered.ts"
+import { clientText } from "./Text.ts"
 import { renderTable } from "./TextTable.ts"
 
 /** `account list` for people. */
@@ -29,9 +30,9 @@ export const renderAccount = (account: ReturnType<typeof accountDetailObject>): 
     key: `${account.keyType}, SHA-256 ${account.pubkeyFingerprint}`,
     credential: account.eabKid,
     created: account.createdAt,
-    from: account.createdPtr ?? account.createdIp,
+    from: clientText(account.createdIp, account.createdPtr),
     lastSeen: account.lastSeenAt,
-    lastFrom: account.lastSeenPtr ?? account.lastSeenIp,
+    lastFrom: clientText(account.lastSeenIp, account.lastSeenPtr),
     orders: account.orderCount,
     liveCertificates: account.liveCertificates
   })

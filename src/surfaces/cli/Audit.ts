@@ -1,6 +1,7 @@
 import type { auditObject } from "../../operations/objects/Audit.ts"
 import { renderDetail } from "./Detail.ts"
 import type { Rendered } from "./Rendered.ts"
+import { clientText } from "./Text.ts"
 import { renderTable } from "./TextTable.ts"
 
 type AuditObject = ReturnType<typeof auditObject>
@@ -8,15 +9,24 @@ type AuditObject = ReturnType<typeof auditObject>
 const actorOf = ({ actorId, actorKind }: AuditObject): string =>
   actorId === undefined ? actorKind : `${actorKind} ${actorId}`
 
+/** Whom or what was acted on, beside the order: an operator, an account, a credential. */
+const aboutOf = ({ accountId, detail = {} }: AuditObject): string => {
+  const named = ["target", "kid", "subject"].map((name) => detail[name]).find((value) => typeof value === "string")
+  return typeof named === "string" ? named : accountId ?? ""
+}
+
 /** `audit list` for people. */
 export const renderTrail = (items: ReadonlyArray<AuditObject>, total: number): Rendered =>
   renderTable(
-    ["id", "time", "event", "actor", "profile", "order", "reason", "names"],
+    ["id", "time", "event", "outcome", "actor", "from", "about", "profile", "order", "reason", "names"],
     items.map((row) => [
       String(row.id),
       row.createdAt,
       row.event,
+      row.outcome,
       actorOf(row),
+      clientText(row.clientIp, row.clientPtr) ?? "",
+      aboutOf(row),
       row.profile ?? "",
       row.orderId ?? "",
       row.reason ?? "",
@@ -38,7 +48,7 @@ export const renderAuditRow = (row: AuditObject): Rendered =>
     order: row.orderId,
     serial: row.certSerial,
     names: row.identifiers.length === 0 ? undefined : row.identifiers,
-    from: row.clientPtr ?? row.clientIp,
+    from: clientText(row.clientIp, row.clientPtr),
     userAgent: row.userAgent,
     requestId: row.requestId,
     reason: row.reason,

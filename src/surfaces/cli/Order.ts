@@ -4,6 +4,7 @@ import { renderDetail } from "./Detail.ts"
 import { escaped } from "./Escaped.ts"
 import type { Rendered } from "./Rendered.ts"
 import { stacked } from "./Rendered.ts"
+import { clientText } from "./Text.ts"
 
 type OrderObject = ReturnType<typeof orderDetailObject>
 
@@ -18,7 +19,7 @@ export const renderOrder = (order: OrderObject): Rendered => {
     status: order.revokedAt === undefined ? order.status : `${order.status}, revoked`,
     names: names(order.identifiers),
     created: order.createdAt,
-    from: order.createdIp,
+    from: clientText(order.createdIp, order.createdPtr),
     expires: order.expires,
     serial: order.certSerial,
     certificateExpires: order.certNotAfter,

@@ -13,7 +13,7 @@ export const renderProfiles = (config: Config, json: boolean): string | Rendered
       name,
       directory,
       backend,
-      challengeBypass ? "bypassed" : challenges.join(", "),
+      challengeBypass ? { text: "bypassed", style: "red" } : challenges.join(", "),
       eabEnabled ? "required" : "off",
       enabled ? "served" : "parked"
     ]),

@@ -36,6 +36,10 @@ export const timeShown = ({ isTerminal, now, utc }: View, time: string): string 
   })
 }
 
+/** A client as people read it: its address, and the reverse name that whoever owns the reverse zone has chosen. */
+export const clientText = (address: string | undefined, name: string | undefined): string | undefined =>
+  address === undefined || name === undefined ? address ?? name : `${address} (${name})`
+
 const styles: { readonly [word: string]: Style } = Object.fromEntries(
   Object.entries(
     {

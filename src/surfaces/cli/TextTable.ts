@@ -3,6 +3,17 @@ import type { Style, View } from "./Paint.ts"
 import { Rendered } from "./Rendered.ts"
 import { columnsOf, isTime, padded, shortened, stateStyle, timeShown } from "./Text.ts"
 
+/** A cell that asks for attention, where the others of its column need none. */
+export interface Marked {
+  readonly text: string
+  readonly style: Style
+}
+
+/** What a table shows in one place. */
+export type Cell = string | Marked
+
+const textOf = (cell: Cell): string => typeof cell === "string" ? cell : cell.text
+
 /** A column, and what all of its cells have in common. */
 interface Column {
   readonly cells: ReadonlyArray<string>
@@ -18,7 +29,8 @@ const isId = (cell: string): boolean => /^[0-9a-f][0-9a-f-]{31,}$/.test(cell)
  * If every cell of a column is a time, the times are shown as relative. If every cell is a state, the states are
  * coloured. Values that other commands take are never shortened.
  */
-const columnOf = (view: View, name: string, cells: ReadonlyArray<string>, isFirst: boolean): Column => {
+const columnOf = (view: View, name: string, given: ReadonlyArray<Cell>, isFirst: boolean): Column => {
+  const cells = given.map(textOf)
   const filled = cells.filter((cell) => cell !== "")
   const every = (is: (cell: string) => boolean) => filled.length > 0 && filled.every(is)
   const isOfTimes = every(isTime)
@@ -26,7 +38,10 @@ const columnOf = (view: View, name: string, cells: ReadonlyArray<string>, isFirs
   const shown = isOfTimes ? cells.map((cell) => timeShown(view, cell)) : cells.map(escaped)
   return {
     cells: [name.toUpperCase(), ...shown],
-    styles: ["bold", ...cells.map((cell) => isOfStates ? stateStyle(cell) : undefined)],
+    styles: [
+      "bold",
+      ...given.map((cell) => typeof cell !== "string" ? cell.style : isOfStates ? stateStyle(cell) : undefined)
+    ],
     canShrink: !isFirst && !isOfTimes && !isOfStates && !every(isId)
   }
 }
@@ -55,7 +70,7 @@ const fitted = (columns: ReadonlyArray<Column>, { columns: room = Infinity }: Vi
  */
 export const renderTable = (
   names: ReadonlyArray<string>,
-  rows: ReadonlyArray<ReadonlyArray<string>>,
+  rows: ReadonlyArray<ReadonlyArray<Cell>>,
   total: number
 ): Rendered =>
   new Rendered((view) => {

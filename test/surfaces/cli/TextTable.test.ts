@@ -1,11 +1,12 @@
 import { stripVTControlCharacters } from "node:util"
 import { assert, describe, it } from "vitest"
+import { renderAuditRow, renderTrail } from "../../../src/surfaces/cli/Audit.ts"
 import { renderDetail } from "../../../src/surfaces/cli/Detail.ts"
 import { escaped, escapedLines } from "../../../src/surfaces/cli/Escaped.ts"
 import type { View } from "../../../src/surfaces/cli/Paint.ts"
 import { painted, unpainted } from "../../../src/surfaces/cli/Paint.ts"
 import { stacked } from "../../../src/surfaces/cli/Rendered.ts"
-import { columnsOf } from "../../../src/surfaces/cli/Text.ts"
+import { clientText, columnsOf } from "../../../src/surfaces/cli/Text.ts"
 import { renderTable } from "../../../src/surfaces/cli/TextTable.ts"
 
 const now = Date.parse("2027-01-15T08:00:00Z") / 1000
@@ -94,6 +95,44 @@ describe("a table", () => {
       assert.notMatch(renderTable(["id", "label"], rows, 1).on(view).replaceAll("\n", ""), /\p{Cc}/u)
       assert.notMatch(renderDetail({ label: rows[0]?.[1], names: ["\u001b"] }).on(view).replaceAll("\n", ""), /\p{Cc}/u)
     }
+  })
+})
+
+describe("who asked, for people", () => {
+  const row = {
+    id: 1,
+    createdAt: at(-7200),
+    event: "operator_role_changed",
+    outcome: "failure",
+    actorKind: "admin",
+    actorId: "root",
+    identifiers: [],
+    clientIp: "192.0.2.7",
+    clientPtr: "bank.example",
+    detail: { target: "olga" }
+  } as const
+
+  it("is the address, and beside it the name that somebody has given it", () => {
+    const told = "192.0.2.7 (bank.example)"
+    assert.include(String(renderAuditRow(row)), `from           ${told}`)
+    assert.include(String(renderTrail([row], 1)), told)
+    assert.strictEqual(clientText("192.0.2.7", undefined), "192.0.2.7")
+    assert.isUndefined(clientText(undefined, undefined))
+  })
+
+  it("stands in the trail beside the outcome, and whom it was about", () => {
+    const [head = "", line = ""] = String(renderTrail([row], 1)).split("\n")
+    assert.match(head, /^ID +TIME +EVENT +OUTCOME +ACTOR +FROM +ABOUT +PROFILE/)
+    assert.match(line, /operator_role_changed +failure +admin root +192\.0\.2\.7 \(bank\.example\) +olga$/)
+    assert.include(renderTrail([row], 1).on(terminal(300, { paint: painted })), "\u001b[31mfailure")
+  })
+})
+
+describe("a cell that asks for attention", () => {
+  it("is coloured on a terminal, and a word to a program", () => {
+    const table = renderTable(["id", "factor"], [["a", "yes"], ["b", { text: "no", style: "yellow" }]], 2)
+    assert.include(table.on(terminal(80, { paint: painted })), "\u001b[33mno\u001b[39m")
+    assert.match(String(table), /^b {3}no$/m)
   })
 })
 
