@@ -23,6 +23,7 @@ import { helpOn, readWords, wordsOf } from "./commands/Usage.ts"
 import { Confirmation } from "./Confirmation.ts"
 import type { Output } from "./Host.ts"
 import { Host } from "./Host.ts"
+import * as Logging from "./Logging.ts"
 import { Operator } from "./Operator.ts"
 import { Progress } from "./Progress.ts"
 import { Settings } from "./Settings.ts"
@@ -178,6 +179,7 @@ const interpreted = Effect.gen(function*() {
   const { asks, rest } = yield* Globals
   if (asks === "version") return yield* Console.log(process.version)
   if (asks === "help") return yield* showHelp(rest)
+  yield* Logging.checkVariable
   yield* Effect.provide(runWords(process.version, rest), silent)
 })
 

@@ -1,12 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import { logFilter } from "../kernel/config/LogFilterForm.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { LevelWord } from "../kernel/telemetry/LogFilter.ts"
 import { parseFilter } from "../kernel/telemetry/LogFilter.ts"
 import * as Sink from "../kernel/telemetry/Sink.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { Globals } from "../surfaces/cli/Globals.ts"
+import { CommandFailed } from "./CommandFailed.ts"
 import type { Output, Streams } from "./Host.ts"
 import { Host } from "./Host.ts"
 
@@ -15,6 +17,14 @@ export const wantsColour = (flag: "auto" | "always" | "never", output: Output, e
   flag === "always" || (flag === "auto" && output.isTerminal && (env["NO_COLOR"] ?? "") === "")
 
 type Flags = { readonly logLevel: LevelWord | undefined; readonly color: "auto" | "always" | "never" }
+
+/** Refuses a RUST_LOG that the key `logging.filter` would be refused for. A flag outranks it, and then it is not read. */
+export const checkVariable: Effect.Effect<void, CommandFailed, Host | Globals> = Effect.gen(function*() {
+  const variable = (yield* Host).env["RUST_LOG"] ?? ""
+  const { logLevel } = yield* Globals
+  const fault = variable === "" || logLevel !== undefined ? undefined : logFilter.fault(variable)
+  if (fault !== undefined) return yield* new CommandFailed({ code: 3, message: `RUST_LOG: ${fault}.` })
+})
 
 /** The filter in force and its source. `--log-level` beats RUST_LOG, which beats `logging.filter`. */
 const filterOf = ({ filter }: Config["logging"], env: Streams["env"], { logLevel }: Flags) => {

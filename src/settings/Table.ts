@@ -6,7 +6,6 @@ import {
   dnsName,
   exemption,
   httpUrl,
-  logFilter,
   orEmpty,
   origin,
   path,
@@ -29,6 +28,7 @@ import {
   word,
   words
 } from "../kernel/config/Key.ts"
+import { logFilter } from "../kernel/config/LogFilterForm.ts"
 import { metadataServices } from "../kernel/net/MetadataServices.ts"
 import { account, eab, limits } from "./AccountTable.ts"
 import { admin } from "./AdminTable.ts"

@@ -3,7 +3,9 @@ import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { make } from "../../src/app/Logging.ts"
 import { emit } from "../../src/kernel/telemetry/EventLog.ts"
-import { accepted } from "../settings/Samples.ts"
+import { accepted, fileWith, refusedFor } from "../settings/Samples.ts"
+import { freshPlace } from "../support/RunCommand.ts"
+import { useTests } from "../support/UseTests.ts"
 
 const configOf = (logging: string) => accepted({ fileText: `[logging]\n${logging}\n[profiles.default]\n` }).config
 
@@ -47,5 +49,32 @@ describe("the log after a reload", () => {
       assert.deepStrictEqual(yield* told({ before: "", after }), [
         "server_logging_key_unused outcome=advisory key=logging.flatten_event"
       ])
+    }))
+})
+
+const { test } = useTests({ startsAt: 1_800_000_000 })
+
+describe("a filter that is none", () => {
+  test("is refused with its value, in the key and in RUST_LOG alike, by every command", () =>
+    Effect.gen(function*() {
+      const { run } = freshPlace()
+      for (
+        const [filter, said] of [
+          ["debugg", "has \"debugg\", and no record has that target; the nearest are "],
+          ["acme_svc=loud", "has \"acme_svc=loud\", whose level is none: a level is one of off, error, "],
+          ["acme_svc[span]=debug", "has \"acme_svc[span]=debug\", which is neither target=level nor a level nor "],
+          ["info,acme_svc::chalenge=debug", "has \"acme_svc::chalenge=debug\", and no record has that target; the "],
+          ["hyper=info", "has no level and no target that begins with acme_svc, so that nothing would be logged"]
+        ] as const
+      ) {
+        const fault = refusedFor({ fileText: fileWith("logging.filter", filter) })
+        assert.isTrue(fault.key === "logging.filter" && fault.message.startsWith(said), fault.message)
+        for (const words of [["serve"], ["config", "check"], ["nonce", "count"]]) {
+          const ended = yield* run(words, { env: { RUST_LOG: filter } })
+          assert.isTrue(ended.code === 3 && ended.err.startsWith(`RUST_LOG: ${said}`), ended.err)
+        }
+      }
+      const outranked = yield* run(["config", "check", "--log-level", "3"], { env: { RUST_LOG: "debugg" } })
+      assert.strictEqual(outranked.code, 0, outranked.err)
     }))
 })

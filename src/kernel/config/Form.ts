@@ -7,7 +7,7 @@ import { isDnsName, parseBindAddress } from "../net/SocketAddress.ts"
 export interface Form {
   /** For the reference, a noun phrase: "URL". */
   readonly says: string
-  /** `undefined`, or a sentence without subject ("must be …") that never quotes the value. */
+  /** `undefined`, or a sentence without subject ("must be …"). It quotes the value only where no key of this form is a secret. */
   readonly fault: (text: string) => string | undefined
   /** Whether a text names a file: a relative one starts at the directory of whoever reads the configuration. */
   readonly isPath?: boolean
@@ -207,17 +207,3 @@ export const normalUrl: Form = {
     return isNormal ? undefined : `must be in normal form, which is ${url.href}`
   }
 }
-
-const levels = ["off", "error", "warn", "info", "debug", "trace"]
-const directive = /^[A-Za-z0-9_.:/@-]+(?:=([a-z]+))?$/
-
-/** Comma-separated `target=level`, bare level or bare target. */
-export const logFilter: Form = form(
-  "comma-separated `target=level`, level or target",
-  (text) =>
-    text.split(",").every((item) => {
-      const match = directive.exec(item.trim())
-      return match !== null && (match[1] === undefined || levels.includes(match[1]))
-    }),
-  `must be a comma-separated list of target=level, level or target, a level being one of ${levels.join(", ")}`
-)

@@ -1,15 +1,16 @@
 import * as Context from "effect/Context"
 import * as Result from "effect/Result"
+import type { LevelWord } from "../../kernel/telemetry/LogFilter.ts"
+import { levelOf, levelWords } from "../../kernel/telemetry/LogFilter.ts"
 import type { Flag } from "./CommandTree.ts"
 
-const levels = ["off", "error", "warn", "info", "debug", "trace"] as const
 const colours = ["auto", "always", "never"] as const
 
 /**
  * Flags that are allowed anywhere on the command line (docs/decisions/command-line.md, "What every command keeps to").
  */
 export class Globals extends Context.Service<Globals, {
-  readonly logLevel: (typeof levels)[number] | undefined
+  readonly logLevel: LevelWord | undefined
   readonly color: (typeof colours)[number]
   readonly yes: boolean
   /** Print times in RFC 3339 on a terminal too. */
@@ -43,16 +44,14 @@ const globalFlag = (
 export const globalFlags: ReadonlyArray<Flag> = [
   globalFlag("--yes", "Answer yes to every question.", [], { aliases: ["-y"] }),
   globalFlag("--color", "When to use colours; auto means on a terminal.", colours),
-  globalFlag("--log-level", "Log to standard error.", levels),
+  globalFlag("--log-level", "Log to standard error.", levelWords),
   globalFlag("--utc", "Print times in RFC 3339, not how long ago."),
   globalFlag("--help", "Print what a command does, and what it takes.", [], { aliases: ["-h"] }),
   globalFlag("--version", "Print the version.")
 ]
 
-const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, value: string | undefined) => {
-  const word = words.find((one) => one === value)
-  return word === undefined ? Result.fail(`${flag} takes one of ${words.join(", ")}.`) : Result.succeed(word)
-}
+const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, word: W | undefined) =>
+  word === undefined ? Result.fail(`${flag} takes one of ${words.join(", ")}.`) : Result.succeed(word)
 
 /** Separates the global flags from the other arguments. The fault is a sentence that names the wrong flag. */
 export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals["Service"], string> =>
@@ -68,8 +67,11 @@ export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals[
         ? [argument.slice(0, argument.indexOf("=")), argument.slice(argument.indexOf("=") + 1)]
         : [argument, undefined]
       const value = () => inline ?? argv[++at]
-      if (flag === "--log-level") logLevel = yield* wordOf(levels, flag, value())
-      else if (flag === "--color") color = yield* wordOf(colours, flag, value())
+      if (flag === "--log-level") logLevel = yield* wordOf(levelWords, flag, levelOf(value() ?? ""))
+      else if (flag === "--color") {
+        const given = value()
+        color = yield* wordOf(colours, flag, colours.find((one) => one === given))
+      }
       else if (argument === "-y" || argument === "--yes") yes = true
       else if (argument === "--utc") utc = true
       else if (argument === "-h" || argument === "--help") asks = "help"

@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { Level } from "../../../src/kernel/telemetry/Declaration.ts"
 import { events } from "../../../src/kernel/telemetry/Event.ts"
-import { parseFilter, targetOf } from "../../../src/kernel/telemetry/LogFilter.ts"
+import { isKnownTarget, levelWords, parseFilter, targetOf, targets } from "../../../src/kernel/telemetry/LogFilter.ts"
 import { prop } from "../../support/Property.ts"
 
 const levels: ReadonlyArray<Level> = ["error", "warn", "info", "debug"]
@@ -14,7 +14,7 @@ const passing = (filter: string, target: string): ReadonlyArray<Level> => {
   return levels.filter((level) => passes(target, level))
 }
 
-const word = fc.constantFrom("off", "error", "warn", "info", "debug", "trace")
+const word = fc.constantFrom(...levelWords)
 const target = fc.constantFrom("acme_svc", "acme_svc.job", "acme_svc.jobs", "acme_svc.order", "other")
 const directives = fc.array(fc.tuple(target, word), { minLength: 1, maxLength: 6 })
   .map((pairs) => [...new Map(pairs)])
@@ -35,6 +35,20 @@ describe("logging.filter", () => {
       assert.deepStrictEqual(passing(filter, "library"), expected, filter)
       assert.deepStrictEqual(passing(`acme_svc.job=${filter}`, "acme_svc.job"), expected, filter)
     }
+  })
+
+  it("a level is a word in any case, or its number", () => {
+    for (const [number, level] of levelWords.entries()) {
+      for (const text of [level.toUpperCase(), `${level.slice(0, 1).toUpperCase()}${level.slice(1)}`, String(number)]) {
+        assert.deepStrictEqual(passing(text, "acme_svc.job"), passing(level, "acme_svc.job"), text)
+        assert.deepStrictEqual(passing(`acme_svc.job=${text}`, "acme_svc.job"), passing(level, "acme_svc.job"), text)
+      }
+    }
+  })
+
+  it("the words of a target are parted by a dot or by two colons", () => {
+    assert.deepStrictEqual(passing("acme_svc::job=debug,warn", "acme_svc.job"), levels)
+    assert.deepStrictEqual(passing("acme_svc::job=debug,warn", "acme_svc.order"), ["error", "warn"])
   })
 
   it("a target alone lets pass everything of it and nothing else", () => {
@@ -80,6 +94,9 @@ describe("logging.filter", () => {
       const [name = ""] = event.split("_")
       assert.strictEqual(targetOf(event), `acme_svc.${name}`)
       assert.notStrictEqual(name, "", event)
+      assert.include(targets, targetOf(event))
+      assert.isTrue(isKnownTarget(targetOf(event)) && isKnownTarget("acme_svc"))
+      assert.isFalse(isKnownTarget(`${targetOf(event)}.more`) || isKnownTarget(name))
     }
   })
 })

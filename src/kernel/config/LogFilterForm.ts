@@ -1,0 +1,40 @@
+import { escapeHidden } from "../HiddenText.ts"
+import { isKnownTarget, levelWords, readDirective, targets } from "../telemetry/LogFilter.ts"
+import type { Form } from "./Form.ts"
+import { nearest } from "./KeyPath.ts"
+
+const shape = /^[A-Za-z0-9_.:/@-]+(?:=[A-Za-z0-9]+)?$/
+const own = /^acme_svc\b/
+
+const levels = `a level is one of ${levelWords.join(", ")}, or 0 to ${levelWords.length - 1}`
+
+/** What is wrong with one part of a filter. Targets of other programs are none of our business. */
+const faultOf = (part: string): string | undefined => {
+  const text = part.trim()
+  const shown = escapeHidden(JSON.stringify(text))
+  if (!shape.test(text)) return `has ${shown}, which is neither target=level nor a level nor a target; ${levels}`
+  const { level, target } = readDirective(text)
+  if (level === undefined) return `has ${shown}, whose level is none: ${levels}`
+  const isMeant = own.test(target) || !text.includes("=")
+  return target === "" || isKnownTarget(target) || !isMeant
+    ? undefined
+    : `has ${shown}, and no record has that target; the nearest are ${
+      nearest(target, targets)
+    } and the level ${nearest(target.toLowerCase(), levelWords)}`
+}
+
+/**
+ * Comma-separated `target=level`, bare level or bare target. What no record can match is refused, because it would silence the
+ * log unseen; directives about other programs may stand beside one about this service.
+ */
+export const logFilter: Form = {
+  says: "comma-separated `target=level`, level or target",
+  fault: (text) => {
+    const parts = text.split(",")
+    const fault = parts.map(faultOf).find((one) => one !== undefined)
+    if (fault !== undefined) return fault
+    return parts.map(readDirective).some(({ target }) => isKnownTarget(target))
+      ? undefined
+      : "has no level and no target that begins with acme_svc, so that nothing would be logged"
+  }
+}
