@@ -95,7 +95,9 @@ const mail = ({ at, ownRecipients, section: { email, enabled } }: Scope): Readon
 const bodies = ({ at, section }: Scope): ReadonlyArray<Finding> =>
   Object.entries(section.webhook).flatMap(([name, { body }]) => {
     const key = at(`webhook.${name}.body`)
-    const found = outsideSubset(key, Redacted.value(body))
+    const text = Redacted.value(body)
+    if (text.trim() === "") return [{ key, message: "must not be blank: a receiver would be told nothing", involves: [key] }]
+    const found = outsideSubset(key, text)
     return found === undefined
       ? []
       : [{ key, message: `does not compile: line ${found.line}: ${found.fault}`, involves: [key] }]
@@ -119,7 +121,7 @@ const expiry = (
   ]
 }
 
-/** Every fault of the sections, of those that nothing uses too. */
+/** Every fault of the sections, also of entries that nothing uses. */
 export const notifyFindings = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   const scopes: ReadonlyArray<Scope> = [
     ...config.profiles.map(({ name, notify }) => ({
