@@ -3,6 +3,7 @@ import * as Redacted from "effect/Redacted"
 import { operatorScope } from "../domain/Notification.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
+import { withPlace } from "../kernel/config/ConfigRefused.ts"
 import { isExecutable } from "../kernel/host/Files.ts"
 import type { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
@@ -10,6 +11,7 @@ import { remarks } from "../operations/operators/Remarks.ts"
 import { advise as notifications } from "../services/notify/Advisories.ts"
 import { advise as policies, adviseOfChecks, scriptsOfFilter } from "../services/policy/Advisories.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import type { Resolved } from "../settings/Resolve.ts"
 import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
 
@@ -21,6 +23,14 @@ export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effec
   admin.enabled && roles.has("admin")
     ? Effect.catchTag(remarks(admin), "StorageFailed", () => Effect.void)
     : Effect.void
+
+/** Tells of faults that refuse nothing, because they are of what is off or of what other roles go by. */
+export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.Effect<void> =>
+  Effect.forEach(
+    ignored,
+    ({ key, message, place }) => emit("server_config_fault_ignored", { key, error: withPlace(message, place) }),
+    { discard: true }
+  )
 
 type Listener = Pick<Config["server"], "base_url" | "tls">
 

@@ -12,8 +12,9 @@ import { sectionsOf } from "../services/notify/Routes.ts"
 import { scriptsOfFilter } from "../services/policy/Advisories.ts"
 import * as Backends from "../services/signing/Backends.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import type { Resolved } from "../settings/Resolve.ts"
 import { checkAddresses } from "./Addresses.ts"
-import { advise } from "./Advisories.ts"
+import { advise, adviseOfIgnored } from "./Advisories.ts"
 import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 
@@ -116,12 +117,17 @@ const sentenceOf = ({ event, fields: { key, ...facts } }: Record): string =>
   ].join(", ")
 
 /** One sentence for each profile that a start would serve without issuance, and for each advisory of a start with every role. */
-export const advisoriesOf = (config: Config): Effect.Effect<ReadonlyArray<string>> =>
+export const advisoriesOf = (
+  { config, ignored }: Pick<Resolved, "config" | "ignored">
+): Effect.Effect<ReadonlyArray<string>> =>
   Effect.suspend(() => {
     const records: Array<Record> = []
+    // Who prints these sentences says where the file has their keys.
+    const unplaced = ignored.map(({ key, message }) => ({ key, message }))
+    const advised = Effect.andThen(adviseOfIgnored({ ignored: unplaced }), advise(config, new Set(everyRole)))
     return Effect.zipWith(
       signersOf(config),
-      Effect.provide(advise(config, new Set(everyRole)), layerMemory(records)),
+      Effect.provide(advised, layerMemory(records)),
       ({ degraded }) => [
         ...degraded.map(({ message }) => `${message} Until that is mended, the profile is served without issuance.`),
         ...records.filter(({ outcome }) => outcome === "advisory").map(sentenceOf)

@@ -11,7 +11,7 @@ import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { frozenChanges } from "../settings/Frozen.ts"
 import { checkAddresses } from "./Addresses.ts"
-import { advise, adviseOnOperators } from "./Advisories.ts"
+import { advise, adviseOfIgnored, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Build, Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
@@ -77,7 +77,7 @@ export const reload = (
     Effect.gen(function*() {
       const before = yield* Ref.get(current)
       const { fresh } = yield* Settings
-      const loaded = yield* restore(fresh)
+      const loaded = yield* restore(fresh(surroundings.roles))
       const { config } = loaded
       const states = yield* ProfileStates
       const mayDegrade = before.signers === undefined
@@ -98,6 +98,7 @@ export const reload = (
       if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
       yield* Generations.told(surroundings.roles, before.config, config)
       const generation = yield* Ref.updateAndGet(count, (known) => known + 1)
+      yield* adviseOfIgnored(loaded)
       yield* advise(config, surroundings.roles)
       yield* adviseOnOperators(config, surroundings.roles)
       yield* emit("server_config_reloaded", { generation, listeners_rebound: sockets.rebound })

@@ -23,8 +23,9 @@ import { makeReport, refresh } from "../operations/ProfileHealth.ts"
 import { recover } from "../operations/Sweeps.ts"
 import { Entropy } from "../pki/Entropy.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import type { Loaded } from "../settings/Load.ts"
 import * as states from "../store/ProfileStates.ts"
-import { advise, adviseOnOperators } from "./Advisories.ts"
+import { advise, adviseOfIgnored, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
@@ -68,6 +69,8 @@ const emptied = ({ number, path }: crl.DatabaseEmptied) =>
 /** The options of one run of `serve`. */
 export interface Run {
   readonly roles: Roles
+  /** The configuration, read for these roles. */
+  readonly loaded: Loaded
   /** Starts with an empty database even if a published revocation list shows that there was another one. */
   readonly acceptsEmptyDatabase: boolean
   /** Prints the welcome text, once everything serves. */
@@ -129,15 +132,14 @@ const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect
 })
 
 /** Binds, starts and announces everything; returns what the shutdown needs. */
-const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, roles }: Run) {
-  const config = (yield* InForce).config()
+const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, loaded, roles }: Run) {
+  const { config } = loaded
   const { process } = yield* Host
   const entropy = yield* Entropy
   const build = { roles, version: process.version, panel: process.panel }
-  const { sources } = yield* Settings.loaded
   // A process that does not sign learns from the workers which profiles nobody can sign for.
   const may = roles.has("worker") ? { mayDegrade: () => true } : {}
-  const first = yield* Generations.build({ config, sources }, build, may)
+  const first = yield* Generations.build(loaded, build, may)
   const current = yield* Effect.acquireRelease(
     Ref.make(first),
     (ref) => Effect.flatMap(Ref.get(ref), ({ close }) => close)
@@ -162,6 +164,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, role
   yield* Generations.mounted(config)
   yield* sockets.publish
   yield* Generations.told(roles, undefined, config)
+  yield* adviseOfIgnored(loaded)
   yield* advise(config, roles)
   yield* adviseOnOperators(config, roles)
   yield* announce

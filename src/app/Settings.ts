@@ -2,6 +2,7 @@ import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Roles } from "../domain/Role.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
 import { loadConfig, loadSection } from "../settings/Load.ts"
@@ -12,8 +13,8 @@ import { Host } from "./Host.ts"
 const refused = ({ message }: { readonly message: string }) => new CommandFailed({ code: 3, message })
 
 /** Reads the configuration of a host. It reports every fault at once, with exit code 3. */
-const read = ({ cwd, env }: Host["Service"]): Effect.Effect<Loaded, CommandFailed> =>
-  Effect.mapError(loadConfig({ env, cwd }), refused)
+const read = ({ cwd, env }: Host["Service"], roles?: Roles): Effect.Effect<Loaded, CommandFailed> =>
+  Effect.mapError(loadConfig({ env, cwd, roles }), refused)
 
 /** Reads what one section is needed of. What is told of a refused configuration is told at once. */
 const readSection = ({ cwd, env }: Host["Service"], section: NeededSection): Effect.Effect<Config, CommandFailed> =>
@@ -33,15 +34,15 @@ export class Settings extends Context.Service<Settings, {
   readonly forRecords: Effect.Effect<Config, CommandFailed>
   /** The configuration of a command that needs one listener alone. */
   readonly forListener: (section: "server" | "admin") => Effect.Effect<Config, CommandFailed>
-  /** Read again, as a reload does. */
-  readonly fresh: Effect.Effect<Loaded, CommandFailed>
+  /** Read again, for a process with these roles: what only others go by refuses nothing. */
+  readonly fresh: (roles: Roles) => Effect.Effect<Loaded, CommandFailed>
 }>()("acme/app/Settings") {
   static readonly layer: Layer.Layer<Settings, never, Host> = Layer.effect(
     this,
     Effect.gen(function*() {
       const host = yield* Host
-      const fresh = read(host)
-      const loaded = yield* Effect.cached(fresh)
+      const fresh = (roles: Roles) => read(host, roles)
+      const loaded = yield* Effect.cached(read(host))
       const whole = Effect.map(loaded, ({ config }) => config)
       const forSection = (section: NeededSection) => Effect.catch(whole, () => readSection(host, section))
       return { loaded, fresh, forRecords: yield* Effect.cached(forSection("database")), forListener: forSection }

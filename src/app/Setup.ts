@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { resolve } from "node:path"
+import { everyRole } from "../domain/Role.ts"
 import { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"
 import { said, writeNewFile } from "../kernel/host/KeyFile.ts"
@@ -45,7 +46,7 @@ export const loadOrCreate: Effect.Effect<
       : new CommandFailed({ code: 1, message: `${path} cannot be written: ${said(written.failure)}.` })
   }
   const settings = yield* Settings
-  return { loaded: yield* settings.fresh, created: path }
+  return { loaded: yield* settings.fresh(new Set(everyRole)), created: path }
 })
 
 const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>

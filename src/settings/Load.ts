@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as nodePath from "node:path"
+import type { Roles } from "../domain/Role.ts"
 import type { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
 import { fileVariable } from "../kernel/config/KeyPath.ts"
 import type { Environment } from "../kernel/config/Source.ts"
@@ -21,10 +22,11 @@ export interface Loaded extends Resolved {
   readonly places: Effect.Effect<PlaceOf>
 }
 
-/** The directory in which a program runs, and its variables. */
+/** The directory in which a program runs, its variables, and the roles that it has if it serves. */
 interface Surroundings {
   readonly cwd: string
   readonly env: Environment
+  readonly roles?: Roles | undefined
 }
 
 const absentCodes = ["ENOENT", "ENOTDIR"]
@@ -62,7 +64,7 @@ const placesOf = (path: string, text: string | undefined): Effect.Effect<PlaceOf
     }
   )
 
-const readSources = Effect.fnUntraced(function*({ cwd, env }: Surroundings) {
+const readSources = Effect.fnUntraced(function*({ cwd, env, roles }: Surroundings) {
   const named = env[fileVariable] === "" ? undefined : env[fileVariable]
   const given = nodePath.resolve(cwd, named ?? "config.toml")
   const paths = given.endsWith(".toml") ? [given] : [given, `${given}.toml`]
@@ -73,6 +75,7 @@ const readSources = Effect.fnUntraced(function*({ cwd, env }: Surroundings) {
     env,
     cwd,
     fileName: path,
+    ...roles === undefined ? {} : { roles },
     ...Result.isFailure(text) ? { fileFault: text.failure } : {}
   }
   const filePresent = fileText !== undefined
@@ -88,7 +91,9 @@ const resolve = Effect.fnUntraced(function*(
   const places = placesOf(path, sources.fileText)
   const first = resolveConfig(sources)
   const resolved = yield* Effect.fromResult(Result.mapError(
-    Result.isSuccess(first) ? first : resolveConfig({ ...sources, placeOf: yield* places }),
+    Result.isSuccess(first) && first.success.ignored.length === 0
+      ? first
+      : resolveConfig({ ...sources, placeOf: yield* places }),
     // The missing values may be in that file.
     (refused) => fileNamedButAbsent ? refused.advised(`${fileVariable} names ${path}, which does not exist.`) : refused
   ))

@@ -1,6 +1,8 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
+import type { Roles } from "../domain/Role.ts"
+import { everyRole } from "../domain/Role.ts"
 import type { Assembled, Source } from "../kernel/config/Assemble.ts"
 import { assemble, byName, merge } from "../kernel/config/Assemble.ts"
 import type { Fault } from "../kernel/config/ConfigRefused.ts"
@@ -10,6 +12,7 @@ import { tableOf } from "../kernel/config/Salvage.ts"
 import type { Environment, Layer, Written } from "../kernel/config/Source.ts"
 import { readEnvironment, readFile } from "../kernel/config/Source.ts"
 import type { Config } from "./AppConfig.ts"
+import { makeInUse } from "./InUse.ts"
 import { findings } from "./Rules.ts"
 import { Table, table } from "./Table.ts"
 
@@ -24,6 +27,8 @@ export interface Sources {
   readonly fileName?: string
   /** The directory in which relative paths are compared; without it, they are compared as written. */
   readonly cwd?: string
+  /** The roles of the process that goes by the configuration; without them, every role. */
+  readonly roles?: Roles
   /** Where the file has a key, or the table in which it is missing; without it, faults have no place. */
   readonly placeOf?: PlaceOf
 }
@@ -43,6 +48,11 @@ export interface Resolved {
   readonly keysFromEnv: number
   /** The layer that gives each key its value: every key, and every key of every profile by its full name. */
   readonly sources: ReadonlyMap<string, Source>
+  /**
+   * Faults of what is off, and of what only other roles go by. Keys with such a fault have their defaults
+   * (docs/decisions/configuration.md, "What is off").
+   */
+  readonly ignored: ReadonlyArray<Fault>
 }
 
 const placed = (fault: Fault, place: string | undefined): Fault => place === undefined ? fault : { ...fault, place }
@@ -87,6 +97,12 @@ const decodeTree = (tree: unknown, env: Environment): Result.Result<Config, Read
     })
   })
 
+/** A fault with the keys that make it one, each as written. */
+interface Involving {
+  readonly fault: Fault
+  readonly involves: ReadonlyArray<string>
+}
+
 /**
  * Faults from the rules over several keys. A finding that involves a key already refused is dropped. Where the file does
  * not give the key its value, the place is that of the first key involved to which it does.
@@ -96,7 +112,7 @@ const crossFaults = (
   { origins }: Assembled,
   unusable: ReadonlySet<string>,
   { cwd, placeOf = nowhere }: Sources
-): ReadonlyArray<Fault> => {
+): ReadonlyArray<Involving> => {
   const from = (wanted: Source) =>
     new Set([...origins.values()].filter(({ source }) => source === wanted).map(({ key }) => key))
   const [file, environment] = [from("file"), from("env")]
@@ -109,7 +125,7 @@ const crossFaults = (
     .filter(({ involves }) => !involves.some((key) => unusable.has(key)))
     .map(({ involves, key, message }) => {
       const place = placeOf([key, ...involves].find((one) => file.has(one)) ?? key)
-      return placed({ key, message }, environment.has(key) ? undefined : place)
+      return { fault: placed({ key, message }, environment.has(key) ? undefined : place), involves: [key, ...involves] }
     })
 }
 
@@ -121,15 +137,16 @@ const read = (sources: Sources, file: Result.Result<Layer, string>) => {
   const environment = readEnvironment(table, env)
   const layers = merge(Result.isSuccess(file) ? [file.success, environment] : [environment])
   const written = [...layers.values.values()]
-  const faults = [
+  // What is not known, or is no TOML, may have been meant for anything.
+  const unknown = [
     ...Result.isSuccess(file)
       ? file.success.faults.map((fault) => placed(fault, placeOf(fault.key)))
       : [{ key: fileName, message: file.failure }],
-    ...environment.faults,
-    ...written.map(check(placeOf)).filter(Result.isFailure).map(({ failure }) => failure)
+    ...environment.faults
   ]
-  const unusable = new Set(faults.map(({ key }) => key))
-  return { written, faults, unusable, assembled: assemble(table, layers, unusable) }
+  const unfit = written.map(check(placeOf)).filter(Result.isFailure).map(({ failure }) => failure)
+  const unusable = new Set([...unknown, ...unfit].map(({ key }) => key))
+  return { written, unknown, unfit, unusable, assembled: assemble(table, layers, unusable) }
 }
 
 const fileOf = ({ fileFault, fileText }: Sources): Result.Result<Layer, string> =>
@@ -137,22 +154,34 @@ const fileOf = ({ fileFault, fileText }: Sources): Result.Result<Layer, string> 
 
 /**
  * Does everything except reading the file: defaults, file, environment, then the inheritance of profiles, then the rules.
- * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second").
+ * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second"). Faults
+ * of what is not used refuse nothing.
  */
 export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigRefused> => {
   const file = fileOf(sources)
-  const { assembled, faults: own, unusable, written } = read(sources, file)
+  const { assembled, unfit, unknown, unusable, written } = read(sources, file)
   return Result.flatMap(
-    Result.mapError(decodeTree(assembled.tree, sources.env), (faults) => ConfigRefused.of([...own, ...faults])),
+    Result.mapError(
+      decodeTree(assembled.tree, sources.env),
+      (faults) => ConfigRefused.of([...unknown, ...unfit, ...faults])
+    ),
     (config) => {
-      const crossed = Result.isSuccess(file) ? crossFaults(config, assembled, unusable, sources) : []
-      const faults = [...own, ...crossed]
+      const isUsed = makeInUse(config, sources.roles ?? new Set(everyRole), assembled, unusable)
+      const found = [
+        ...unfit.map((fault) => ({ fault, involves: [fault.key] })),
+        ...Result.isSuccess(file) ? crossFaults(config, assembled, unusable, sources) : []
+      ]
+      const [refused, ignored] = [true, false].map((wanted) =>
+        found.filter(({ involves }) => involves.every(isUsed) === wanted).map(({ fault }) => fault)
+      )
+      const faults = [...unknown, ...refused ?? []]
       if (faults.length > 0) return Result.fail(ConfigRefused.of(faults))
       return Result.succeed({
         config,
         keysFromFile: written.filter(({ source }) => source === "file").length,
         keysFromEnv: written.filter(({ source }) => source === "env").length,
-        sources: new Map([...assembled.origins].map(([key, { source }]) => [key, source]))
+        sources: new Map([...assembled.origins].map(([key, { source }]) => [key, source])),
+        ignored: ConfigRefused.of(ignored ?? []).faults
       })
     }
   )
@@ -178,14 +207,14 @@ export const readableConfig = (sources: Sources, section: NeededSection): Readab
   const isFileRead = Result.isSuccess(whole)
   const part = isFileRead || sources.fileText === undefined ? undefined : tableOf(sources.fileText, section)
   const file = part === undefined ? whole : readFile(table, part)
-  const { assembled, faults } = read(sources, file)
+  const { assembled, unfit, unknown } = read(sources, file)
   const isFound = section === "database"
     ? (assembled.origins.get("database.url")?.source ?? "default") !== "default"
     : Result.isSuccess(file)
   // A variable that is mistyped was meant for the section, too.
   const isOfSection = ({ key }: Fault) =>
     key === section || key.startsWith(`${section}.`) || key.startsWith(variableOf([section]))
-  if (!isFound || faults.some(isOfSection) || (part !== undefined && Result.isFailure(file))) return undefined
+  if (!isFound || [...unknown, ...unfit].some(isOfSection) || (part !== undefined && Result.isFailure(file))) return undefined
   const config = Result.getOrUndefined(decodeTree(assembled.tree, sources.env))
   return config && { config, isFileRead }
 }

@@ -257,7 +257,7 @@ export const Table = Schema.Struct({
   profiles: entries(
     profileNames,
     Schema.Struct({
-      enabled: flag(true, "false parks the profile: it is checked but not served, and its data is kept."),
+      enabled: flag(true, "false parks the profile: it is not served, its faults refuse nothing, and its data is kept."),
       order,
       limits,
       meta,

@@ -2,7 +2,9 @@ import { assert, describe, it } from "vitest"
 import { accepted, minimal, refused, refusedFor } from "./Samples.ts"
 
 const check = (type: string) =>
-  `${minimal}[admin.filter]
+  `${minimal}[admin]
+enabled = true
+[admin.filter]
 rules = ["first"]
 [admin.filter.check.one]
 type = "${type}"
@@ -17,14 +19,14 @@ describe("admin", () => {
   it.each(["0.0.0.0:3001", "[::]:3001", "192.0.2.1:3001", "panel.example.org:3001"])(
     "refuses to listen at %s without TLS, and takes it with TLS",
     (address) => {
-      const bind = `[admin]\nbind_address = "${address}"\n`
+      const bind = `[admin]\nenabled = true\nbind_address = "${address}"\n`
       assert.strictEqual(refusedFor({ fileText: `${bind}${minimal}` }).key, "admin.bind_address")
       accepted({ fileText: `${bind}tls.enabled = true\n${minimal}` })
     }
   )
 
   it.each(["127.0.0.1:3001", "127.9.9.9:1", "[::1]:3001", "localhost:3001"])("listens at %s without TLS", (address) => {
-    accepted({ fileText: `[admin]\nbind_address = "${address}"\n${minimal}` })
+    accepted({ fileText: `[admin]\nenabled = true\nbind_address = "${address}"\n${minimal}` })
   })
 
   it.each(["identifiers", "eab", "ipam"])("refuses a check of type %s, which needs an order", (type) => {
@@ -65,7 +67,7 @@ allow = ["192.0.2.0/24"]
   })
 
   it("refuses one file for both halves of its pair", () => {
-    const fileText = `[admin]\ntls.cert_path = "x.pem"\ntls.key_path = "./x.pem"\n${minimal}`
+    const fileText = `[admin]\nenabled = true\ntls.enabled = true\ntls.cert_path = "x.pem"\ntls.key_path = "./x.pem"\n${minimal}`
     assert.include(refused({ fileText }).map(({ key }) => key), "admin.tls.key_path")
   })
 })

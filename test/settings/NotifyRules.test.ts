@@ -1,12 +1,12 @@
 import { describe, it } from "@effect/vitest"
 import { Redacted } from "effect"
 import { assert } from "vitest"
-import { accepted, minimal, refused } from "./Samples.ts"
+import { accepted, found, minimal, refused } from "./Samples.ts"
 
-/* What is refused of [notify] and [admin.notify]: each refusal names its key, and quotes no value. */
+/* What is wrong of [notify] and [admin.notify], refused or, while they are off, told of: each sentence names its key, and quotes no value. */
 
 const faultsOf = (toml: string) =>
-  refused({ fileText: `${toml}\n${minimal}` }).map(({ key, message }) => `${key}: ${message}`)
+  found({ fileText: `${toml}\n${minimal}` }).map(({ key, message }) => `${key}: ${message}`)
 
 const mail = `smtp_host = "mail.example.org"\nfrom = "a@example.org"\nto = ["b@example.org"]`
 
@@ -93,6 +93,7 @@ describe("a section of notifications", () => {
     ["[notify.webhook.a]\nbody = \"x\\n{{ secret | reverse }}\"", [
       "notify.webhook.a.body: does not compile: line 2: the filter reverse is not known"
     ]],
+    ["[notify.webhook.a]\nbody = \" \\n\"", ["notify.webhook.a.body: must not be blank: a receiver would be told nothing"]],
     ["notify.expiry.to_contacts = true\nnotify.expiry.lead_days = 7", [
       "notify.expiry.to_contacts: must not be true unless notify.enabled has \"email\""
     ]],

@@ -201,11 +201,12 @@ describe("a relay is accepted", () => {
     accepted({ fileText: withDefaults({ "relay.eab.kid": "kid" }, { a: { backend: "local_ca" } }) })
   })
 
-  it("parked, only when it is sound", () => {
+  it("parked, and told of when it is not sound", () => {
     const parked = "[profiles]\na.enabled = false\nb.enabled = true\n"
     const fileText = `${parked}${fileOf({ a: { ...sound, "relay.directory_url": "" } })}`
-    assert.strictEqual(refusedFor({ fileText }).key, "profiles.a.signer.relay.directory_url")
-    accepted({ fileText: `${parked}${fileOf({ a: sound })}` })
+    const { ignored } = accepted({ fileText })
+    assert.deepStrictEqual(ignored.map(({ key }) => key), ["profiles.a.signer.relay.directory_url"])
+    assert.deepStrictEqual(accepted({ fileText: `${parked}${fileOf({ a: sound })}` }).ignored, [])
   })
 })
 
@@ -239,13 +240,13 @@ describe("one account key of two relays", () => {
     assert.notMatch(fault.message, /aHVudGVyMg|c3dvcmRmaXNo/)
   })
 
-  it("is refused of the third too, and of one that is parked", () => {
+  it("is refused of the third too, and told of one that is parked", () => {
     const third = refusedFor({ fileText: fileOf({ a: { ...one }, b: { ...one }, c: { ...other } }) })
     assert.strictEqual(third.key, "profiles.c.signer.relay.account_key_path")
-    const parked = refusedFor({
+    const parked = accepted({
       fileText: `[profiles]\na.enabled = false\nb.enabled = true\n${fileOf({ a: { ...one }, b: { ...other } })}`
     })
-    assert.strictEqual(parked.key, "profiles.b.signer.relay.account_key_path")
+    assert.deepStrictEqual(parked.ignored.map(({ key }) => key), ["profiles.b.signer.relay.account_key_path"])
   })
 
   for (

@@ -153,11 +153,11 @@ describe("one CA key in two profiles", () => {
     assert.strictEqual(refusedFor({ fileText: absolute, cwd: "/srv/acme" }).key, "profiles.b.signer.local_ca.key_path")
   })
 
-  it("is compared for parked profiles, and not while a key involved is wrong", () => {
-    const parked = refusedFor({
+  it("is told of parked profiles, and not while a key involved is wrong", () => {
+    const parked = accepted({
       fileText: `${twoProfiles("", "leaf_validity_days = 30")}[profiles.b]\nenabled = false`
     })
-    assert.strictEqual(parked.key, "profiles.b.signer.local_ca.key_path")
+    assert.deepStrictEqual(parked.ignored.map(({ key }) => key), ["profiles.b.signer.local_ca.key_path"])
     const wrong = refusedFor({ fileText: twoProfiles("", "leaf_validity_days = 0") })
     assert.strictEqual(wrong.key, "profiles.b.signer.local_ca.leaf_validity_days")
   })
@@ -178,7 +178,8 @@ describe("files the service writes", () => {
       key: "signer.local_ca.crl_der_path",
       message: "must not be the record of issued lists, which is signer.local_ca.crl_path with .issued at its end"
     }])
-    assert.deepStrictEqual(of("server.tls.key_path = \"server.pem\"").map(({ key }) => key), ["server.tls.key_path"])
+    const pair = "server.tls.enabled = true\nserver.tls.key_path = \"server.pem\""
+    assert.deepStrictEqual(of(pair).map(({ key }) => key), ["server.tls.key_path"])
     const own = refusedFor({ fileText: "[profiles.a.signer.local_ca]\nkey_path = \"ca.pem\"" })
     assert.strictEqual(own.key, "profiles.a.signer.local_ca.key_path")
     assert.strictEqual(own.message, "must not be the same file as signer.local_ca.cert_path")

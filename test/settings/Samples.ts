@@ -24,12 +24,23 @@ export const refused = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
     onSuccess: () => assert.fail("was accepted")
   })
 
-/** The only fault of the sources. */
-export const refusedFor = (sources: Partial<Sources>): Fault => {
-  const [fault, ...more] = refused(sources)
+const only = ([fault, ...more]: ReadonlyArray<Fault>): Fault => {
   assert.deepStrictEqual(more, [])
   return fault ?? assert.fail("no fault")
 }
+
+/** The only fault of the sources. */
+export const refusedFor = (sources: Partial<Sources>): Fault => only(refused(sources))
+
+/** The faults that are found, whether the sources are refused for them or they are of what is off. */
+export const found = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
+  Result.match(resolveConfig(inputs(sources)), {
+    onFailure: ({ faults }) => faults,
+    onSuccess: ({ ignored }) => ignored
+  })
+
+/** The only fault that is found. */
+export const foundFor = (sources: Partial<Sources>): Fault => only(found(sources))
 
 const toToml = (value: Sample): string =>
   typeof value === "object" ? `[${value.map(toToml).join(", ")}]` : JSON.stringify(value)

@@ -10,6 +10,7 @@ import {
   booleans,
   envWith,
   fileWith,
+  foundFor,
   integers,
   minimal,
   others,
@@ -62,8 +63,9 @@ const same = (key: string, value: Sample) => {
 }
 
 const bad = (key: string, value: Sample) => {
-  const inFile = refusedFor({ fileText: fileWith(key, value), env: room(key) })
-  const inEnv = refusedFor({ env: { ...room(key), ...envWith(key, value) } })
+  // Whether they are refused or told of, as what is off is, is a matter of InUse.test.ts.
+  const inFile = foundFor({ fileText: fileWith(key, value), env: room(key) })
+  const inEnv = foundFor({ env: { ...room(key), ...envWith(key, value) } })
   assert.strictEqual(inFile.key, key)
   assert.strictEqual(inEnv.key, key)
   assert.include(inEnv.message, `(${variableOf(key.split("."))})`)
@@ -142,8 +144,8 @@ describe("values", () => {
     it(`${key}: the same in file and environment, refused when unfit`, () => {
       for (const value of good) same(key, value)
       for (const value of unfit) bad(key, value)
-      assert.strictEqual(refusedFor({ fileText: fileWith(key, 5) }).key, key)
-      assert.strictEqual(refusedFor({ fileText: fileWith(key, true) }).key, key)
+      assert.strictEqual(foundFor({ fileText: fileWith(key, 5) }).key, key)
+      assert.strictEqual(foundFor({ fileText: fileWith(key, true) }).key, key)
     })
   }
 

@@ -50,7 +50,7 @@ const checkCommand = command(
       if (faults.length > 0) {
         return yield* new CommandFailed({ code: 3, message: yield* withPlaces(faults.join("\n"), loaded) })
       }
-      const advisories = yield* advisoriesOf(loaded.config)
+      const advisories = yield* advisoriesOf(loaded)
       for (const advisory of advisories) {
         yield* Console.error(`Advisory: ${escapedLines(yield* withPlaces(advisory, loaded))}`)
       }

@@ -9,13 +9,13 @@ import { Database } from "../../kernel/sql/Database.ts"
 import type { Supposed } from "../../operations/Explain.ts"
 import { explain } from "../../operations/Explain.ts"
 import { viewOf } from "../../services/policy/View.ts"
-import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 import * as eabLabels from "../../store/eab/EabLabels.ts"
 import { renderExplanation, renderPolicy } from "../../surfaces/cli/PolicyText.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
+import { namedProfile } from "../NamedProfile.ts"
 import { placing } from "../Places.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
@@ -24,18 +24,6 @@ import { flag, jsonOption, optional, optionalText, refusal, repeatedFlag } from 
 import { print } from "./Print.ts"
 
 const profileOption = optionalText("profile", "The profile of the policy. Not needed if there is only one.")
-
-/** The named profile, or the only one. */
-const profileOf = (config: Config, given: string | undefined): Effect.Effect<ProfileConfig, CommandFailed> => {
-  const [only, second] = config.profiles
-  const found = given === undefined
-    ? (second === undefined ? only : undefined)
-    : config.profiles.find((profile) => profile.name === given)
-  if (found !== undefined) return Effect.succeed(found)
-  return given === undefined
-    ? new CommandFailed({ code: 2, message: "--profile is needed, because there are several profiles." })
-    : new CommandFailed({ code: 3, message: `--profile: ${given} is not configured.` })
-}
 
 const clientFlag = flag("client-ip", { shown: "address", takes: "an IP address", read: comparable })
 
@@ -91,8 +79,7 @@ const show = command(
   { profile: profileOption, json: jsonOption },
   ({ json, profile }) =>
     Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
-      const view = viewOf(yield* profileOf(config, profile))
+      const view = viewOf(yield* namedProfile(yield* Settings.loaded, profile))
       yield* print(json, view, () => renderPolicy(view))
     })
 )
@@ -118,7 +105,7 @@ const explainCommand = command(
       const { account, client, commonNames, json, method, names, path } = options
       const { process } = yield* Host
       const loaded = yield* Settings.loaded
-      const profile = yield* profileOf(loaded.config, options.profile)
+      const profile = yield* namedProfile(loaded, options.profile)
       const asking = (credential: Supposed["credential"]) =>
         Effect.provide(
           explain(profile, {

@@ -30,7 +30,8 @@ const turnEnd = Effect.callback<void>((resume) => void setImmediate(() => resume
 const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
   Effect.gen(function*() {
     const host = yield* Host
-    const loaded = yield* Settings.loaded
+    const { fresh } = yield* Settings
+    const loaded = yield* fresh(roles)
     const { config } = loaded
     const log = Logging.make(config, host, yield* Globals)
     // Listen all the time: an exception between two steps of the start is raised at the next step.
@@ -58,7 +59,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
       const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
       yield* Effect.raceFirst(settled, process.uncaught)
       const announce = Effect.andThen(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
-      yield* serve({ roles, acceptsEmptyDatabase, announce }).pipe(
+      yield* serve({ roles, loaded, acceptsEmptyDatabase, announce }).pipe(
         Effect.provide(Graph.kept(roles)),
         Effect.provide(InForce.layer(config, log)),
         Effect.provideService(Host, { ...host, process })

@@ -12,7 +12,6 @@ import * as changes from "../../operations/upstream/UpstreamChanges.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import { hmacKeyOf } from "../../services/signing/relay/Relay.ts"
 import { withoutStop } from "../../services/signing/relay/UpstreamAccount.ts"
-import type { Config } from "../../settings/AppConfig.ts"
 import type { Loaded } from "../../settings/Load.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { CommandFailed } from "../CommandFailed.ts"
@@ -20,6 +19,7 @@ import { readGiven } from "../GivenFile.ts"
 import * as Graph from "../Graph.ts"
 import { Host } from "../Host.ts"
 import * as Logging from "../Logging.ts"
+import { namedProfile } from "../NamedProfile.ts"
 import { Operator } from "../Operator.ts"
 import { withRecordsAndConfig } from "../Records.ts"
 import { Settings } from "../Settings.ts"
@@ -67,17 +67,6 @@ const told = {
   lost: (url: string) => `Registered again, because the upstream no longer knew the account: ${url}`
 } as const
 
-const chosen = ({ profiles }: Config, name: string | undefined) => {
-  const [only, ...more] = profiles
-  if (name === undefined && (only === undefined || more.length > 0)) {
-    return new CommandFailed({ code: 2, message: "--profile is needed, because there are several profiles." })
-  }
-  const found = profiles.find((profile) => name === undefined || profile.name === name)
-  return found === undefined
-    ? cannot(`--profile: ${name} is not configured.`)
-    : Effect.succeed(found)
-}
-
 /** The secret of a credential, from a file or from a line of standard input. It is never an argument. */
 const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed, Host> =>
   Effect.map(
@@ -99,8 +88,8 @@ const show = command(
   { profile: profileOption, json: jsonOption },
   ({ json, profile }) =>
     Effect.gen(function*() {
-      const { config } = yield* Settings.loaded
-      const object = yield* Effect.catchTags(upstream.show(yield* chosen(config, profile)), {
+      const loaded = yield* Settings.loaded
+      const object = yield* Effect.catchTags(upstream.show(yield* namedProfile(loaded, profile)), {
         NotRelaying: refused.NotRelaying,
         AccountUnusable: refused.AccountUnusable
       })
@@ -129,11 +118,10 @@ const register = command(
   ({ file, kid, profile }) =>
     Effect.gen(function*() {
       const loaded = yield* Settings.loaded
-      const { config } = loaded
       if (kid === undefined && file !== undefined) {
         return yield* new CommandFailed({ code: 2, message: "--eab-hmac-key-file requires --eab-kid." })
       }
-      const found = yield* chosen(config, profile)
+      const found = yield* namedProfile(loaded, profile)
       const credential = kid === undefined
         ? undefined
         : { kid, hmacKey: Redacted.make(hmacKeyOf(yield* secretOf(file))) }
@@ -153,7 +141,7 @@ const rollover = command(
   { profile: profileOption, json: jsonOption },
   ({ json, profile }) =>
     withRecordsAndConfig(Effect.fnUntraced(function*(loaded) {
-      const found = yield* chosen(loaded.config, profile)
+      const found = yield* namedProfile(loaded, profile)
       const object = yield* changes.rollOver(yield* Operator, found).pipe(
         Effect.catchTags(changed),
         Effect.provide(yield* worldOf(loaded))
@@ -178,7 +166,7 @@ const contact = command(
   },
   ({ contact, json, profile }) =>
     withRecordsAndConfig(Effect.fnUntraced(function*(loaded) {
-      const found = yield* chosen(loaded.config, profile)
+      const found = yield* namedProfile(loaded, profile)
       const object = yield* changes.setContact(yield* Operator, found, contact).pipe(
         Effect.catchTags(changed),
         Effect.provide(yield* worldOf(loaded))

@@ -8,7 +8,7 @@ export type Source = "default" | "file" | "env"
 
 /** Where a value in force was written. */
 interface Origin {
-  /** The key as written; for a default the process-wide key. */
+  /** The key as written, also if its value is unusable and the default in force; for another default the process-wide key. */
   readonly key: string
   readonly source: Source
 }
@@ -64,8 +64,9 @@ export const assemble = (root: Node, { entries, values }: Layers, unusable: Read
     }
     const written = keys.map((key) => values.get(key)).find((one) => one !== undefined)
     const origin = written ?? { key: keys.at(-1) ?? "", source: "default" as const }
-    origins.set(keys[0] ?? "", { key: origin.key, source: origin.source })
-    return written === undefined || unusable.has(written.key)
+    const isDefault = written === undefined || unusable.has(written.key)
+    origins.set(keys[0] ?? "", { key: origin.key, source: isDefault ? "default" : origin.source })
+    return isDefault
       ? node.facts.default
       : Result.getOrElse(written.raw, () => node.facts.default)
   }

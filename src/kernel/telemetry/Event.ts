@@ -14,6 +14,7 @@ export const events = {
   // process
   server_config_loaded: info("path", "file_present", "keys_from_file", "keys_from_env"),
   server_config_file_absent: advisory("path"),
+  server_config_fault_ignored: advisory("key", "error"),
   server_logging_key_unused: advisory("key"),
   server_listening: info("address", "tls", "base_url"),
   server_listener_stopped: info("listener", "address"),

@@ -79,6 +79,60 @@ export const shownByDefault = words(`
 `)
 
 /** Records nobody lists: what an operator would else not hear of. */
-export const own = words(
-  "account_key_refused admin_mfa_recovery_codes_reissued admin_operator_created admin_operator_deleted admin_template_unused admin_token_created admin_token_refused admin_token_revoked challenge_validation_postponed db_job_times_corrected key_burnt key_certificates_revoked local_ca_crl_exported local_ca_leaf_discarded request_pipeline_cut request_rate_limited server_clock_skewed server_clock_stepped server_proxy_untrusted order_extensions_not_granted certificate_orphaned certificate_orphan_kept certificate_orphan_revoke_failed certificate_orphan_revoked certificate_orphan_search_failed certificate_orphan_stored server_loop_failed server_loop_given_up profile_recovered profile_degraded db_row_unreadable trace_export_failed trace_spans_dropped upstream_order_lost upstream_record_left upstream_replaces_refused job_periodic_delayed notify_names_omitted notify_tested notify_expiry_gap notify_expiry_unused notify_expiry_reminder_dropped notify_expiry_reminders_failed notify_expiry_reminders_queued notify_expiry_reminders_retired local_ca_incomplete tls_pair_renewal_announced tls_pair_renewal_failed tls_pair_renewed publish_config_invalid publish_listening publish_socket_bind_failed admin_login_guessed local_ca_revocations_restored"
-)
+export const own = words(`
+  account_key_refused
+  admin_login_guessed
+  admin_mfa_recovery_codes_reissued
+  admin_operator_created
+  admin_operator_deleted
+  admin_template_unused
+  admin_token_created
+  admin_token_refused
+  admin_token_revoked
+  certificate_orphan_kept
+  certificate_orphan_revoke_failed
+  certificate_orphan_revoked
+  certificate_orphan_search_failed
+  certificate_orphan_stored
+  certificate_orphaned
+  challenge_validation_postponed
+  db_job_times_corrected
+  db_row_unreadable
+  job_periodic_delayed
+  key_burnt
+  key_certificates_revoked
+  local_ca_crl_exported
+  local_ca_incomplete
+  local_ca_leaf_discarded
+  local_ca_revocations_restored
+  notify_expiry_gap
+  notify_expiry_reminder_dropped
+  notify_expiry_reminders_failed
+  notify_expiry_reminders_queued
+  notify_expiry_reminders_retired
+  notify_expiry_unused
+  notify_names_omitted
+  notify_tested
+  order_extensions_not_granted
+  profile_degraded
+  profile_recovered
+  publish_config_invalid
+  publish_listening
+  publish_socket_bind_failed
+  request_pipeline_cut
+  request_rate_limited
+  server_clock_skewed
+  server_clock_stepped
+  server_config_fault_ignored
+  server_loop_failed
+  server_loop_given_up
+  server_proxy_untrusted
+  tls_pair_renewal_announced
+  tls_pair_renewal_failed
+  tls_pair_renewed
+  trace_export_failed
+  trace_spans_dropped
+  upstream_order_lost
+  upstream_record_left
+  upstream_replaces_refused
+`)

@@ -1,0 +1,33 @@
+import * as Effect from "effect/Effect"
+import { withPlace } from "../kernel/config/ConfigRefused.ts"
+import type { ProfileConfig } from "../settings/AppConfig.ts"
+import type { Loaded } from "../settings/Load.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+/**
+ * The profile that a command names, or the only one. A parked profile may have faults, which refuse nothing but the work on it:
+ * they fail with code 3. Code 2 if a name is needed.
+ */
+export const namedProfile = (
+  { config: { profiles }, ignored }: Pick<Loaded, "config" | "ignored">,
+  name: string | undefined
+): Effect.Effect<ProfileConfig, CommandFailed> => {
+  const [only, ...more] = profiles
+  if (name === undefined && (only === undefined || more.length > 0)) {
+    return new CommandFailed({ code: 2, message: "--profile is needed, because there are several profiles." })
+  }
+  const found = profiles.find((profile) => name === undefined || profile.name === name)
+  if (found === undefined) return new CommandFailed({ code: 3, message: `--profile: ${name} is not configured.` })
+  // What is process-wide and has a fault all the same is inherited by parked profiles alone.
+  const faults = found.enabled ? [] : ignored.filter(({ key }) => {
+    const [section, owner] = key.split(".")
+    return section === "profiles" ? owner === found.name : section !== undefined && Object.hasOwn(found, section)
+  })
+  return faults.length === 0 ? Effect.succeed(found) : new CommandFailed({
+    code: 3,
+    message: [
+      `Profile ${found.name} is parked and cannot be used as it is configured:`,
+      ...faults.map(({ key, message, place }) => `  ${withPlace(`${key}: ${message}`, place)}`)
+    ].join("\n")
+  })
+}

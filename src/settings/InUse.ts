@@ -1,0 +1,85 @@
+import type { Roles } from "../domain/Role.ts"
+import type { Assembled } from "../kernel/config/Assemble.ts"
+import type { Config, ProfileConfig } from "./AppConfig.ts"
+
+/* Which keys a process goes by: not those of a section that is off, nor those of a role that it does not have. */
+
+/** Whether a switch is on. One that has a fault itself counts as on, because nobody knows what was meant. */
+type IsOn = (key: string, isSet: boolean) => boolean
+
+/** The beginning of keys, and whether the process goes by them. The first that fits decides; its own switch is never under it. */
+type Sections = ReadonlyArray<readonly [prefix: string, isUsed: boolean]>
+
+const wideSections = ({ admin, metrics, publish, server }: Config, roles: Roles, isOn: IsOn): Sections => {
+  const [servesAcme, hasPanel] = [roles.has("acme"), isOn("admin.enabled", admin.enabled)]
+  const servesOperators = hasPanel && roles.has("admin")
+  const tellsOperators = hasPanel && (roles.has("admin") || roles.has("worker"))
+  const isTold = isOn("admin.notify.enabled", admin.notify.enabled.length > 0)
+  return [
+    ["server.tls", servesAcme && isOn("server.tls.enabled", server.tls.enabled)],
+    ["admin.tls", servesOperators && isOn("admin.tls.enabled", admin.tls.enabled)],
+    ["admin.notify.enabled", tellsOperators],
+    ["admin.notify", tellsOperators && isTold],
+    ["admin", servesOperators],
+    ["metrics", isOn("metrics.enabled", metrics.enabled)],
+    ["publish", servesAcme && isOn("publish.enabled", publish.enabled)]
+  ]
+}
+
+/** Keys of notifications by which it is decided whether there is something to tell; the others say how it is delivered. */
+const decides = /^notify\.(?:\w+_enabled|expiry\.\w+|(?:email|webhook\.[^.]+|custom\.[^.]+)\.events)$/
+
+const profileSections = ({ notify, signer }: ProfileConfig, roles: Roles, isOn: IsOn): Sections => {
+  const [servesAcme, works] = [roles.has("acme"), roles.has("worker")]
+  const hasHooks = signer.custom.supports_crl || signer.custom.supports_renewal_info
+  const tells = notify.expiry.to_contacts || isOn("notify.enabled", notify.enabled.length > 0)
+  return [
+    ["signer.relay", works],
+    ["signer.custom", works || (servesAcme && hasHooks)],
+    ["challenge", servesAcme || works],
+    ["filter", servesAcme || roles.has("admin")],
+    ["ipam", servesAcme],
+    ["notify", tells && (works || roles.has("admin"))]
+  ]
+}
+
+const isWithin = (sections: Sections, key: string): boolean =>
+  sections.find(([prefix]) => key === prefix || (key.startsWith(`${prefix}.`) && key !== `${prefix}.enabled`))?.[1] ??
+    true
+
+const ofProfile = /^profiles\.(?<name>[^.]+)\.(?<key>.+)$/
+
+/**
+ * Says of a key, as it was written, whether a process with these roles goes by it (docs/decisions/configuration.md, "What is
+ * off"). A process-wide key that profiles inherit is used if any of them uses it.
+ */
+export const makeInUse = (
+  config: Config,
+  roles: Roles,
+  { origins }: Assembled,
+  unusable: ReadonlySet<string>
+): (written: string) => boolean => {
+  const isFaulty = (full: string) => unusable.has(origins.get(full)?.key ?? full)
+  const wide = wideSections(config, roles, (key, isSet) => isSet || isFaulty(key))
+  const profiles = new Map(config.profiles.map((profile) => [profile.name, profile]))
+  const isUsed = (full: string): boolean => {
+    const { key = "", name = "" } = ofProfile.exec(full)?.groups ?? {}
+    const profile = profiles.get(name)
+    if (profile === undefined) return isWithin(wide, full)
+    const at = `profiles.${name}.`
+    if (key === "enabled") return true
+    if (!profile.enabled && !isFaulty(`${at}enabled`)) return false
+    const isOn: IsOn = (key, isSet) => isSet || isFaulty(at + key)
+    if (decides.test(key) && roles.has("acme")) {
+      return isWithin(profileSections(profile, new Set([...roles, "worker"]), isOn), key)
+    }
+    return isWithin(profileSections(profile, roles, isOn), key)
+  }
+  const heirs = new Map<string, Array<string>>()
+  for (const [full, { key }] of origins) {
+    if (full !== key) heirs.set(key, [...heirs.get(key) ?? [], full])
+  }
+  // Whether a forwarding header is believed is asked of the process-wide policy too, by whoever serves clients.
+  const isOfListener = (written: string) => roles.has("acme") && written.startsWith("filter.")
+  return (written) => isOfListener(written) || (heirs.get(written) ?? [written]).some(isUsed)
+}
