@@ -18,7 +18,7 @@ export interface Receipt {
 /** The receiver was not told. `detail` holds no path, query, header value or password. */
 export class DeliveryRefused extends Data.TaggedError("DeliveryRefused")<{
   readonly detail: string
-  /** `retry`: it may be told later. `never`: another attempt is refused too. `ended`: a program was told, and failed. */
+  /** `retry`: it may be told later. `never`: another attempt is refused too. `ended`: some recipients were told, and the others never will be. */
   readonly hope: "retry" | "never" | "ended"
   readonly status?: number | undefined
   readonly exitCode?: number | undefined

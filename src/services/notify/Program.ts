@@ -47,13 +47,17 @@ const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
   return { ...all, ACME_NOTIFY_IDENTIFIERS: "" }
 })
 
-/** Runs a program for one event. A program that fails is logged and not run again. */
+/**
+ * Runs a program for one event. One that ran and failed, by its exit or at its timeout, runs again only if its entry wants that: it may have
+ * done its work. One that could not be started has not run.
+ */
 export const run = Effect.fnUntraced(function*(
   scripts: Scripts["Service"],
   name: string,
-  { args, script_path, timeout_ms }: Entry,
+  { args, retry, script_path, timeout_ms }: Entry,
   fields: Payload
 ): Effect.fn.Return<Receipt, DeliveryRefused> {
+  const onFailure = retry ? "retry" : "never"
   const env = yield* passable(name, fields)
   const ended = yield* Effect.mapError(
     scripts.run({
@@ -66,11 +70,11 @@ export const run = Effect.fnUntraced(function*(
       discardsRest: true,
       turns: undefined
     }),
-    ({ detail }) => new DeliveryRefused({ detail, hope: "retry" })
+    ({ detail, reason }) => new DeliveryRefused({ detail, hope: reason === "not_started" ? "retry" : onFailure })
   )
   const words = wordsOf(ended)
   const said = `exit ${ended.exit}${words === undefined ? "" : `: ${words}`}`
   if (ended.exit === 0) return { answer: said }
   const exitCode = typeof ended.exit === "number" ? ended.exit : undefined
-  return yield* new DeliveryRefused({ detail: said, hope: "ended", exitCode })
+  return yield* new DeliveryRefused({ detail: said, hope: onFailure, exitCode })
 })

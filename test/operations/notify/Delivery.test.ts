@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Payload } from "../../../src/domain/Notification.ts"
 import * as series from "../../../src/kernel/telemetry/Series.ts"
+import * as jobs from "../../../src/operations/Jobs.ts"
 import type { Deliveries } from "../../../src/services/notify/Deliveries.ts"
 import type { Receipt } from "../../../src/services/notify/Delivery.ts"
 import { DeliveryRefused, TargetMissing } from "../../../src/services/notify/Delivery.ts"
@@ -11,6 +12,7 @@ import { counted } from "../../support/Counted.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, configOf, eventsOf, sql } from "../../support/Graph.ts"
 import { work } from "../../support/Issued.ts"
+import { keyboard } from "../../support/Operators.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
 /* What becomes of a delivery by how its receiver answers (docs/decisions/notifications.md, "Delivery"). */
@@ -112,14 +114,29 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.lengthOf(seen, 1)
     }))
 
-  test("to a program that failed is done, and the log says so", () =>
+  test("to a program that failed has failed, the log says so, and an operator may run it once more", () =>
     Effect.gen(function*() {
-      answers = [new DeliveryRefused({ detail: "exit 7", hope: "ended", exitCode: 7 })]
+      answers = [new DeliveryRefused({ detail: "exit 7", hope: "never", exitCode: 7 })]
+      yield* happen
+      yield* work("notify_deliver")
+      assert.deepInclude(yield* state, { status: "failed" })
+      const [, failed] = logged().find(([event]) => event === "notify_delivery_failed") ?? assert.fail("not logged")
+      assert.deepInclude(failed, { retryable: false, exit_code: 7 })
+      const [id = ""] = yield* column("SELECT id FROM jobs")
+      yield* jobs.runNow(keyboard, id)
+      answers = []
+      yield* work("notify_deliver")
+      assert.deepInclude(yield* state, { status: "done" })
+      assert.lengthOf(seen, 2)
+    }))
+
+  test("to a mailbox beside others that were told is done: it would be told to them again", () =>
+    Effect.gen(function*() {
+      answers = [new DeliveryRefused({ detail: "1 of 2 recipients refused, the others taken", hope: "ended" })]
       yield* happen
       yield* work("notify_deliver")
       assert.deepInclude(yield* state, { status: "done" })
-      const [, failed] = logged().find(([event]) => event === "notify_delivery_failed") ?? assert.fail("not logged")
-      assert.deepInclude(failed, { retryable: false, exit_code: 7 })
+      assert.include(eventsOf(records), "notify_delivery_failed")
     }))
 
   test("that nobody here can make waits for a process that can, a day and no longer", () =>

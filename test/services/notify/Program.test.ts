@@ -22,12 +22,6 @@ const section = (path: string, more = "") =>
 const told = (body: string, fields = issued(), more = "") =>
   Effect.provide(deliver("custom", "tell", fields), deliveries(section(shellScript(body), more)))
 
-const refused = (body: string, more = "") =>
-  Effect.map(
-    Effect.flip(told(body, issued(), more)),
-    (failed) => failed._tag === "DeliveryRefused" ? failed : assert.fail("there was no target")
-  )
-
 /** Waits until a process is no more, or is but a name in the table. */
 const gone = (pid: number) =>
   Effect.promise(async () => {
@@ -118,17 +112,27 @@ describe("a program", () => {
     )
   })
 
-  it.live("that fails has been told: it is not run again", () =>
-    Effect.gen(function*() {
-      assert.deepInclude({ ...yield* refused("echo broken >&2; exit 7") }, {
-        hope: "ended",
-        exitCode: 7,
-        detail: "exit 7: broken"
+  it.live.each([["never", ""], ["retry", "retry = true"]] as const)(
+    "that fails by its exit, a signal or its timeout has hope \"%s\" with \"%s\"",
+    ([hope, more]) =>
+      Effect.gen(function*() {
+        const failing = (script: string, toml = more) =>
+          Effect.provide(Effect.flip(deliver("custom", "tell")), deliveries(section(shellScript(script), toml)))
+        assert.deepInclude({ ...yield* failing("echo broken >&2; exit 7") }, {
+          hope,
+          exitCode: 7,
+          detail: "exit 7: broken"
+        })
+        assert.deepInclude({ ...yield* failing("kill -9 $$") }, { hope, detail: "exit SIGKILL" })
+        const late = Effect.provide(
+          Effect.flip(deliver("custom", "tell")),
+          deliveries(section(shellScript("sleep 300"), more).replace("20000", "50"))
+        )
+        assert.deepInclude({ ...yield* late }, { hope, detail: "did not end within 50 ms" })
       })
-      assert.deepInclude({ ...yield* refused("kill -9 $$") }, { hope: "ended", detail: "exit SIGKILL" })
-    }))
+  )
 
-  it.live("that is not there, or does not end, is run again; its whole group is killed", () =>
+  it.live("that is not there is looked for again; of one that does not end the whole group is killed", () =>
     Effect.gen(function*() {
       const pid = join(freshDirectory(), "pid")
       const stuck = shellScript(`sleep 300 & echo $! > ${pid}.new; mv ${pid}.new ${pid}; sleep 300`)
@@ -138,7 +142,7 @@ describe("a program", () => {
             Effect.flip(deliver("custom", "tell")),
             deliveries(section(stuck).replace("20000", `${millis}`))
           )
-          assert.deepInclude({ ...failed }, { hope: "retry", detail: `did not end within ${millis} ms` })
+          assert.deepInclude({ ...failed }, { hope: "never", detail: `did not end within ${millis} ms` })
           return existsSync(pid) ? Number(readFileSync(pid, "utf8")) : undefined
         }))
       yield* gone(started)
