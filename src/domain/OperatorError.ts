@@ -165,11 +165,12 @@ export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonl
 
 /**
  * Too many attempts, or too much work at once. Another try may succeed after this many seconds. `isOwnDoing` says that the work which
- * is too much is of the same client.
+ * is too much is of the same client, `isPassing` that attempts which are under way take the room, and may give it back.
  */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: number
   readonly isOwnDoing?: boolean
+  readonly isPassing?: boolean
 }> {}
 
 /** The request failed for an internal reason. */

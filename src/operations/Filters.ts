@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../domain/Account.ts"
-import type { AuditEvent } from "../domain/Audit.ts"
 import { actorKinds, auditEvents, auditOutcomes } from "../domain/Audit.ts"
 import { AccountId, isId, OrderId } from "../domain/Id.ts"
 import { BadRequest, ConflictingIdentifierFilter, UnknownWord } from "../domain/OperatorError.ts"
@@ -10,6 +9,7 @@ import type { JobStatus } from "../kernel/queue/Job.ts"
 import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import * as auditSearch from "../store/AuditSearch.ts"
 import type { EabStatus } from "../store/eab/EabKeys.ts"
 import type { OrphanStatus } from "../store/orders/OrphanedCertificateRows.ts"
 import { orphanStatuses as knownOrphanStatuses } from "../store/orders/OrphanedCertificateRows.ts"
@@ -176,6 +176,12 @@ export const expiringFilters = Effect.fnUntraced(function*(
 
 const longestRequestId = 128
 
+/** The name of an event: one of this version's or, of a newer one, one that the trail has. */
+const eventOf = Effect.fnUntraced(function*(given: string | undefined) {
+  const word = filled(given)
+  return word !== undefined && (yield* auditSearch.hasEvent(word)) ? word : yield* wordOf("event", auditEvents, word)
+})
+
 /** The filters of the audit trail. */
 export const auditFilters = Effect.fnUntraced(function*(
   given: Given<
@@ -191,7 +197,7 @@ export const auditFilters = Effect.fnUntraced(function*(
     | "until"
   >
 ) {
-  const event: AuditEvent | undefined = yield* wordOf("event", auditEvents, given.event)
+  const event = yield* eventOf(given.event)
   const order = yield* idOf("orderId", given.orderId)
   return {
     profile: filled(given.profile),

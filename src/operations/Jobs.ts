@@ -33,13 +33,16 @@ export const find = Effect.fn("Jobs.find")(function*(id: string) {
   return job ?? (yield* new NoSuch({ noun: "job", id }))
 })
 
+/** The order that a job is about, by itself or by a challenge of it. */
+const orderIdOf = Effect.fnUntraced(function*({ dedupKey }: JobRecord) {
+  if (!isId(dedupKey)) return undefined
+  const order = yield* orderSearch.findRecord(OrderId(dedupKey))
+  return order?.id ?? (yield* orderLookup.findByChallenge(dedupKey))?.orderId
+})
+
 /** A job with the order it is about, and that order at its upstream, if there are such. */
 export const detailOf = Effect.fn("Jobs.detailOf")(function*(job: JobRecord) {
-  const { dedupKey } = job
-  const isOfRecord = isId(dedupKey)
-  const order = isOfRecord ? yield* orderSearch.findRecord(OrderId(dedupKey)) : undefined
-  const challenge = isOfRecord && order === undefined ? yield* orderLookup.findByChallenge(dedupKey) : undefined
-  const orderId = order?.id ?? challenge?.orderId
+  const orderId = yield* orderIdOf(job)
   const upstreamOrder = orderId === undefined ? undefined : yield* upstreamOrderRecords.find(orderId)
   return { job, orderId, upstreamOrder }
 })
@@ -82,8 +85,12 @@ const abandon = (job: JobRecord, operator: Operator) => {
   return payload === undefined ? Effect.void : verdicts.abandon(payload, byOperator)
 }
 
-const changed = (event: "job_cancelled" | "job_advanced", operator: Operator, { dedupKey, id, kind }: JobRecord) =>
-  audit.insert({ event, ...actorOf(operator), detail: { kind, job_id: id, subject: dedupKey } })
+const changed = (
+  event: "job_cancelled" | "job_advanced",
+  operator: Operator,
+  { dedupKey, id, kind }: JobRecord,
+  orderId: OrderId | undefined
+) => audit.insert({ event, ...actorOf(operator), orderId, detail: { kind, job_id: id, subject: dedupKey } })
 
 const tries = 5
 
@@ -99,6 +106,7 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
       return yield* new JobNotCancellable({ id, status: job.status })
     }
     const now = yield* currentSeconds
+    const orderId = yield* orderIdOf(job)
     // The job row is written last, as everywhere. If a worker has claimed the job meanwhile, the earlier writes roll
     // back.
     const cancelled = yield* transaction(Effect.gen(function*() {
@@ -108,7 +116,7 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
         (row) => row !== undefined,
         () => new TakenUp()
       )
-      yield* changed("job_cancelled", operator, job)
+      yield* changed("job_cancelled", operator, job, orderId)
     })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
     if (cancelled) {
       yield* emit("admin_job_cancelled", { ...actorFields(operator), kind: job.kind, job_id: id })
@@ -145,7 +153,9 @@ export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id:
     : job.status === "failed"
     ? jobRecords.onceMore(job.id, now)
     : Effect.succeed(undefined)
-  const moved = yield* audit.changing(move, Effect.andThen(again(job), changed("job_advanced", operator, job)))
+  const orderId = yield* orderIdOf(job)
+  const row = changed("job_advanced", operator, job, orderId)
+  const moved = yield* audit.changing(move, Effect.andThen(again(job), row))
   if (moved === undefined) return yield* new JobNotRunnable({ id, status: (yield* find(id)).status })
   yield* emit("admin_job_advanced", { ...actorFields(operator), kind: job.kind, job_id: id })
   return yield* find(id)

@@ -96,7 +96,9 @@ const bodies = ({ at, section }: Scope): ReadonlyArray<Finding> =>
   Object.entries(section.webhook).flatMap(([name, { body }]) => {
     const key = at(`webhook.${name}.body`)
     const text = Redacted.value(body)
-    if (text.trim() === "") return [{ key, message: "must not be blank: a receiver would be told nothing", involves: [key] }]
+    if (text.trim() === "") {
+      return [{ key, message: "must not be blank: a receiver would be told nothing", involves: [key] }]
+    }
     const found = outsideSubset(key, text)
     return found === undefined
       ? []

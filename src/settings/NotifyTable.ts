@@ -122,7 +122,10 @@ const custom = Schema.Struct({
   args: secrets([], anyText, "Its arguments."),
   events,
   timeout_ms: milliseconds(5000, "Time limit of one run; then its process group is killed."),
-  retry: flag(false, "Run it again for an event for which it failed: by its exit code, by a signal or at its timeout_ms.")
+  retry: flag(
+    false,
+    "Run it again for an event for which it failed: by its exit code, by a signal or at its timeout_ms."
+  )
 })
 
 const email = Schema.Struct({

@@ -214,7 +214,9 @@ export const readableConfig = (sources: Sources, section: NeededSection): Readab
   // A variable that is mistyped was meant for the section, too.
   const isOfSection = ({ key }: Fault) =>
     key === section || key.startsWith(`${section}.`) || key.startsWith(variableOf([section]))
-  if (!isFound || [...unknown, ...unfit].some(isOfSection) || (part !== undefined && Result.isFailure(file))) return undefined
+  if (!isFound || [...unknown, ...unfit].some(isOfSection) || (part !== undefined && Result.isFailure(file))) {
+    return undefined
+  }
   const config = Result.getOrUndefined(decodeTree(assembled.tree, sources.env))
   return config && { config, isFileRead }
 }

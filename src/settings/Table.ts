@@ -257,7 +257,10 @@ export const Table = Schema.Struct({
   profiles: entries(
     profileNames,
     Schema.Struct({
-      enabled: flag(true, "false parks the profile: it is not served, its faults refuse nothing, and its data is kept."),
+      enabled: flag(
+        true,
+        "false parks the profile: it is not served, its faults refuse nothing, and its data is kept."
+      ),
       order,
       limits,
       meta,

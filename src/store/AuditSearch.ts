@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { ActorKind, AuditEvent, AuditOutcome } from "../domain/Audit.ts"
+import type { ActorKind, AuditOutcome } from "../domain/Audit.ts"
 import { int, members, nullable, text, texts } from "../kernel/sql/Column.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { perFilters } from "../kernel/sql/Filters.ts"
@@ -30,6 +30,13 @@ const record = {
   detail: nullable(members<{ readonly [name: string]: unknown }>())
 }
 
+const hasEventStatement = statement({
+  name: "audit_has_event",
+  params: { event: text() },
+  row: { event: text() },
+  sql: () => `SELECT event AS "event" FROM audit_log WHERE event = :event LIMIT 1`
+})
+
 /** A row of the trail. `event` may be one that another version has written. Times are epoch seconds. */
 export type AuditRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
@@ -40,7 +47,8 @@ export interface AuditFilters {
   readonly orderId?: string | undefined
   /** In the stored form of serial numbers. */
   readonly certSerial?: string | undefined
-  readonly event?: AuditEvent | undefined
+  /** A name of this version, or of one that wrote to this database before. */
+  readonly event?: string | undefined
   readonly outcome?: AuditOutcome | undefined
   readonly actorKind?: ActorKind | undefined
   /** Epoch seconds, inclusive. */
@@ -60,7 +68,7 @@ const filterColumns = {
   accountId: text(),
   orderId: text(),
   certSerial: text(),
-  event: text<AuditEvent>(),
+  event: text(),
   actorKind: text<ActorKind>(),
   since: int,
   until: int
@@ -178,6 +186,9 @@ const valuesOf = (filters: AuditFilters) =>
 
 /** One row. */
 export const find = (id: number) => lenientFirst(byId, { id })
+
+/** Whether the trail has an event of this name. */
+export const hasEvent = (event: string) => Effect.map(first(hasEventStatement, { event }), (row) => row !== undefined)
 
 /** A page of matching rows, newest first. */
 export const search = (filters: AuditFilters, page: { readonly limit: number; readonly offset: number }) =>

@@ -69,6 +69,9 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
       assert.deepStrictEqual(yield* found({ orderId: order }), [one])
       assert.deepStrictEqual(yield* found({ certSerial: "00:0B:AD ca:fe" }), [one])
       assert.deepStrictEqual(yield* found({ event: "eab_created" }), [three])
+      const tag = (given: Parameters<typeof auditFilters>[0]) =>
+        Effect.map(Effect.flip(auditFilters(given)), ({ _tag }) => _tag)
+      assert.strictEqual(yield* tag({ event: "moon_landed" }), "UnknownWord")
       assert.deepStrictEqual(yield* found({ outcome: "failure" }), [two])
       assert.deepStrictEqual(yield* found({ outcome: "success" }), [three, one])
       assert.deepStrictEqual(yield* found({ actorKind: "system" }), [two])
@@ -80,6 +83,10 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
       assert.deepStrictEqual(yield* found({ since: "2027-01-15", until: "2027-01-16", outcome: "failure" }), [two])
       const second = yield* auditTrail.list({}, { limit: 1, offset: 1 })
       assert.deepStrictEqual([second.items.map(({ id }) => id), second.total], [[two], 3])
+      yield* sql(
+        "INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (9, 'moon_landed', 'success', 'cli')"
+      )
+      assert.lengthOf(yield* found({ event: "moon_landed" }), 1, "which a newer version wrote")
     }))
 
   test("shows a row with the members it has", () =>

@@ -168,14 +168,30 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       }
     }))
 
+  test("a failed one whose order has ended stays failed with its cause, however often it is run", () =>
+    Effect.gen(function*() {
+      const { job, orderId } = yield* finalized()
+      yield* fail(job.id)
+      yield* sql("UPDATE orders SET status = 'invalid'")
+      yield* jobs.runNow(operator, job.id)
+      yield* work("signer_issue")
+      assert.deepInclude(yield* jobs.find(job.id), { status: "failed", lastError: "planted" })
+      assert.deepStrictEqual(yield* column("SELECT order_id FROM audit_log WHERE event = 'job_advanced'"), [orderId])
+      yield* jobs.runNow(operator, job.id)
+      yield* sql("UPDATE orders SET status = 'valid'")
+      yield* work("signer_issue")
+      assert.deepInclude(yield* jobs.find(job.id), { status: "done", lastError: undefined })
+    }))
+
   test("a failed one is cancelled without touching its order; a running one is not", () =>
     Effect.gen(function*() {
-      const { job } = yield* finalized()
+      const { job, orderId } = yield* finalized()
       yield* fail(job.id)
       assert.isFalse(jobs.endsOrder(yield* jobs.find(job.id)))
       yield* jobs.cancel(operator, job.id)
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["processing"])
       assert.deepStrictEqual((yield* audited).map(({ event }) => event), ["job_cancelled"])
+      assert.deepStrictEqual(yield* column("SELECT order_id FROM audit_log"), [orderId])
 
       const other = yield* finalized("b.example")
       yield* jobClaims.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] })

@@ -67,7 +67,8 @@ allow = ["192.0.2.0/24"]
   })
 
   it("refuses one file for both halves of its pair", () => {
-    const fileText = `[admin]\nenabled = true\ntls.enabled = true\ntls.cert_path = "x.pem"\ntls.key_path = "./x.pem"\n${minimal}`
+    const fileText =
+      `[admin]\nenabled = true\ntls.enabled = true\ntls.cert_path = "x.pem"\ntls.key_path = "./x.pem"\n${minimal}`
     assert.include(refused({ fileText }).map(({ key }) => key), "admin.tls.key_path")
   })
 })

@@ -43,7 +43,9 @@ describe("a key with a fault", () => {
   it("is refused while its section is on and a process has every role", () => {
     for (const one of keys) {
       const env = Object.fromEntries(
-        Object.entries(everything).filter(([name]) => name !== `ACME_SVC_${one.key.toUpperCase().replaceAll(".", "__")}`)
+        Object.entries(everything).filter(([name]) =>
+          name !== `ACME_SVC_${one.key.toUpperCase().replaceAll(".", "__")}`
+        )
       )
       assert.include(refused({ fileText: wrong(one), env }).map(({ key }) => key), one.key, one.key)
     }
@@ -56,7 +58,7 @@ describe("a key with a fault", () => {
     for (const one of keys.filter(({ key }) => sections.test(key) && !key.endsWith(toContacts))) {
       const isSwitch = switches.some((section) => one.key === `${section}.enabled`)
       if (isSwitch) assert.deepStrictEqual(refusedOf(wrong(one)), [one.key])
-      else assert.deepStrictEqual(ignoredOf(wrong(one)), [one.key])
+      else assert.include(ignoredOf(wrong(one)), one.key)
     }
   })
 
@@ -85,10 +87,11 @@ describe("of what is off", () => {
   it("a parked profile may have any fault, and those that it inherits alone", () => {
     const relay = "backend = \"relay\"\n"
     assert.deepStrictEqual(ignoredOf(`${minimal}[profiles.old]\nenabled = false\n[profiles.old.signer]\n${relay}`), [
-      "profiles.old.signer.relay.directory_url"
+      "signer.relay.directory_url"
     ])
     const inherited = `[signer.relay.eab]\nkid = "x"\n[profiles.web.signer]\nbackend = "local_ca"\n`
-    const old = `[profiles.old]\nenabled = false\n[profiles.old.signer]\n${relay}relay.directory_url = "https://ca.example/"\n`
+    const old =
+      `[profiles.old]\nenabled = false\n[profiles.old.signer]\n${relay}relay.directory_url = "https://ca.example/"\n`
     assert.deepStrictEqual(ignoredOf(`${inherited}${old}`), ["signer.relay.eab.hmac_key"])
     assert.deepStrictEqual(refusedOf(`${inherited}${old.replace("false", "true")}`), ["signer.relay.eab.hmac_key"])
   })

@@ -93,7 +93,9 @@ describe("a section of notifications", () => {
     ["[notify.webhook.a]\nbody = \"x\\n{{ secret | reverse }}\"", [
       "notify.webhook.a.body: does not compile: line 2: the filter reverse is not known"
     ]],
-    ["[notify.webhook.a]\nbody = \" \\n\"", ["notify.webhook.a.body: must not be blank: a receiver would be told nothing"]],
+    ["[notify.webhook.a]\nbody = \" \\n\"", [
+      "notify.webhook.a.body: must not be blank: a receiver would be told nothing"
+    ]],
     ["notify.expiry.to_contacts = true\nnotify.expiry.lead_days = 7", [
       "notify.expiry.to_contacts: must not be true unless notify.enabled has \"email\""
     ]],

@@ -281,7 +281,9 @@ describe("the files of an account", () => {
   const key = "relay.account_key_path"
 
   it("are none of those others are written to", () => {
-    const fault = refusedFor({ fileText: withDefaults({ ...sound, [key]: "server.key" }) })
+    const fault = refusedFor({
+      fileText: `server.tls.enabled = true\n${withDefaults({ ...sound, [key]: "server.key" })}`
+    })
     assert.deepInclude(fault, { key: `signer.${key}`, message: "must not be the same file as server.tls.key_path" })
     const ca = refusedFor({ fileText: fileOf({ a: { ...sound, [key]: "./ca.key" }, b: { backend: "local_ca" } }) })
     assert.include(ca.message, "local_ca.key_path")

@@ -514,7 +514,17 @@ export const others: Record<string, TextSamples> = {
   "logging.filter": {
     initial: "acme_svc=info",
     good: ["acme_svc=INFO", "4", "off", "info, acme_svc::challenge=debug", "acme_svc.challenge,off", "hyper=off,Warn"],
-    bad: ["", "acme_svc=loud", "info,,warn", "=info", "a=b=c", "6", "debugg", "acme_svc.chalenge=debug,info", "hyper=info"]
+    bad: [
+      "",
+      "acme_svc=loud",
+      "info,,warn",
+      "=info",
+      "a=b=c",
+      "6",
+      "debugg",
+      "acme_svc.chalenge=debug,info",
+      "hyper=info"
+    ]
   },
   "logging.target": oneOf("stdout", ["stdout", "stderr"]),
   "logging.span_events": oneOf("none", ["none", "close", "full"]),

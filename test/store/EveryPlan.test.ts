@@ -59,6 +59,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     names: /^audit_revoked$/,
     steps: /audit_log_event_created_at \(event=\? AND created_at>\?\)/
   },
+  { bound: "one entry of an index", names: /^audit_has_event$/, steps: /audit_log_event_created_at/ },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
     bound: "one page, from the end of an index",

@@ -18,9 +18,9 @@ const faultOf = (part: string): string | undefined => {
   const isMeant = own.test(target) || !text.includes("=")
   return target === "" || isKnownTarget(target) || !isMeant
     ? undefined
-    : `has ${shown}, and no record has that target; the nearest are ${
-      nearest(target, targets)
-    } and the level ${nearest(target.toLowerCase(), levelWords)}`
+    : `has ${shown}, and no record has that target; the nearest are ${nearest(target, targets)} and the level ${
+      nearest(target.toLowerCase(), levelWords)
+    }`
 }
 
 /**

@@ -22,13 +22,14 @@ export type Outcome<R, F extends Failure = Failure> =
   /**
    * `ifJoined` runs if the job was enqueued again while it ran. It runs in the same transaction, after the job has
    * ended in it, so that a successor can be enqueued. `discarded` runs if `commit` was not written and this attempt
-   * will not write it any more.
+   * will not write it any more. `isMoot`: there was nothing left to do, so that a failure of an attempt before stays, if this was the last one.
    */
   | {
     readonly _tag: "Done"
     readonly commit?: Commit<R>
     readonly ifJoined?: Commit<R>
     readonly discarded?: Effect.Effect<void, never, R>
+    readonly isMoot?: boolean
   }
   /** The failure may be temporary. The job is tried again after backoff while attempts remain. */
   | ({ readonly _tag: "Retry"; readonly failure: F } & RetryBounds)

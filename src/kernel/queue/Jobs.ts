@@ -127,6 +127,17 @@ const settleStatement = statement({
      RETURNING id, joined${tellingOfEnd(fragments)}`
 })
 
+const settleMootStatement = statement({
+  name: "job_settle_moot",
+  params: { ...attempt, now: int },
+  row: { id: job.id, joined: int, status: text<JobStatus>() },
+  sql: (fragments) =>
+    `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN 'done' ELSE 'failed' END, lease_until = NULL,
+       lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id, joined, status${tellingOfEnd(fragments)}`
+})
+
 const rescheduleStatement = statement({
   name: "job_reschedule",
   params: { ...attempt, runAt: int, attemptsAfter: int, spent: int, error: nullable(text()), now: int },
@@ -202,6 +213,12 @@ export const settle = (
   error: string | undefined,
   now: number
 ) => first(settleStatement, { ...attempt, status, error, now })
+
+/**
+ * Ends a row whose last attempt found nothing to do: `failed` with the failure that it has, else `done`. `undefined` if the lease
+ * was lost.
+ */
+export const settleMoot = (attempt: Attempt, now: number) => first(settleMootStatement, { ...attempt, now })
 
 /** Changes `running` back to `ready`, due at `runAt`, with `attemptsAfter` as its attempts. */
 export const reschedule = (

@@ -36,6 +36,8 @@ export type Ending = "timeout" | "shutdown" | "lost" | "unheld" | undefined
 /** An attempt that held its row while it ran. */
 export type Ran = Pick<Holding, "spentAt"> & { readonly ending: Ending }
 
+const leftAsItIs = "nothing was left to do, and the failure before stays"
+
 const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
 const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts: job.attempts })
 
@@ -143,16 +145,21 @@ export const make = (options: {
           return yield* giveUp(ended, outcome.failure)
         case "Done": {
           const millis = yield* currentMillis
-          const { commit = Effect.void, ifJoined = Effect.void } = outcome
-          const row = Effect.tap(
-            jobs.settle(attemptOf(job), "done", undefined, Math.floor(millis / 1000)),
-            (settled) => settled?.joined === 1 ? ifJoined : Effect.void
-          )
-          if (yield* settle(job, commit, row)) {
-            options.onEnded(job)
-            yield* emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
-          } else yield* outcome.discarded ?? Effect.void
-          return
+          const { commit = Effect.void, ifJoined = Effect.void, isMoot = false } = outcome
+          const now = Math.floor(millis / 1000)
+          let hasFailed = false
+          const end = isMoot && job.attempts >= job.maxAttempts
+            ? Effect.tap(
+              jobs.settleMoot(attemptOf(job), now),
+              (row) => Effect.sync(() => void (hasFailed = row?.status === "failed"))
+            )
+            : jobs.settle(attemptOf(job), "done", undefined, now)
+          const row = Effect.tap(end, (settled) => settled?.joined === 1 ? ifJoined : Effect.void)
+          if (!(yield* settle(job, commit, row))) return yield* outcome.discarded ?? Effect.void
+          options.onEnded(job)
+          return yield* hasFailed
+            ? emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error: leftAsItIs })
+            : emit("job_run_completed", { ...facts(job), elapsed_ms: millis - ended.startedAt })
         }
         case "Reschedule": {
           const now = yield* currentSeconds

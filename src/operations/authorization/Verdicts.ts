@@ -129,7 +129,9 @@ export const validate = Effect.fnUntraced(function*(
   }
   const id = makeChallengeId(payload.challenge_id)
   const challenge = yield* authorizations.findForValidation(id, profile.name)
-  if (challenge === undefined || challenge.status !== "processing") return Done()
+  if (challenge === undefined || challenge.status !== "processing") {
+    return Done({ isMoot: challenge?.status !== "valid" })
+  }
   const validator = yield* Validator
   const startedAt = yield* currentMillis
   const name = baseName(DnsName.make(challenge.identifier.value, { disableChecks: true }))

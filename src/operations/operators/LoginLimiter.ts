@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import { addressKey, networkKey } from "../../domain/LoginKey.ts"
 import { Busy, RateLimited } from "../../domain/OperatorError.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { Passwords } from "../../services/operators/Passwords.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import type { Taken } from "../../store/operators/LoginAttempts.ts"
 import * as loginAttempts from "../../store/operators/LoginAttempts.ts"
@@ -44,6 +45,19 @@ export const take = (settings: SignInSettings, key: string) =>
   Effect.map(takeOne(settings, key), (taken): Counted => [taken])
 
 /**
+ * Where attempts of the same client are being compared, those that are right give their places back: the wait is theirs, and
+ * nobody is locked out.
+ */
+const unlessPassing = (refused: RateLimited) =>
+  Effect.flatMap(
+    Effect.flatMap(Passwords, ({ underWay }) => underWay),
+    (count) =>
+      count === 0
+        ? refused
+        : new RateLimited({ retryAfter: Math.min(refused.retryAfter, busySeconds), isPassing: true })
+  )
+
+/**
  * Counts an attempt of a client, for its host and for the IPv6 network around it. Refuses it if either had too many in the
  * window.
  */
@@ -58,7 +72,7 @@ export const takeOf = Effect.fnUntraced(function*(settings: SignInSettings, { cl
     () => loginAttempts.giveBack(ofHost)
   )
   return [ofHost, ofNetwork]
-})
+}, Effect.catchTag("RateLimited", unlessPassing))
 
 /** Gives an attempt back: it succeeded, or its proof was never compared. */
 export const giveBack = (counted: Counted) => Effect.forEach(counted, loginAttempts.giveBack, { discard: true })

@@ -122,10 +122,10 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
     yield* release
     return { active, remaining: yield* recoveryCodes.remaining(user.id) }
   }))
-  const { active, remaining } = yield* Effect.catchTag(
-    passed,
-    "InvalidCode",
-    () => refuse(settings, half, counted, requester, "replayed")
+  const { active, remaining } = yield* passed.pipe(
+    // The code was right, and the same code has ended this session a moment ago.
+    Effect.tapErrorTag("SessionInvalid", () => release),
+    Effect.catchTag("InvalidCode", () => refuse(settings, half, counted, requester, "replayed"))
   )
   const { username } = user
   yield* emit("admin_mfa_verified", { username, method: proof.method })
@@ -172,7 +172,7 @@ export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function
     yield* audit.insert({ event: "operator_totp_enrolled", ...actor, detail })
     yield* credentialChanged(operatorOf(half, requester), user, "second_factor_enabled")
     return active
-  }))
+  })).pipe(Effect.tapErrorTag(["SessionInvalid", "MfaNotPending"], () => release))
   yield* emit("admin_mfa_enrolled", { username: user.username, method: "totp" })
   yield* told(user, requester, "enrol")
   return { active, recoveryCodes: made.shown }

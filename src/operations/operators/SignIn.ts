@@ -157,7 +157,11 @@ export const signIn = Effect.fn("SignIn.signIn")(function*(
   const taken = yield* Effect.tapErrorTag(
     limiter.takeOf(settings, requester),
     "RateLimited",
-    () => Effect.andThen(failed(requester, "rate_limited"), lockedOut(settings, username, requester))
+    ({ isPassing = false }) =>
+      Effect.andThen(
+        failed(requester, "rate_limited"),
+        isPassing ? Effect.void : lockedOut(settings, username, requester)
+      )
   )
   const name = readUsername(username)
   const user = name === undefined ? undefined : yield* users.find(name)

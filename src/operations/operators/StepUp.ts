@@ -60,7 +60,8 @@ export const stepUp = Effect.fnUntraced(function*(
   const taken = yield* Effect.tapErrorTag(
     limiter.takeOf(settings, requester),
     "RateLimited",
-    () => Effect.andThen(failed, lockedOut(settings, username, requester))
+    ({ isPassing = false }) =>
+      Effect.andThen(failed, isPassing ? Effect.void : lockedOut(settings, username, requester))
   )
   const attempts = yield* sessions.countAttempt({ tokenHash, state: "active", most: mostWrong })
   if (attempts === undefined) return yield* Effect.andThen(limiter.giveBack(taken), new SessionInvalid())

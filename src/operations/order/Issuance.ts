@@ -26,7 +26,7 @@ type Payload = PayloadOf<"signer_issue">
 export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
-  if (order === undefined || order.status !== "processing") return Done()
+  if (order === undefined || order.status !== "processing") return Done({ isMoot: order?.status !== "valid" })
   if (order.accountStatus !== "valid" || order.unproved !== 0) {
     return Done({ commit: withdrawn(payload, order) })
   }

@@ -110,7 +110,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
   const order = yield* orders.findForIssuance(payload.profile, id)
   const row = yield* upstreamOrders.find(id)
-  if (order === undefined || row === undefined) return Done()
+  if (order === undefined || row === undefined) return Done({ isMoot: true })
   const issuance = issuanceOf(payload, row)
   const endUpstream = (status: "valid" | "invalid", error?: string) =>
     Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
@@ -119,7 +119,8 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const lookAfter = orphans.lookAfter(payload, row)
   if (order.status === "valid") return Done({ commit: endUpstream("valid") })
   if (order.status !== "processing") {
-    return Done({ commit: Effect.andThen(lookAfter, endUpstream("invalid", "the order has ended")) })
+    const commit = Effect.andThen(lookAfter, endUpstream("invalid", "the order has ended"))
+    return Done({ commit, isMoot: true })
   }
   if (order.accountStatus !== "valid" || order.unproved !== 0) {
     return Done({ commit: Effect.all([withdrawn(issuance, order), lookAfter, endUnauthorized], { discard: true }) })
@@ -129,7 +130,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const csr = reopenCsr(row.csr)
   if (Result.isFailure(csr)) return refused(csr.failure.detail)
   const now = yield* currentSeconds
-  if ((yield* transaction(upstreamOrders.start(id, now))) === undefined) return Done()
+  if ((yield* transaction(upstreamOrders.start(id, now))) === undefined) return Done({ isMoot: true })
   const database = yield* Database
   const names = order.identifiers.map(({ value }) => value)
   const { createdAt: orderedAt, notAfter, notBefore } = order

@@ -74,7 +74,7 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
-  if (order === undefined || order.revokedAt !== undefined) return Done()
+  if (order === undefined || order.revokedAt !== undefined) return Done({ isMoot: order === undefined })
   const leaf = order.certificate === undefined ? undefined : readStoredChain(order.certificate)?.leaf
   if (leaf === undefined) return Failed(new CertificateMissing())
   const signers = yield* Signers

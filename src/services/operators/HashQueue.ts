@@ -8,6 +8,8 @@ import { currentPeer, makeTurns } from "../../kernel/net/Turns.ts"
 export interface HashQueue {
   /** Computes a hash once there is a turn for it. Too many that wait are told to try again. */
   readonly inTurn: <A>(self: Effect.Effect<A>) => Effect.Effect<A, RateLimited>
+  /** How many hashes of the peer at hand are in the queue, those that are computed included. */
+  readonly underWay: Effect.Effect<number>
 }
 
 /** A hash that waits. Calling it off makes room for a newcomer. */
@@ -63,6 +65,7 @@ export const makeHashQueue = (atOnce: number, mostWaiting: number): HashQueue =>
   }
 
   return {
+    underWay: Effect.map(currentPeer, (peer) => peer === undefined ? 0 : present.get(peer.host) ?? 0),
     inTurn: (self) =>
       Effect.withFiber((fiber) => {
         const peer = fiber.getRef(currentPeer)

@@ -51,6 +51,8 @@ export class Passwords extends Context.Service<Passwords, {
     stored: string | undefined,
     operator?: string
   ) => Effect.Effect<Verdict, RateLimited>
+  /** How many passwords of the client at hand are being compared, or wait for that. */
+  readonly underWay: Effect.Effect<number>
   /** Hashes codes, each with its own salt. They are random, so they need less work than a password. */
   readonly hashCodes: (
     codes: ReadonlyArray<string>,
@@ -134,6 +136,7 @@ export class Passwords extends Context.Service<Passwords, {
         return {
           hash: (password, operator) => inTurn(hashed(password, iterations), operator),
           verify,
+          underWay: clients.underWay,
           hashCodes: (codes, operator) =>
             inTurn(Effect.forEach(codes, (code) => hashed(code, recoveryIterations)), operator),
           findCode

@@ -71,8 +71,7 @@ export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals[
       else if (flag === "--color") {
         const given = value()
         color = yield* wordOf(colours, flag, colours.find((one) => one === given))
-      }
-      else if (argument === "-y" || argument === "--yes") yes = true
+      } else if (argument === "-y" || argument === "--yes") yes = true
       else if (argument === "--utc") utc = true
       else if (argument === "-h" || argument === "--help") asks = "help"
       else if (argument === "--version") asks ??= "version"

@@ -5,6 +5,7 @@ import { DatabaseFailed } from "../../kernel/queue/Failure.ts"
 import type { AnyHandler } from "../../kernel/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../kernel/queue/Handler.ts"
 import { handler } from "../../kernel/queue/Handler.ts"
+import type { JobKind } from "../../kernel/queue/Job.ts"
 import type { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import type { EventName } from "../../kernel/telemetry/Event.ts"
@@ -20,6 +21,7 @@ import { longestWait as longestOrphanWait } from "../../operations/order/Orphane
 import * as relaying from "../../operations/order/Relaying.ts"
 import * as keyRevocation from "../../operations/revocation/KeyRevocation.ts"
 import * as signerRevocation from "../../operations/revocation/SignerRevocation.ts"
+import { sweepsOf } from "../../operations/Rounds.ts"
 import * as passes from "../../operations/Sweeps.ts"
 import type { Entropy } from "../../pki/Entropy.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
@@ -61,26 +63,27 @@ interface Sweep {
   readonly everySeconds: number
   /** The event for a failed pass, unless the operation emits a more precise one itself. */
   readonly failure?: ReaperFailed
-  /** There is nothing to sweep: the job ends without a successor, and none is enqueued. */
-  readonly idle?: boolean
   readonly run: Effect.Effect<void, StorageFailed, Database | Queue>
 }
 
 /**
  * A sweep at a fixed interval. An error is logged, kept on the row, and never ends the schedule: the sweep is tried
- * again after backoff, or at the interval if that is sooner.
+ * again after backoff, or at the interval if that is sooner. Where there is nothing to sweep, the job ends without a successor and none
+ * is enqueued.
  */
 const sweep = (
   budgetSeconds: number,
-  { everySeconds, failure, idle = false, kind, run }: Sweep
-): AnyHandler<Needs, JobFailure> =>
-  handler<typeof kind, Needs, JobFailure>({
+  wanted: ReadonlySet<JobKind>,
+  { everySeconds, failure, kind, run }: Sweep
+): AnyHandler<Needs, JobFailure> => {
+  const isIdle = !wanted.has(kind)
+  return handler<typeof kind, Needs, JobFailure>({
     kind,
-    periodic: !idle,
+    periodic: !isIdle,
     reachSeconds: everySeconds,
     budgetMillis: () => budgetSeconds * 1000,
     run: () =>
-      idle ? Effect.succeed(Done()) : Effect.gen(function*() {
+      isIdle ? Effect.succeed(Done()) : Effect.gen(function*() {
         const error = yield* Effect.match(run, { onSuccess: () => undefined, onFailure: ({ message }) => message })
         if (error === undefined) return Reschedule((yield* currentSeconds) + everySeconds)
         if (failure !== undefined) yield* emit(failure, { error })
@@ -88,9 +91,7 @@ const sweep = (
       }),
     abandon: () => Effect.void
   })
-
-const usesHttp01 = ({ backend, relay }: ProfileConfig["signer"]): boolean =>
-  backend === "relay" && relay.challenge_strategy === "http01"
+}
 
 /** Milliseconds for one request to the signer of a profile. */
 const signingBudget = (profile: ProfileConfig | undefined): number =>
@@ -113,8 +114,9 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
   const budgetOf = (timeout: number): number => timeout + validationMarginMillis
   const longestRelay = Math.max(0, ...[...profiles.values()].map(({ signer }) => signer.relay.poll_timeout_secs))
   const { audit, jobs, nonce } = config
+  const wanted = sweepsOf(config)
   const sweeps: ReadonlyArray<Sweep> = [
-    { kind: "local_ca_crl_sweep", everySeconds: daySeconds, idle: profiles.size === 0, run: within(crl.sweep) },
+    { kind: "local_ca_crl_sweep", everySeconds: daySeconds, run: within(crl.sweep) },
     {
       kind: "nonce_sweep",
       everySeconds: Math.max(30, Math.floor(nonce.ttl_seconds / 2)),
@@ -131,7 +133,6 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       kind: "http01_token_sweep",
       everySeconds: hourSeconds,
       failure: "http_01_token_reaper_failed",
-      idle: ![...profiles.values()].some(({ signer }) => usesHttp01(signer)),
       run: passes.sweepHttp01Tokens
     },
     { kind: "order_sweep", everySeconds: daySeconds, failure: "order_reaper_failed", run: passes.sweepOrders(config) },
@@ -139,14 +140,12 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       kind: "audit_sweep",
       everySeconds: daySeconds,
       failure: "audit_reaper_failed",
-      idle: audit.retention_days === 0,
       run: passes.sweepAudit(audit.retention_days)
     },
     {
       kind: "job_retention_sweep",
       everySeconds: daySeconds,
       failure: "job_reaper_failed",
-      idle: jobs.retention_days === 0,
       run: passes.sweepJobs(jobs.retention_days)
     }
   ]
@@ -222,7 +221,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     ...expiryHandlers(config),
     authorityHandler(config, yield* Issuers),
     renewalHandler(config, yield* Signers),
-    ...sweeps.map((one) => sweep(config.jobs.lease_seconds, one))
+    ...sweeps.map((one) => sweep(config.jobs.lease_seconds, wanted, one))
   ]
   return known
 })

@@ -122,8 +122,8 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.deepInclude(yield* state, { status: "failed" })
       const [, failed] = logged().find(([event]) => event === "notify_delivery_failed") ?? assert.fail("not logged")
       assert.deepInclude(failed, { retryable: false, exit_code: 7 })
-      const [id = ""] = yield* column("SELECT id FROM jobs")
-      yield* jobs.runNow(keyboard, id)
+      const [job] = (yield* jobs.list({}, { limit: 1, offset: 0 })).items
+      yield* jobs.runNow(keyboard, job?.id ?? "")
       answers = []
       yield* work("notify_deliver")
       assert.deepInclude(yield* state, { status: "done" })

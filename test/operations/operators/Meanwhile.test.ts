@@ -1,6 +1,7 @@
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
 
+import { currentPeer } from "../../../src/kernel/net/Turns.ts"
 import { operatorOf } from "../../../src/operations/operators/Identity.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
@@ -11,6 +12,7 @@ import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { stepUp } from "../../../src/operations/operators/StepUp.ts"
 import * as tokens from "../../../src/operations/operators/Tokens.ts"
+import { derive } from "../../../src/pki/Password.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
 import { nameOf } from "../../../src/store/operators/Sessions.ts"
 import { secretOf } from "../../support/Authenticator.ts"
@@ -188,6 +190,35 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       }))
   })
 
+  test("as many sign in as may fail: a further one is told to try again soon, and nobody is locked out", () =>
+    Effect.gen(function*() {
+      yield* olga
+      const gate = yield* Deferred.make<void>()
+      const passwords = yield* Layer.build(Passwords.layer({
+        iterations: 4,
+        recoveryIterations: 1,
+        derive: (...given) => Effect.andThen(Deferred.await(gate), derive(...given))
+      }))
+      const sign = signIn(admin, { username: "olga", password: typed(password) }, here).pipe(
+        Effect.provide(passwords),
+        Effect.provideService(currentPeer, { host: "192.0.2.1", network: "192.0.2.0/24" })
+      )
+      const under = yield* Effect.forEach(
+        Array.from({ length: admin.login_max_attempts }),
+        () => Effect.forkScoped(sign, { startImmediately: true })
+      )
+      yield* Effect.addFinalizer(() => Deferred.succeed(gate, undefined))
+      while ((yield* count("SELECT sum(attempts) FROM login_attempts")) < admin.login_max_attempts) {
+        yield* Effect.yieldNow
+      }
+      const refused = yield* Effect.flip(sign)
+      assert.deepInclude({ ...refused }, { _tag: "RateLimited", retryAfter: 5 })
+      assert.strictEqual(yield* count("SELECT count(*) FROM login_attempts WHERE key LIKE 'told:%'"), 0)
+      yield* Deferred.succeed(gate, undefined)
+      yield* Effect.forEach(under, Fiber.join)
+      yield* sign
+    }))
+
   describe("too many passwords are hashed: the attempt is given back:", () => {
     /** Hashes that are computed for ever, in as many turns as there are. */
     const stuck = Layer.build(Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: () => Effect.never }))
@@ -207,13 +238,14 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
 
     /** The same hashes; `asked` is complete with the first that is asked for. */
     const noticed = (passwords: Context.Context<Passwords>, asked: Deferred.Deferred<void>) => {
-      const { findCode, hash, hashCodes, verify } = Context.get(passwords, Passwords)
+      const { findCode, hash, hashCodes, underWay, verify } = Context.get(passwords, Passwords)
       const notice = <A, E>(self: Effect.Effect<A, E>) => Effect.andThen(Deferred.succeed(asked, undefined), self)
       return Context.make(Passwords, {
         hash: (...given) => notice(hash(...given)),
         verify: (...given) => notice(verify(...given)),
         hashCodes: (...given) => notice(hashCodes(...given)),
-        findCode: (...given) => notice(findCode(...given))
+        findCode: (...given) => notice(findCode(...given)),
+        underWay
       })
     }
 

