@@ -15,6 +15,7 @@ import { jobKinds } from "../kernel/queue/Job.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
+import { LogOutput } from "../kernel/telemetry/LogOutput.ts"
 import { count, Metrics } from "../kernel/telemetry/Metrics.ts"
 import { certificateEnds } from "../operations/CertificateEnds.ts"
 import { make as databaseUp } from "../operations/DatabaseUp.ts"
@@ -200,7 +201,8 @@ const metricsSurface = Effect.fnUntraced(function*(
     const metrics = yield* Metrics
     const all = [roles.has("worker") ? sample : nothing, up, certificateEnds(bySection.values(), listeners())]
     const found = yield* Effect.all(all, { concurrency: 3 })
-    return yield* metrics.render(database.connections(), new Map(found.flatMap((one) => [...one])))
+    const { state } = yield* LogOutput
+    return yield* metrics.render(database.connections(), new Map(found.flatMap((one) => [...one])), state().lost)
   })
   const surface: Surface = {
     name: "metrics",

@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { OutputState } from "../kernel/telemetry/LogOutput.ts"
 import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 
 /** An output stream of the process. */
@@ -8,6 +9,8 @@ export interface Output {
   /** How wide the terminal is, where it says so. */
   readonly columns?: number | undefined
   readonly write: (text: string) => void
+  /** What became of the writes so far. Absent where none is lost. */
+  readonly state?: () => OutputState
 }
 
 /** An output stream of texts without end. */

@@ -5,6 +5,7 @@ import { logFilter } from "../kernel/config/LogFilterForm.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { LevelWord } from "../kernel/telemetry/LogFilter.ts"
 import { parseFilter } from "../kernel/telemetry/LogFilter.ts"
+import { LogOutput, nothingLost } from "../kernel/telemetry/LogOutput.ts"
 import * as Sink from "../kernel/telemetry/Sink.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { Globals } from "../surfaces/cli/Globals.ts"
@@ -33,15 +34,19 @@ const filterOf = ({ filter }: Config["logging"], env: Streams["env"], { logLevel
   return variable === "" ? { text: filter, source: "key" } as const : { text: variable, source: "env" } as const
 }
 
+const outputOf = (logging: Config["logging"], streams: Streams): Output =>
+  streams[logging.target === "stderr" ? "stderr" : "stdout"]
+
 const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): Sink.SinkOptions => {
-  const output = streams[logging.target === "stderr" ? "stderr" : "stdout"]
+  const output = outputOf(logging, streams)
   return {
     filter: parseFilter(filterOf(logging, streams.env, flags).text),
     json: logging.json_format,
     spanEvents: logging.span_events,
     flatten: logging.json_format && logging.flatten_event,
     colours: logging.ansi && wantsColour(flags.color, output, streams.env),
-    write: output.write
+    write: output.write,
+    state: output.state
   }
 }
 
@@ -58,7 +63,11 @@ export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, fla
   let known = logging
   const sink = Sink.make(optionsOf(logging, streams, flags))
   return {
-    layer: Layer.merge(sink.layer, Logger.layer([])),
+    layer: Layer.mergeAll(
+      sink.layer,
+      Logger.layer([]),
+      Layer.succeed(LogOutput, { state: () => outputOf(known, streams).state?.() ?? nothingLost })
+    ),
     enforce: (config) =>
       Effect.suspend(() => {
         const isFilterNew = config.logging.filter !== known.filter

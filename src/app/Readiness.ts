@@ -3,6 +3,7 @@ import type { Roles } from "../domain/Role.ts"
 import type { App, Routed } from "../kernel/http/Message.ts"
 import { json } from "../kernel/http/Message.ts"
 import { Loops } from "../kernel/Loops.ts"
+import { LogOutput } from "../kernel/telemetry/LogOutput.ts"
 import { lifeMillis } from "../kernel/Time.ts"
 
 /** The path of readiness, on every listener but the one that publishes lists and certificates and nothing else. */
@@ -11,7 +12,8 @@ export const readyPath = "/ready"
 /**
  * Answers GET and HEAD of {@link readyPath} before the app of a listener: 200, or 503 while work in the background without which
  * nothing is answered or issued keeps dying. It needs no credential, and neither policy, database nor slot. Whether the database
- * can be reached is no part of it: every process would be unready at once, and a restart would help none.
+ * can be reached is no part of it: every process would be unready at once, and a restart would help none. A log that is not taken is
+ * told of, and makes no process unready: clients are answered all the same.
  */
 export const withReadiness = <R>(app: App<R>, roles: Roles): App<R | Loops> => ({
   route: (received): Routed<R | Loops> =>
@@ -22,10 +24,16 @@ export const withReadiness = <R>(app: App<R>, roles: Roles): App<R | Loops> => (
         clientIp: received.clientIp,
         handle: ({ method }) =>
           method === "GET" || method === "HEAD"
-            ? Effect.map(Effect.all([Loops, lifeMillis]), ([{ failing }, life]) => {
+            ? Effect.map(Effect.all([Loops, lifeMillis, LogOutput]), ([{ failing }, life, { state }]) => {
               const failed = failing(life)
               const ready = failed.length === 0
-              return json(ready ? 200 : 503, { ready, roles: [...roles], ...ready ? {} : { loops: failed } })
+              const { trouble } = state()
+              return json(ready ? 200 : 503, {
+                ready,
+                roles: [...roles],
+                ...ready ? {} : { loops: failed },
+                ...trouble === undefined ? {} : { log: trouble }
+              })
             })
             : Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } }),
         late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } })

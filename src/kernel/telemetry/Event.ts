@@ -22,6 +22,7 @@ export const events = {
   server_config_reloaded: info("generation", "listeners_rebound"),
   server_config_reload_refused: warn("error"),
   server_config_reload_failed: error("error"),
+  server_log_gap: advisory("count"),
   server_logging_filter_overridden: advisory("source"),
   server_reload_supervisor_gone: error(),
   server_proxy_untrusted: advisory("listener", "address", "header"),

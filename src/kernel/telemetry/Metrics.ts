@@ -146,7 +146,9 @@ export class Metrics extends Context.Service<Metrics, {
   /** The text of a scrape, with these samples. A gauge without samples is left out. */
   readonly render: (
     pool: { readonly idle: number; readonly busy: number },
-    samples: ReadonlyMap<SampledName, ReadonlyArray<Sample>>
+    samples: ReadonlyMap<SampledName, ReadonlyArray<Sample>>,
+    /** How many writes of the log were not taken. */
+    lost?: number
   ) => Effect.Effect<string>
 }>()("acme/kernel/telemetry/Metrics") {}
 

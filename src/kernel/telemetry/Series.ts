@@ -130,6 +130,12 @@ const make = (role: string): Metrics["Service"] => {
     labelNames: ["role"],
     registers
   })
+  const lostWrites = new Counter({
+    name: "acme_svc_log_writes_failed_total",
+    help: "Writes of the log that its stream did not take.",
+    labelNames: ["role"],
+    registers
+  })
   unreadable.inc({ role }, 0)
   for (const cause of failureCauses) databaseFailures.inc({ role, cause }, 0)
   if (role.includes("admin")) { for (const outcome of signInOutcomes) signIns.inc({ role, outcome }, 0) }
@@ -177,8 +183,10 @@ const make = (role: string): Metrics["Service"] => {
       }
       for (const reason of ["badCSR", "serverInternal"]) failures.inc({ role, profile, reason }, 0)
     },
-    render: ({ busy, idle }, samples) =>
+    render: ({ busy, idle }, samples, lost = 0) =>
       Effect.promise(() => {
+        lostWrites.reset()
+        lostWrites.inc({ role }, lost)
         connections.set({ role, state: "idle" }, idle)
         connections.set({ role, state: "busy" }, busy)
         for (const [name, gauge] of gauges) {

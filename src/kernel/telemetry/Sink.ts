@@ -9,6 +9,8 @@ import type { Record as LogRecord } from "./EventLog.ts"
 import { EventLog } from "./EventLog.ts"
 import type { Filter } from "./LogFilter.ts"
 import { targetOf } from "./LogFilter.ts"
+import type { OutputState } from "./LogOutput.ts"
+import { nothingLost } from "./LogOutput.ts"
 
 /** How records are rendered, and where the text is written. */
 export interface SinkOptions {
@@ -21,6 +23,8 @@ export interface SinkOptions {
   readonly colours: boolean
   /** Takes whole lines. */
   readonly write: (text: string) => void
+  /** What became of the writes so far. Absent where none is lost. */
+  readonly state?: (() => OutputState) | undefined
 }
 
 const maxText = 500
@@ -89,6 +93,12 @@ const renderHuman = (record: LogRecord, coloured: boolean): string => {
 const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
+/** What a log says of its own writes that were not taken, once one is. */
+const gap = (count: number): LogRecord => {
+  const { level, outcome } = events.server_log_gap
+  return { event: "server_log_gap", level, outcome, at: Date.now(), fields: { count }, span: {} }
+}
+
 const isWanted = (event: EventName, spanEvents: SinkOptions["spanEvents"]): boolean =>
   event === "span_opened" ? spanEvents === "full" : event !== "span_closed" || spanEvents !== "none"
 
@@ -105,10 +115,16 @@ export const make = (given: SinkOptions): Sink => {
   let options = given
   let waiting: Array<string> = []
   const passes = new Map<string, boolean>()
+  let told = 0
   const flush = () => {
     if (waiting.length === 0) return
     const lines = waiting
     waiting = []
+    const { lost, trouble } = options.state?.() ?? nothingLost
+    if (lost > told && trouble === undefined) {
+      lines.push(render(gap(lost - told), options))
+      told = lost
+    }
     options.write(`${lines.join("\n")}\n`)
   }
   const log: EventLog = {

@@ -10,6 +10,7 @@ import { assert, describe } from "vitest"
 import { emit, withinSpan } from "../../../src/kernel/telemetry/EventLog.ts"
 import type { Span } from "../../../src/kernel/telemetry/EventLog.ts"
 import { parseFilter } from "../../../src/kernel/telemetry/LogFilter.ts"
+import type { OutputState } from "../../../src/kernel/telemetry/LogOutput.ts"
 import type { SinkOptions } from "../../../src/kernel/telemetry/Sink.ts"
 import * as Sink from "../../../src/kernel/telemetry/Sink.ts"
 import { effectProp } from "../../support/Property.ts"
@@ -308,6 +309,33 @@ describe("lines", () => {
         writes.map((write) => [...write.match(/[abc]\d/g) ?? []]),
         [1, 2, 3].map((round) => [`a${round}`, `b${round}`, `c${round}`])
       )
+    }))
+
+  it.effect("that were not taken are counted by the first that is", () =>
+    Effect.gen(function*() {
+      const writes: Array<string> = []
+      let state: OutputState = { lost: 0, trouble: undefined }
+      const sink = Sink.make({ ...json, write: (one) => void writes.push(one), state: () => state })
+      // Each is written at once.
+      const said = emit("server_fatal_error", { error: "x" })
+      yield* Effect.provide(
+        Effect.gen(function*() {
+          state = { lost: 2, trouble: "ENOSPC" }
+          yield* said
+          state = { lost: 3, trouble: undefined }
+          yield* said
+          yield* said
+        }),
+        sink.layer
+      )
+      const events = writes.join("").trim().split("\n").map((line) => (JSON.parse(line) as { fields: object }).fields)
+      assert.deepStrictEqual(events.map((fields) => (fields as { event: string; count?: number }).count), [
+        undefined,
+        undefined,
+        3,
+        undefined
+      ])
+      assert.deepInclude(events[2], { event: "server_log_gap", outcome: "advisory" })
     }))
 
   it.effect("that tell an error are out at once, with what came before them", () =>

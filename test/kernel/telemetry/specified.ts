@@ -124,6 +124,7 @@ export const own = words(`
   server_clock_skewed
   server_clock_stepped
   server_config_fault_ignored
+  server_log_gap
   server_loop_failed
   server_loop_given_up
   server_proxy_untrusted
