@@ -159,7 +159,11 @@ export const Table = Schema.Struct({
       "Origins whose scripts may use the ACME endpoints from a browser (RFC 8555 section 6.1); * is every origin."
     ),
     max_concurrent_requests: count(100, "ACME requests that run at once; further requests wait for a turn."),
-    admission_wait_ms: milliseconds(50, "How long a request waits for its turn before it is answered with 503."),
+    admission_wait_ms: integer(
+      50,
+      { min: 0 },
+      "How long a request waits for its turn before it is answered with 503; 0 answers at once."
+    ),
     request_timeout_ms: milliseconds(60000, "Time limit of one whole request."),
     max_body_bytes: count(131072, "Greatest size of one request's body."),
     tls: Schema.Struct({

@@ -109,7 +109,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "database.pool_max": { initial: 10, range: [1, 1000] },
   "database.acquire_timeout_ms": { initial: 5000, range: milliseconds },
   "server.max_concurrent_requests": { initial: 100, range: atLeast(1) },
-  "server.admission_wait_ms": { initial: 50, range: milliseconds },
+  "server.admission_wait_ms": { initial: 50, range: [0, 2147483647] },
   "server.request_timeout_ms": { initial: 60000, range: milliseconds },
   "server.max_body_bytes": { initial: 131072, range: atLeast(1) },
   "server.tls.handshake_timeout_ms": { initial: 10000, range: milliseconds },

@@ -53,6 +53,18 @@ describe("admission", () => {
       assert.isTrue(yield* third.isInside)
     }))
 
+  it.effect("without a time to wait, whoever finds no slot is shed at once", () =>
+    Effect.gen(function*() {
+      const admission = yield* Admission.make({ slots: 1, waitMillis: 0 })
+      const first = yield* visitor(admission)
+      const second = yield* visitor(admission)
+      // The clock stands still.
+      assert.strictEqual((yield* Effect.flip(Fiber.join(second.fiber)))._tag, "Shed")
+      yield* first.leave
+      yield* Fiber.join(first.fiber)
+      assert.isTrue(yield* (yield* visitor(admission)).isInside)
+    }))
+
   it.effect("whatever becomes of visitors, at most so many are inside, and in the end every slot is free", () =>
     Effect.promise(() =>
       fc.assert(
