@@ -37,6 +37,7 @@ interface Heard {
   readonly event: string
   readonly address?: string
   readonly origin?: string
+  readonly detail?: string
 }
 
 /** A service that serves operators; `admin` is what its section says beside that. */
@@ -214,6 +215,7 @@ then = "allow"
       for (const path of ["/health", "/api/orders"]) {
         const told = yield* Effect.promise(() => send(`${url}${path}`))
         assert.deepStrictEqual([told.status, (told.json as { readonly error: string }).error], [403, "access_denied"])
+        assert.include(told.text, "the client address 127.0.0.1 is not among those allowed")
       }
       for (const path of ["/none", "/ui/login"]) {
         const told = yield* Effect.promise(() => send(`${url}${path}`))
@@ -223,7 +225,8 @@ then = "allow"
       }
       yield* stop
       yield* ended
-      assert.include(said.map(({ event }) => event), "filter_request_blocked")
+      const blocked = said.find(({ event }) => event === "filter_request_blocked")
+      assert.strictEqual(blocked?.detail, "the client address 127.0.0.1 is not among those allowed")
     })))
 
   test("that cannot be bound keeps the service from starting, and so does one with another's address", () =>
