@@ -78,7 +78,7 @@ export const reverseDns = (config: CheckConfig, resolver: Resolver["Service"], f
         Effect.catch(({ code, name }) => Effect.succeed(undecided(`${name}: ${code}`))),
         Effect.timeoutOrElse({
           duration: timeout,
-          orElse: () => Effect.succeed(undecided(`no answer within ${timeout} ms`))
+          orElse: () => Effect.succeed(undecided(`no answer about ${client.text} within ${timeout} ms`))
         })
       )
   }

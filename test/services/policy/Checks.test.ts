@@ -361,7 +361,10 @@ describe("reverse_dns", () => {
       over(`allow = ["*.corp.example"]\ntimeout_ms = 700`, ({ zone }) =>
         Effect.gen(function*() {
           zone.set("dual.corp.example", { ...records, drop: ["A"] })
-          assert.strictEqual(shown(yield* connecting("192.0.2.12")), "Undecided: no answer within 700 ms")
+          assert.strictEqual(
+            shown(yield* connecting("192.0.2.12")),
+            "Undecided: no answer about 192.0.2.12 within 700 ms"
+          )
         })))
 
     it.live("the other is not asked for", () =>
@@ -417,7 +420,7 @@ describe("reverse_dns", () => {
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(connecting("192.0.2.7"))
       yield* TestClock.adjust(2000)
-      assert.strictEqual(shown(yield* Fiber.join(fiber)), "Undecided: no answer within 2000 ms")
+      assert.strictEqual(shown(yield* Fiber.join(fiber)), "Undecided: no answer about 192.0.2.7 within 2000 ms")
     }).pipe(Effect.provide(policiesOf(
       policyOf(`type = "reverse_dns"\nallow = ["*.example"]`),
       Layer.effect(
