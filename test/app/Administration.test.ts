@@ -239,7 +239,7 @@ describe("nonce and audit", () => {
       const text = (yield* run(["audit", "show", String(row?.["id"])])).out
       assert.match(text, /^event +eab_created$/m)
       assert.match(text, /^detail kid +=1$/m)
-      assert.match((yield* run(["audit", "list"])).out, /eab_created +cli x/)
+      assert.match((yield* run(["audit", "list"])).out, /eab_created +success +cli x/)
       assert.match(
         (yield* run(["audit", "export"])).out,
         /^id,createdAt,event,.*\r\n\d+,2027-01-15T08:00:00Z,eab_created,/

@@ -63,6 +63,10 @@ describe("docs/operate/runbooks", () => {
     assert.match(await place.succeed("accountShow"), /^status +deactivated$/m)
   })
 
+  it("list what was signed in vain", async () => {
+    for (const line of ["orphansWaiting", "orphansKept", "orphanJobs"] as const) await place.succeed(line)
+  })
+
   it("help an operator who has lost the second factor", async () => {
     writeFileSync(place.at("password.txt"), "Wrocław tramway, 4 stops\n", { mode: 0o600 })
     const { code, stderr } = await place.run("acme-svc admin user create ann --password-file password.txt")

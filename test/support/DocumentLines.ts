@@ -144,6 +144,9 @@ export const linesOf = {
     totpReset: "acme-svc admin user totp reset ann",
     totpStatus: "acme-svc admin user totp status ann",
     endSessionsOf: "acme-svc admin session revoke --user ann",
+    orphansWaiting: "acme-svc order orphaned --status waiting",
+    orphansKept: "acme-svc order orphaned --status kept",
+    orphanJobs: "acme-svc jobs list --kind orphan_revoke",
     caEnd: "openssl x509 -in ca.pem -noout -subject -enddate"
   },
   development: {
