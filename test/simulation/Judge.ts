@@ -3,6 +3,7 @@ import { CertificateRevocationList } from "pkijs"
 import type { Facts } from "./Facts.ts"
 import type { Ledger } from "./Ledger.ts"
 import { lostIn, snapshotOf } from "./Loss.ts"
+import type { Program } from "./Program.ts"
 import type { Row, Store } from "./Store.ts"
 import type { Known } from "./Tables.ts"
 import { authorizationMoves, bare, challengeMoves, id, orderMoves, queries, uuid } from "./Tables.ts"
@@ -18,6 +19,9 @@ export class Judge {
   readonly #ledger: Ledger
   readonly #facts: Facts
   readonly #shown: ReadonlySet<string>
+  readonly #program: Program
+  /** Serial numbers of certificates that the log says were signed in vain. */
+  readonly #told = new Set<string>()
   readonly #violated: (what: string) => void
   readonly #lapsedBefore: () => number
   readonly #known: { readonly [table in keyof typeof queries]: Known } = {
@@ -34,6 +38,7 @@ export class Judge {
     readonly ledger: Ledger
     readonly facts: Facts
     readonly shown: ReadonlySet<string>
+    readonly program: Program
     readonly violated: (what: string) => void
     /** Orders of this epoch second or earlier are past their expiry, by the clock that is furthest ahead. */
     readonly lapsedBefore: () => number
@@ -42,6 +47,7 @@ export class Judge {
     this.#ledger = options.ledger
     this.#facts = options.facts
     this.#shown = options.shown
+    this.#program = options.program
     this.#violated = options.violated
     this.#lapsedBefore = options.lapsedBefore
   }
@@ -118,6 +124,11 @@ export class Judge {
     if (row["status"] === "valid" && before?.["status"] !== "valid") {
       fact("certificate_issued", row["id"])
       const proofs = [...this.#known.authorizations.values()].filter((one) => one["order_id"] === row["id"])
+      if (proofs.length !== row["names"]) {
+        this.#violated(
+          `the order ${name} was issued with ${proofs.length} authorizations for ${String(row["names"])} names`
+        )
+      }
       const lacking = proofs.filter(({ status }) => status !== "valid")
       if (lacking.length > 0) {
         this.#violated(`the order ${name} was issued with an authorization that is ${String(lacking[0]?.["status"])}`)
@@ -229,6 +240,40 @@ export class Judge {
     this.#facts.areAudited(this.#store())
     this.#facts.areTold()
     this.#holdsCrl()
+    this.#holdsOrphans()
+  }
+
+  /** An authorization is lost, and not by the service. */
+  forget(authorization: string): void {
+    this.#known.authorizations.delete(authorization)
+    for (const [key] of this.#known.challenges) {
+      if (this.#store().rows(`SELECT 1 FROM challenges WHERE id = x'${key}'`).length === 0) {
+        this.#known.challenges.delete(key)
+      }
+    }
+  }
+
+  /** The log says that a certificate was signed in vain. */
+  told(serial: string): void {
+    this.#told.add(bare(serial))
+  }
+
+  /** What a program signed is stored or recorded, and what was recorded is revoked, unless an order has it after all. */
+  #holdsOrphans(): void {
+    const stored = new Set([...this.#known.orders.values()].map(({ cert_serial }) => bare(cert_serial)))
+    const rows = this.#store().rows("SELECT serial, status FROM orphaned_certificates")
+    const recorded = new Set(rows.map(({ serial }) => bare(serial)))
+    for (const { order, serial } of this.#program.settled()) {
+      if (stored.has(serial) || recorded.has(serial) || this.#told.has(serial)) continue
+      this.#violated(`the certificate ${serial} of the order ${order} was signed and is neither stored nor recorded`)
+    }
+    for (const serial of this.#program.revoked) {
+      if (stored.has(serial)) this.#violated(`the certificate ${serial} was revoked as an orphan, and an order has it`)
+    }
+    for (const { serial, status } of rows) {
+      const isOver = stored.has(bare(serial)) ? status === "stored" : status === "revoked" || status === "expired"
+      if (!isOver) this.#violated(`the orphaned certificate ${String(serial)} is ${String(status)}`)
+    }
   }
 
   #holdsAnswers(): void {

@@ -110,7 +110,7 @@ export const startMember = (installation: Installation, process: Process, roles:
       Layer.mergeAll(
         receivers.layer(),
         Layer.provide(Validator.layer(), world.layer()),
-        Layer.effect(Signers, Effect.map(Signers, world.signing)).pipe(
+        Layer.effect(Signers, Effect.map(Signers, (signers) => world.signing(signers, process))).pipe(
           Layer.provide(Backends.layer(profiles)),
           Layer.provide(Layer.mergeAll(Scripts.layer, Web.layer("0"), DnsUpdate.layer)),
           Layer.provide(world.layer())

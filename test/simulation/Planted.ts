@@ -28,6 +28,19 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     without: "WHERE id = :id AND ${leaving(orderMoves.issue)}\n"
   },
   {
+    name: "an order becomes ready however few authorizations it has left",
+    file: "src/store/orders/Orders.ts",
+    guard: "const everyNameProved = `${nameCountOf(\"orders\")} = NULLIF(${validOf(\"orders\")}, 0)`",
+    without: `const everyNameProved =
+  "NOT EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = orders.id AND a.status <> 'valid')"`
+  },
+  {
+    name: "a certificate that came too late is dropped",
+    file: "src/operations/order/Issuance.ts",
+    guard: "    (isStored) => isStored ? Effect.void : inVain\n",
+    without: "    () => Effect.void\n"
+  },
+  {
     name: "an order is claimed in whatever state it is",
     file: "src/store/orders/Orders.ts",
     guard: "AND ${leaving(orderMoves.claim)} AND ${everyNameProved}",

@@ -108,9 +108,15 @@ export const simulate = async (
       if (store.isInTransaction()) return false
       store.spoil(key, Math.floor(machine.now / 1000))
       return true
+    },
+    lose: () => {
+      const lost = store.isInTransaction() ? undefined : store.lose((limit) => losses.below(limit))
+      if (lost !== undefined) judge.forget(lost)
+      return lost !== undefined
     }
   })
   const cuts = random("cuts")
+  const losses = random("losses")
 
   const scope = await Effect.runPromise(Scope.make())
   const judge: Judge = new Judge({
@@ -118,6 +124,7 @@ export const simulate = async (
     ledger,
     facts,
     shown: world.shown,
+    program: world.program,
     violated,
     lapsedBefore: () => Math.floor(weather.latestClock() / 1000) - config.order.validity_seconds
   })
@@ -152,6 +159,7 @@ ${receiversToml}`)
     receivers: new Receivers({ machine, random: random("receivers"), world, facts }),
     logged: (process, { event, fields }) => {
       machine.note(`${process.name} ${event}`)
+      if (event === "certificate_orphaned") judge.told(String(fields["cert_serial"]))
       const error = String(fields["error"])
       if (records.includes(event) && !error.includes(plantedDefect)) {
         violated(`${process.name} logged ${event}: ${error}`)

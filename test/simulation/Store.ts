@@ -66,6 +66,8 @@ export interface Store {
   readonly cut: (below: (limit: number) => number) => number
   /** Leaves a job that is due at this second and whose deadline no process can read, as a hand or a bad disk may. */
   readonly spoil: (key: string, second: number) => void
+  /** Loses the row of an authorization of an unfinished order, as a restore of parts may; returns its id, if there is one. */
+  readonly lose: (below: (limit: number) => number) => string | undefined
   /** Reads rows outside of any process. */
   readonly rows: (text: string) => ReadonlyArray<Row>
   /** The driver a process uses. */
@@ -191,5 +193,14 @@ export const openStore = (
         VALUES (x'${key}', 'challenge_validate', '${key}', '{}', 'ready', ${second}, 0, 3, 9223372036854775807, ${second}, ${second})`)
       disk.committed()
     }
-    return { rows, spoil, driverOf, isInTransaction: () => inTransaction, cut: (below) => disk.cut(below) }
+    const lose: Store["lose"] = (below) => {
+      const open = rows(`SELECT lower(hex(a.id)) AS id FROM authorizations a JOIN orders o ON o.id = a.order_id
+        WHERE o.status IN ('pending', 'ready', 'processing') ORDER BY a.id`)
+      const lost = open.length === 0 ? undefined : open[below(open.length)]?.["id"]
+      if (lost === undefined) return undefined
+      rows(`DELETE FROM authorizations WHERE id = x'${String(lost)}'`)
+      disk.committed()
+      return String(lost)
+    }
+    return { rows, lose, spoil, driverOf, isInTransaction: () => inTransaction, cut: (below) => disk.cut(below) }
   })

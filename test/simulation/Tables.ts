@@ -42,7 +42,7 @@ export const bare = (serial: unknown): string => String(serial).toLowerCase().re
 export const queries = {
   orders: `SELECT ${id("id")} AS id, ${
     id("account_id")
-  } AS account, status, cert_serial, revoked_at, revocation_reason, created_at,
+  } AS account, status, cert_serial, revoked_at, revocation_reason, created_at, json_array_length(identifiers) AS names,
     certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
   // A validation that was given up is the service's own failure, of which nobody is told.
   challenges: `SELECT ${id("id")} AS id, token, status,

@@ -57,6 +57,7 @@ export class Weather implements Mishaps {
   readonly #members: () => ReadonlyArray<Struck>
   readonly #cutPower: () => void
   readonly #spoil: (key: string) => boolean
+  readonly #lose: () => boolean
   readonly #lastMishap = new Map<Process, number>()
   // A process runs out of time if it is stopped, or waits for a stopped one that holds the database lock.
   #stalledUntil = 0
@@ -71,6 +72,8 @@ export class Weather implements Mishaps {
     readonly cutPower: () => void
     /** Leaves a row of this key that cannot be read; false while a transaction is open. */
     readonly spoil: (key: string) => boolean
+    /** Loses an authorization of an unfinished order; false while a transaction is open, and where there is none. */
+    readonly lose: () => boolean
   }) {
     this.#climate = given.climate
     this.#machine = given.machine
@@ -78,6 +81,7 @@ export class Weather implements Mishaps {
     this.#members = given.members
     this.#cutPower = given.cutPower
     this.#spoil = given.spoil
+    this.#lose = given.lose
     this.#troubledUntil = given.machine.now + startMillis
   }
 
@@ -174,7 +178,9 @@ export class Weather implements Mishaps {
     if (living.length === 0) return
     const member = this.#random.pick(living)
     const { process } = member
-    switch (this.#random.pick(["kill", "kill", "stop", "terminate", "skew", "leap", "jump", "jump", "cut", "spoil"])) {
+    switch (
+      this.#random.pick(["kill", "kill", "stop", "terminate", "skew", "leap", "jump", "jump", "cut", "spoil", "lose"])
+    ) {
       case "kill":
         this.#struck("killed", process)
         return process.kill()
@@ -203,6 +209,9 @@ export class Weather implements Mishaps {
         if (this.#spoil(key)) this.#struck("row spoiled", undefined)
         return
       }
+      case "lose":
+        if (this.#lose()) this.#struck("authorization lost", undefined)
+        return
       case "leap":
         if (!this.#random.chance(0.2)) return
         this.#machine.pass(this.#random.pick([60, hourSeconds, daySeconds, 4 * daySeconds]) * 1000)

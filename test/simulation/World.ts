@@ -6,7 +6,8 @@ import { ConnectFailed, TlsFailed } from "../../src/kernel/net/Connect.ts"
 import { HttpGet } from "../../src/kernel/net/HttpGet.ts"
 import { ResolveFailed, Resolver } from "../../src/kernel/net/Resolver.ts"
 import type { Signers } from "../../src/services/signing/Signer.ts"
-import type { Machine } from "./Machine.ts"
+import type { Machine, Process } from "./Machine.ts"
+import { Program } from "./Program.ts"
 import type { Random } from "./Random.ts"
 
 /*
@@ -42,11 +43,14 @@ export class World {
   readonly #random: Random
   /** How often the outside misbehaves. */
   malice: number
+  /** Signs for the profile `other`. */
+  readonly program: Program
 
   constructor(machine: Machine, random: Random, malice: number) {
     this.#machine = machine
     this.#random = random
     this.malice = malice
+    this.program = new Program(machine, random, () => this.malice)
   }
 
   /** Puts the proof of a challenge where the service will look for it. */
@@ -71,12 +75,15 @@ export class World {
     return Effect.callback((resume) => this.#machine.after(millis, () => resume(Effect.void)))
   }
 
-  /** The signers, each of which takes a while, as one outside of the process does. */
-  readonly signing = (signers: Signers["Service"]): Signers["Service"] => ({
+  /**
+   * The signers of a process, each of which takes a while, as one outside of the process does. For the profile `other` a program signs.
+   */
+  readonly signing = (signers: Signers["Service"], process: Process): Signers["Service"] => ({
     ...signers,
     of: (profile) =>
       Effect.map(signers.of(profile), (signer) => {
         if (signer.issue === undefined) return signer
+        if (profile === "other") return this.program.asked(signer, process)
         const { issue } = signer
         const passing = Effect.suspend(() => this.#passing(this.#random.between(1, 30)))
         return { ...signer, issue: (request) => Effect.andThen(passing, issue(request)) }

@@ -69,7 +69,9 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
         yield* sql(`UPDATE orders SET status = '${status}' WHERE id = ${literal(idOf(at))}`)
       }
       yield* sql(`UPDATE orders SET created_at = -604800, expires_at = 0 WHERE id = ${literal(idOf(5))}`)
-      yield* sql(`UPDATE orders SET created_at = -604800, expires_at = 0, status = 'valid' WHERE id = ${literal(idOf(6))}`)
+      yield* sql(
+        `UPDATE orders SET created_at = -604800, expires_at = 0, status = 'valid' WHERE id = ${literal(idOf(6))}`
+      )
       assert.strictEqual((yield* column("SELECT id FROM orders")).length, names.length + 1)
       assert.deepStrictEqual(listed(yield* list()), [6, 3, 2, 1, 0].map((at) => made[at] ?? ""))
     }))
