@@ -13,8 +13,14 @@ const longestWait = 12_000
 // A flooded process delivers twice at once, and there are twice as many receivers of two profiles: before one has its
 // turn, two attempts of others may take all their time in the same slot.
 const turnsOfOthers = 2 * timeoutMillis
+// A program that signs may take its whole time in the only slot.
+const signingMillis = 60_000
 const longestOf = (wait: string): number =>
-  wait.startsWith("notify_deliver of ") ? longestWait + turnsOfOthers : longestWait
+  wait.startsWith("notify_deliver of ")
+    ? longestWait + turnsOfOthers
+    : /^(?:signer_issue|orphan_revoke) of /.test(wait)
+    ? longestWait + signingMillis
+    : longestWait
 
 const lookEvery = 500
 

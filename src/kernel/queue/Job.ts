@@ -166,7 +166,7 @@ export const roomOf = (kind: JobKind, most: number): Room | undefined => {
     // Whole numbers: the first is the limit of a statement.
     return { slots, firstCome: Math.ceil(slots / 4), profile: Math.floor(slots * 3 / 4), accountPart }
   }
-  if (kind !== "signer_issue" && kind !== "signer_revoke") return undefined
+  if (kind !== "signer_issue" && kind !== "signer_revoke" && kind !== "orphan_revoke") return undefined
   // One slot is left for other profiles, because a signer may be a slow program.
   const others = most < 4 ? 0 : 1
   return { slots: most, firstCome: most - others, profile: most - others, accountPart: Number.POSITIVE_INFINITY }

@@ -6,6 +6,7 @@ import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
 import { Done, Failed, Reschedule } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
+import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -48,6 +49,7 @@ const enqueue = Effect.fnUntraced(function*({ order_id, profile }: Of, upstream?
   yield* queue.enqueue({
     kind: "orphan_revoke",
     dedupKey: order_id,
+    share: shareOf(profile, order_id),
     payload: { order_id, profile, ...(upstream === undefined ? {} : { upstream }) }
   })
 })
