@@ -110,8 +110,12 @@ export class MediaTypeRefused extends Data.TaggedError("MediaTypeRefused") {}
 
 // 409
 
-/** Certificates of the record are neither revoked nor ended. */
-export class LiveCertificates extends Data.TaggedError("LiveCertificates")<{ readonly count: number }> {}
+/** Certificates of the record that was to be deleted are neither revoked nor ended. */
+export class LiveCertificates extends Data.TaggedError("LiveCertificates")<{
+  readonly noun: "order" | "account" | "credential"
+  readonly id: string
+  readonly count: number
+}> {}
 
 /** The profile is not served, so nothing of it can be revoked. */
 export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ readonly profile: string }> {}

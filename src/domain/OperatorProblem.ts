@@ -131,7 +131,17 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
   LiveCertificates: {
     status: 409,
     code: "live_certificates",
-    message: ({ count }) => `It has ${plural(count, "certificate")} that can still be used; revoke first.`
+    message: ({ count, id, noun }) => {
+      const held = `${plural(count, "certificate")} that can still be used; revoke ${count === 1 ? "it" : "them"} first`
+      switch (noun) {
+        case "order":
+          return `Order ${id} has ${held}.`
+        case "account":
+          return `Account ${id} has ${held}, or deactivate the account, whose certificates stay.`
+        case "credential":
+          return `The accounts of credential ${id} have ${held}, or keep the accounts, or deactivate them (--deactivate-accounts, accounts=deactivate).`
+      }
+    }
   },
   ProfileNotMounted: {
     status: 409,

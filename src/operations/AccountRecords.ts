@@ -119,7 +119,7 @@ export const deactivate = Effect.fn("AccountRecords.deactivate")(function*(opera
 
 const refuseWhileLive = Effect.fnUntraced(function*(id: AccountId) {
   const count = yield* deletions.liveCertificates([id], yield* currentSeconds)
-  if (count > 0) return yield* new LiveCertificates({ count })
+  if (count > 0) return yield* new LiveCertificates({ noun: "account", id, count })
 })
 
 /** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */

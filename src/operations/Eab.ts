@@ -119,14 +119,14 @@ export const revoke = Effect.fn("Eab.revoke")(function*(operator: Operator, kid:
 export const preview = Effect.fn("Eab.preview")(function*(kid: string, mode: AccountsMode) {
   const credential = yield* find(kid)
   const accounts = yield* eabKeys.accountsOf(kid)
-  if (mode === "delete") yield* refuseWhileLive(accounts)
+  if (mode === "delete") yield* refuseWhileLive(kid, accounts)
   const bound = yield* deletions.owned(accounts)
   return { credential, accounts: bound.length, orders: bound.reduce((sum, { orders }) => sum + orders, 0) }
 })
 
-const refuseWhileLive = Effect.fnUntraced(function*(accounts: ReadonlyArray<AccountId>) {
+const refuseWhileLive = Effect.fnUntraced(function*(kid: string, accounts: ReadonlyArray<AccountId>) {
   const count = yield* deletions.liveCertificates(accounts, yield* currentSeconds)
-  if (count > 0) return yield* new LiveCertificates({ count })
+  if (count > 0) return yield* new LiveCertificates({ noun: "credential", id: kid, count })
 })
 
 /** Writes the audit rows of a deletion, and returns its numbers. */
@@ -191,7 +191,7 @@ export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid:
     if (!isId(kid) || !(yield* eabKeys.lock(kid))) return yield* new NoSuch({ noun: "credential", id: kid })
     const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
     if (mode !== "keep") yield* deletions.lockOrders(accounts)
-    if (mode === "delete") yield* refuseWhileLive(accounts)
+    if (mode === "delete") yield* refuseWhileLive(kid, accounts)
     const bound = yield* deletions.owned(accounts)
     const deactivated = mode === "deactivate" ? yield* deletions.deactivateAccounts(accounts) : []
     if (mode === "delete") {

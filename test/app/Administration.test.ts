@@ -128,12 +128,17 @@ describe("account", () => {
     Effect.gen(function*() {
       const { accountId, orderId, place, run } = yield* peopled
       yield* served(place, sql("UPDATE orders SET status = 'valid', certificate = 'PEM', cert_not_after = NULL"))
-      for (const words of [["account", "delete", accountId], ["order", "delete", orderId]]) {
-        assert.deepStrictEqual(yield* run(words, { typed: "y" }), {
-          code: 3,
-          out: "",
-          err: "It has 1 certificate that can still be used; revoke first.\n"
-        })
+      const rest = "1 certificate that can still be used; revoke it first"
+      for (
+        const [words, err] of [
+          [
+            ["account", "delete", accountId],
+            `Account ${accountId} has ${rest}, or deactivate the account, whose certificates stay.`
+          ],
+          [["order", "delete", orderId], `Order ${orderId} has ${rest}.`]
+        ] as const
+      ) {
+        assert.deepStrictEqual(yield* run(words, { typed: "y" }), { code: 3, out: "", err: `${err}\n` })
       }
     }))
 

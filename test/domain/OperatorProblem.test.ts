@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { Busy, NoSuch, RateLimited, UnknownWord } from "../../src/domain/OperatorError.ts"
+import { Busy, LiveCertificates, NoSuch, RateLimited, UnknownWord } from "../../src/domain/OperatorError.ts"
 import { isOperatorError, operatorCodes, operatorProblemOf } from "../../src/domain/OperatorProblem.ts"
 
 /* The codes are what scripts branch on (docs/decisions/admin.md, "Errors"): a change here is a break of the API. */
@@ -56,6 +56,17 @@ describe("operatorProblemOf", () => {
   it("has no other status", () => {
     const statuses = new Set(operatorCodes.map(({ status }) => status))
     assert.deepStrictEqual([...statuses].sort((one, other) => one - other), decided.map(([status]) => status))
+  })
+
+  it("says whose certificates can still be used, and every way on", () => {
+    const told = (noun: "account" | "credential" | "order", count: number) =>
+      operatorProblemOf(new LiveCertificates({ noun, id: "x", count })).message
+    assert.strictEqual(told("order", 1), "Order x has 1 certificate that can still be used; revoke it first.")
+    assert.strictEqual(
+      told("account", 2),
+      "Account x has 2 certificates that can still be used; revoke them first, or deactivate the account, whose certificates stay."
+    )
+    assert.match(told("credential", 2), /^The accounts of credential x have 2 .*--deactivate-accounts/)
   })
 
   it("names what was asked for", () => {

@@ -419,7 +419,7 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     for (const flags of [[], ["--yes"]]) {
       const { code, stderr, stdout } = await command("eab", "delete", credential.kid, "--delete-accounts", ...flags)
       assert.deepStrictEqual([code, stdout], [3, ""])
-      assert.match(stderr, /It has 1 certificate that can still be used/)
+      assert.match(stderr, /The accounts of credential \S+ have 1 certificate that can still be used/)
     }
     assert.strictEqual((await client.updateAccount()).status, "valid")
     const { code, stderr, stdout } = await command("eab", "delete", credential.kid, "--deactivate-accounts", "--yes")

@@ -19,7 +19,7 @@ import { noSuchOrder } from "./Serials.ts"
 export const preview = Effect.fn("OrderRemoval.preview")(function*(id: string) {
   const found = isId(id) ? yield* deletions.findOrder(OrderId(id), yield* currentSeconds) : undefined
   if (found === undefined) return yield* noSuchOrder(id)
-  return found.isLive === 1 ? yield* new LiveCertificates({ count: 1 }) : found
+  return found.isLive === 1 ? yield* new LiveCertificates({ noun: "order", id, count: 1 }) : found
 })
 
 /** Deletes an order with its authorizations and challenges, unless its certificate can still be used. */
@@ -33,7 +33,7 @@ export const remove = Effect.fn("OrderRemoval.remove")(function*(operator: Opera
       if (relayed !== undefined) yield* orphans.lookAfter({ order_id: orderId, profile }, relayed)
     }
     const gone = yield* deletions.deleteOrder(orderId, yield* currentSeconds)
-    if (gone === undefined) return yield* new LiveCertificates({ count: 1 })
+    if (gone === undefined) return yield* new LiveCertificates({ noun: "order", id, count: 1 })
     yield* audit.insert({
       event: "order_deleted",
       ...actorOf(operator),
