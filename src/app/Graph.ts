@@ -39,6 +39,7 @@ import { ReadHooks } from "../services/signing/ReadHooks.ts"
 import type { Signers } from "../services/signing/Signer.ts"
 import { Validator } from "../services/validation/Validator.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import { installationOf } from "../settings/Installation.ts"
 import { filesFailed } from "./CommandFailed.ts"
 import { InForce } from "./InForce.ts"
 import { ownAddresses } from "./OwnAddresses.ts"
@@ -116,7 +117,7 @@ export const acme = (config: Config, version: string) => {
 
 /** What tells the receivers of notifications. */
 export const deliveriesOf = (config: Config, version: string) =>
-  Deliveries.layer(sectionsOf(config)).pipe(
+  Deliveries.layer(sectionsOf(config), installationOf(config)).pipe(
     mapLayerError(filesFailed),
     Layer.provide(Layer.mergeAll(Mail.layer, Scripts.layer, web(config, version))),
     Layer.provide(Resolver.layer(config.dns.resolver))

@@ -93,7 +93,7 @@ const present = (fields: object): Payload =>
 
 /** What a mail is about, in two words, without names and ids. */
 const sortOf = ({ mail: { subject = "" } }: Taken): string =>
-  subject.replace(/^ACME Service: (?:\[\S+\] |operator \S+: )?/, "").replaceAll(/[0-9a-f]{8}-\S+ /g, "")
+  subject.replace(/^ACME Service \S+: (?:\[\S+\] |operator \S+: )?/, "").replaceAll(/[0-9a-f]{8}-\S+ /g, "")
     .split(" ", 2).join(" ")
 
 const idOf = ({ mail: { messageId = "" } }: Taken): string => /^<([0-9a-f-]{36})@/.exec(messageId)?.[1] ?? messageId

@@ -9,6 +9,7 @@ import { Deliveries } from "../../src/services/notify/Deliveries.ts"
 import type { Delivery } from "../../src/services/notify/Delivery.ts"
 import { sectionsOf } from "../../src/services/notify/Routes.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
+import { installationOf } from "../../src/settings/Installation.ts"
 import { configOf } from "./Graph.ts"
 
 /** What is outside of {@link deliveries}. */
@@ -19,7 +20,7 @@ interface Outside {
 
 /** The real backends of a configuration. Webhooks go through its `[proxy]`. */
 export const deliveriesOf = (config: Config, { names = {} }: Outside = {}) =>
-  Deliveries.layer(sectionsOf(config)).pipe(
+  Deliveries.layer(sectionsOf(config), installationOf(config)).pipe(
     Layer.provide(Layer.mergeAll(
       Mail.layer,
       Scripts.layer,

@@ -9,6 +9,7 @@ import { encodeBase32 } from "../../pki/Base32.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import { totp, totpSecretSize, totpUri } from "../../pki/Totp.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
+import { hostOf } from "../../settings/Installation.ts"
 import * as sessions from "../../store/operators/Sessions.ts"
 import type { User } from "../../store/operators/Users.ts"
 import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
@@ -18,7 +19,7 @@ import { factorRefused, lockedOut } from "./Notices.ts"
 
 /* The parts that every use of a second factor shares: counting codes, making them, and logging refusals. */
 
-const issuer = "ACME Service"
+const product = "ACME Service"
 const recoveryCodeCount = 10
 
 /** The data for an authenticator. It is shown only once. */
@@ -31,12 +32,15 @@ export interface Enrolment {
   readonly period: number
 }
 
-/** A new secret, and the form in which it is shown. */
-export const newSecret = Effect.fnUntraced(function*(username: string) {
+/**
+ * A new secret, and the form in which it is shown. It names the host of the panel, so that an authenticator tells one installation
+ * from another.
+ */
+export const newSecret = Effect.fnUntraced(function*({ base_url }: Pick<SignInSettings, "base_url">, username: string) {
   const secret = yield* (yield* Entropy).bytes(totpSecretSize)
   const enrolment: Enrolment = {
     secret: encodeBase32(secret),
-    uri: totpUri(issuer, username, secret),
+    uri: totpUri(`${product} ${hostOf(base_url)}`, username, secret),
     algorithm: totp.algorithm,
     digits: totp.digits,
     period: totp.period

@@ -15,6 +15,7 @@ import type { Requester } from "./Identity.ts"
 /** The keys of `[admin]` that bound sign-ins and sessions. */
 export type SignInSettings = Pick<
   Config["admin"],
+  | "base_url"
   | "login_max_attempts"
   | "login_window_seconds"
   | "require_mfa"

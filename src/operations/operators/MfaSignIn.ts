@@ -135,9 +135,12 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
 }, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))
 
 /** Begins the enrolment that a sign-in demands. It replaces an enrolment that was not confirmed. */
-export const beginEnrolment = Effect.fn("MfaSignIn.beginEnrolment")(function*(half: HalfIdentity) {
+export const beginEnrolment = Effect.fn("MfaSignIn.beginEnrolment")(function*(
+  settings: SignInSettings,
+  half: HalfIdentity
+) {
   if (half.step !== "enrol") return yield* new MfaPending()
-  const { enrolment, secret } = yield* codes.newSecret(half.username)
+  const { enrolment, secret } = yield* codes.newSecret(settings, half.username)
   const now = yield* currentSeconds
   const begun = yield* factors.pend({ id: half.userId, pending: secret, inForce: undefined, now })
   return begun === undefined ? yield* new MfaPending() : enrolment

@@ -57,7 +57,7 @@ export const beginEnrolment = Effect.fn("SecondFactor.beginEnrolment")(function*
   requester: Requester
 ) {
   const user = yield* stepUp(settings, identity, password, requester)
-  const { enrolment, secret } = yield* codes.newSecret(user.username)
+  const { enrolment, secret } = yield* codes.newSecret(settings, user.username)
   const now = yield* currentSeconds
   const begun = yield* factors.pend({ id: user.id, pending: secret, inForce: user.totpSecret, now })
   return begun === undefined ? yield* new MfaNotPending() : enrolment

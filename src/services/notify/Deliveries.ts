@@ -28,10 +28,14 @@ export class Deliveries extends Context.Service<Deliveries, {
   /** Milliseconds of one attempt; `undefined` if there is no such entry. */
   readonly timeoutMillis: (target: Omit<Delivery, "fields">) => number | undefined
 }>()("acme/services/notify/Deliveries") {
-  /** Compiles the messages of every section that delivers anything. Sections with the same messages share them. */
+  /**
+   * Compiles the messages of every section that delivers anything. Sections with the same messages share them. `host` names the
+   * installation.
+   */
   static readonly layer = (
-    sections: ReadonlyMap<Scope, Section>
-  ): Layer.Layer<Deliveries, MessagesRefused, Mail | Scripts | Web> => Layer.effect(this, make(sections))
+    sections: ReadonlyMap<Scope, Section>,
+    host: string
+  ): Layer.Layer<Deliveries, MessagesRefused, Mail | Scripts | Web> => Layer.effect(this, make(sections, host))
 
   /** Reaches nobody: a function takes every delivery. */
   static readonly layerScripted = (script: Deliveries["Service"]["deliver"]): Layer.Layer<Deliveries> =>
@@ -43,14 +47,14 @@ interface Ready {
   readonly messages: Messages
 }
 
-const compiled = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>) {
+const compiled = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>, host: string) {
   const ready = new Map<Scope, Ready>()
   const known = new Map<string, Messages>()
   for (const [scope, section] of sections) {
     if (routesOf(section).length === 0) continue
     const { template_dir, webhook } = section
     const key = sectionText({ template_dir, webhook })
-    const messages = known.get(key) ?? (yield* compileMessages(section, keyOf(scope)))
+    const messages = known.get(key) ?? (yield* compileMessages(section, keyOf(scope), host))
     known.set(key, messages)
     ready.set(scope, { section, messages })
   }
@@ -62,8 +66,8 @@ const timeoutOf = (section: Section, { backend, entry }: Pick<Delivery, "backend
   return backend === "email" ? section.email.timeout_ms : section[backend][entry]?.timeout_ms
 }
 
-const make = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>) {
-  const ready = yield* compiled(sections)
+const make = Effect.fnUntraced(function*(sections: ReadonlyMap<Scope, Section>, host: string) {
+  const ready = yield* compiled(sections, host)
   const unused = new Set([...ready.values()].flatMap(({ messages }) => messages.unused))
   for (const path of unused) yield* emit("notify_template_unused", { path })
   const [mail, scripts, web] = [yield* Mail, yield* Scripts, yield* Web]

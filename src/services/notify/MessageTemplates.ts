@@ -59,12 +59,13 @@ const shortened = (subject: string): string => {
 }
 
 /**
- * Compiles the messages of a section. `at` is the key of the section, for refusals. The language is the subset
+ * Compiles the messages of a section. `at` is the key of the section, for refusals; `host` names the installation in subjects. The language is the subset
  * of docs/decisions/templates.md.
  */
 export const compileMessages = (
   { template_dir, webhook }: Section,
-  at: string
+  at: string,
+  host: string
 ): Effect.Effect<Messages, MessagesRefused, Scope.Scope> =>
   Effect.gen(function*() {
     const { files, known, unused } = yield* Effect.mapError(
@@ -107,8 +108,8 @@ export const compileMessages = (
         const all = yield* withMessage(fields)
         if (!isEvent(fields.hook)) return { subject: fields.hook, text: all.message }
         const names = namesOf(fields.hook)
-        const subject = shortened(oneLine(yield* render(names.subject, all)))
-        return { subject, text: yield* render(names.body, all) }
+        const subject = shortened(oneLine(yield* render(names.subject, { host, ...all })))
+        return { subject, text: yield* render(names.body, { host, ...all }) }
       })
     }
   })

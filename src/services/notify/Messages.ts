@@ -95,7 +95,7 @@ export const builtIn = (event: MessageKind): ReadonlyArray<readonly [name: strin
   const names = namesOf(event)
   return [
     [names.message, sentences[event]],
-    [names.subject, "ACME Service: {{ message }}"],
+    [names.subject, "ACME Service {{ host }}: {{ message }}"],
     [names.body, body(event)]
   ]
 }

@@ -83,7 +83,7 @@ const issued = async (stage: Stage) => {
   const until = new Date(leafOf(chain).validTo).toISOString().replace(".000Z", "Z")
   await arrived(
     stage,
-    new RegExp(`^ACME Service: \\[default\\] certificate issued for ${stage.host}, www.*${until}$`),
+    new RegExp(`^ACME Service \\S+: \\[default\\] certificate issued for ${stage.host}, www.*${until}$`),
     [
       "Profile: default",
       `Order: ${order.url.split("/").at(-1)}`,
@@ -111,7 +111,7 @@ const longNameOf = (number: number, host: string): string => {
 const long = async (stage: Stage) => {
   const names = Array.from({ length: 100 }, (_, number) => longNameOf(number, stage.host))
   await stage.session.issue(names, new Map())
-  await arrived(stage, /^ACME Service: \[default\] certificate issued for n{50}/, [`Names: ${names.join(", ")}`])
+  await arrived(stage, /^ACME Service \S+: \[default\] certificate issued for n{50}/, [`Names: ${names.join(", ")}`])
 }
 
 const failed = async (stage: Stage) => {
@@ -123,7 +123,7 @@ const failed = async (stage: Stage) => {
   session.close()
   await arrived(
     stage,
-    new RegExp(`^ACME Service: \\[proving\\] http-01 failed for nobody.${stage.host}: connection$`),
+    new RegExp(`^ACME Service \\S+: \\[proving\\] http-01 failed for nobody.${stage.host}: connection$`),
     [
       "Challenge type: http-01",
       `Name: nobody.${stage.host}`,
@@ -141,7 +141,7 @@ const revoked = async (stage: Stage) => {
     reason: 1
   })
   check(status === 200, `the revocation was answered ${status}: ${text}`)
-  await arrived(stage, new RegExp(`^ACME Service: .* revoked for ${host} \\(reason: keyCompromise\\)$`), [
+  await arrived(stage, new RegExp(`^ACME Service \\S+: .* revoked for ${host} \\(reason: keyCompromise\\)$`), [
     `Serial: ${leafOf(chain).serialNumber.toLowerCase()}`,
     "Reason: keyCompromise"
   ])
@@ -150,7 +150,7 @@ const revoked = async (stage: Stage) => {
 /** Turned on by a reload: the first digest is sent at once, and tells of what the scenarios before have issued. */
 const digest = async (stage: Stage) => {
   await stage.reload("[notify.expiry]\nlead_days = 365\n")
-  const subject = /^ACME Service: \[default\] \d+ certificates expire within 365 days, first /
+  const subject = /^ACME Service \S+: \[default\] \d+ certificates expire within 365 days, first /
   await arrived(stage, subject, ["Profile: default"])
   const { text } = await stage.exim.awaitMessage("pki", isOf(subject))
   check(new RegExp(`^\\S+Z \\(\\d+ days\\): ${stage.host}, www.${stage.host}$`, "m").test(text), text)
@@ -180,8 +180,8 @@ const operators = async ({ command, exim, server }: Stage) => {
   await run("contact", "ann", "--contact", after)
   writeFileSync(join(server.directory, "password"), "Kraków bus, 5 halts\n", { mode: 0o600 })
   await run("passwd", "ann", "--password-file", "password")
-  const changed = /^ACME Service: operator ann: contact address changed by another operator$/
-  const password = /^ACME Service: operator ann: password changed by another operator$/
+  const changed = /^ACME Service \S+: operator ann: contact address changed by another operator$/
+  const password = /^ACME Service \S+: operator ann: password changed by another operator$/
   isSound(await exim.awaitMessage("pki", isOf(changed)), before, [["", before]])
   isSound(await exim.awaitMessage("second", isOf(password)), after, [["", after]])
   const others = [

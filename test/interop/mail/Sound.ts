@@ -17,7 +17,7 @@ const headers: { readonly [name: string]: RegExp } = {
   from: /./,
   to: /./,
   date: /^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} [+-]0000$/,
-  subject: /^ACME Service: \P{Cc}+$/u,
+  subject: /^ACME Service \S+: \P{Cc}+$/u,
   "message-id": new RegExp(`^<[0-9a-f-]{36}@${domain}>$`),
   "mime-version": /^1\.0$/,
   "content-type": /^text\/plain; charset="?utf-8"?$/,

@@ -237,7 +237,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* half("jane", here, strict.admin)
-      const { secret } = yield* mfa.beginEnrolment(identity)
+      const { secret } = yield* mfa.beginEnrolment(config.admin, identity)
       const code = yield* codeOf(secretOf(secret))
       const set = yield* told(mfa.confirmEnrolment(strict.admin, identity, code, here))
       assert.deepInclude(set.members, { change: "second_factor_enabled", by_self: true, client_ip: "192.0.2.1" })

@@ -79,7 +79,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       const enrolling = yield* half("olga", here, strict.admin)
-      const { secret: shown } = yield* mfa.beginEnrolment(enrolling.identity)
+      const { secret: shown } = yield* mfa.beginEnrolment(config.admin, enrolling.identity)
       const secret = secretOf(shown)
       const [first, second] = [(yield* codeOf(secret)).slice(0, 3), (yield* codeOf(secret)).slice(3)]
       records.length = 0
@@ -130,7 +130,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       yield* enrolled((yield* enter("olga")).identity)
       const { identity } = yield* half("olga")
       yield* operators.resetTotp(keyboard, "olga")
-      assert.strictEqual(yield* tagOf(mfa.beginEnrolment(identity)), "MfaPending")
+      assert.strictEqual(yield* tagOf(mfa.beginEnrolment(config.admin, identity)), "MfaPending")
       assert.strictEqual(yield* pendingSecrets, 0)
     }))
 

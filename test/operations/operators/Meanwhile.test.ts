@@ -52,7 +52,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
   /** A half session that has to enrol a factor, and the code that would confirm it. */
   const enrolling = Effect.gen(function*() {
     const { identity } = yield* half("olga", here, strict.admin)
-    const { secret } = yield* mfa.beginEnrolment(identity)
+    const { secret } = yield* mfa.beginEnrolment(config.admin, identity)
     return { identity, code: yield* codeOf(secretOf(secret)), next: codeOf(secretOf(secret), 30) }
   })
 

@@ -230,10 +230,10 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* half("olga", here, strict.admin)
-        const enrolment = yield* mfa.beginEnrolment(identity)
+        const enrolment = yield* mfa.beginEnrolment(config.admin, identity)
         assert.strictEqual(
           enrolment.uri,
-          `otpauth://totp/ACME%20Service:olga?secret=${enrolment.secret}&issuer=ACME%20Service&algorithm=SHA1&digits=6&period=30`
+          `otpauth://totp/ACME%20Service%20localhost:olga?secret=${enrolment.secret}&issuer=ACME%20Service%20localhost&algorithm=SHA1&digits=6&period=30`
         )
         assert.match(enrolment.secret, /^[A-Z2-7]{32}$/)
         assert.deepInclude(enrolment, { algorithm: "SHA1", digits: 6, period: 30 })
@@ -266,17 +266,20 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
           (yield* Effect.flip(mfa.confirmEnrolment(admin, identity, "000000", here)))._tag,
           "MfaNotPending"
         )
-        const first = secretOf((yield* mfa.beginEnrolment(identity)).secret)
-        const second = secretOf((yield* mfa.beginEnrolment(identity)).secret)
+        const first = secretOf((yield* mfa.beginEnrolment(config.admin, identity)).secret)
+        const second = secretOf((yield* mfa.beginEnrolment(config.admin, identity)).secret)
         const old = yield* Effect.flip(mfa.confirmEnrolment(admin, identity, yield* codeOf(first), here))
         assert.strictEqual(old._tag, "InvalidCredentials")
         // A second half session, for which the factor has come meanwhile.
         const another = yield* half("olga", here, strict.admin)
         yield* mfa.confirmEnrolment(admin, identity, yield* codeOf(second), here)
-        assert.strictEqual((yield* Effect.flip(mfa.beginEnrolment(another.identity)))._tag, "MfaPending")
+        assert.strictEqual((yield* Effect.flip(mfa.beginEnrolment(config.admin, another.identity)))._tag, "MfaPending")
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 1, "other sessions have ended")
         const verifying = yield* half("olga")
-        assert.strictEqual((yield* Effect.flip(mfa.beginEnrolment(verifying.identity)))._tag, "MfaPending")
+        assert.strictEqual(
+          (yield* Effect.flip(mfa.beginEnrolment(config.admin, verifying.identity)))._tag,
+          "MfaPending"
+        )
         const confirming = yield* Effect.flip(mfa.confirmEnrolment(admin, verifying.identity, "000000", here))
         assert.strictEqual(confirming._tag, "MfaPending")
       }))

@@ -200,7 +200,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       yield* operators.resetTotp(keyboard, "olga")
       const forced = yield* half("olga", here, strict.admin)
       yield* enter("olga")
-      const { secret } = yield* mfa.beginEnrolment(forced.identity)
+      const { secret } = yield* mfa.beginEnrolment(config.admin, forced.identity)
       yield* mfa.confirmEnrolment(strict.admin, forced.identity, yield* codeOf(secretOf(secret)), here)
       yield* operators.disable(keyboard, "olga")
       yield* operators.enable(keyboard, "olga")

@@ -138,10 +138,10 @@ describe("a folder of templates", () => {
     Effect.gen(function*() {
       const at = folder({ "webhook/certificate_issued.j2": "{{ names }} is there\n" })
       const section = configOf(`[notify]\ntemplate_dir = "${at}"\n`).notify
-      const { letter, message } = yield* compileMessages(section, "notify")
+      const { letter, message } = yield* compileMessages(section, "notify", "localhost")
       assert.strictEqual(yield* message(issued()), "a.example, b.example is there")
       const made = payload("account_deactivated", { account_id: "a1" })
       assert.strictEqual(yield* message(made), "[default] account a1 deactivated")
-      assert.strictEqual((yield* letter(issued())).subject, "ACME Service: a.example, b.example is there")
+      assert.strictEqual((yield* letter(issued())).subject, "ACME Service localhost: a.example, b.example is there")
     }).pipe(Effect.scoped))
 })

@@ -59,7 +59,7 @@ describe("docs/notifications.md", () => {
     (toml) =>
       Effect.gen(function*() {
         const { notify } = configOf(toml)
-        const messages = yield* compileMessages(notify, "notify")
+        const messages = yield* compileMessages(notify, "notify", "localhost")
         for (const entry of Object.keys(notify.webhook)) {
           for (const event of notificationEvents) {
             for (const fields of [eventOf(event), longest(event)]) {

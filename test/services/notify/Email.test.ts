@@ -46,7 +46,7 @@ describe("a mail", () => {
       const { mail, raw, recipients } = server.taken[0] ?? assert.fail("nothing was sent")
       assert.strictEqual(
         mail.subject,
-        "ACME Service: [default] certificate issued for a.example, b.example, valid until 2031-02-04T05:05:06Z"
+        "ACME Service localhost: [default] certificate issued for a.example, b.example, valid until 2031-02-04T05:05:06Z"
       )
       assert.strictEqual(mail.from?.text, "\"ACME für alle\" <acme@example.org>")
       assert.deepStrictEqual(recipients, ["ops@example.org", "two@example.org"])
@@ -109,11 +109,11 @@ Delivery: ${deliveryId}
       assert.deepStrictEqual(server.taken.map(({ mail, recipients }) => [recipients, mail.subject]), [
         [
           ["vera@example.org", "jane@example.org", ...general],
-          "ACME Service: operator vera: 20 wrong passwords in a row"
+          "ACME Service localhost: operator vera: 20 wrong passwords in a row"
         ],
         [
           ["jane@example.org", "vera@example.org", ...general],
-          "ACME Service: operator vera: session ended after wrong passwords"
+          "ACME Service localhost: operator vera: session ended after wrong passwords"
         ]
       ])
       assert.include(server.taken[0]?.mail.text ?? "", "\nWrong passwords: 20\n")
@@ -172,10 +172,10 @@ Delivery: ${deliveryId}
           mail.subject
         ]),
         [
-          ["old@example.org", "ACME Service: operator jane: contact address changed"],
-          ["ops@example.org,two@example.org", "ACME Service: operator jane: contact address changed"],
-          ["jane@example.org", "ACME Service: operator jane: signed in from a new address 192.0.2.7"],
-          ["ops@example.org,two@example.org", "ACME Service: operator jane: sign-in locked"]
+          ["old@example.org", "ACME Service localhost: operator jane: contact address changed"],
+          ["ops@example.org,two@example.org", "ACME Service localhost: operator jane: contact address changed"],
+          ["jane@example.org", "ACME Service localhost: operator jane: signed in from a new address 192.0.2.7"],
+          ["ops@example.org,two@example.org", "ACME Service localhost: operator jane: sign-in locked"]
         ]
       )
       for (const { raw } of server.taken) assert.match(raw, /^Content-Transfer-Encoding: quoted-printable\r$/m)

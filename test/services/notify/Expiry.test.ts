@@ -24,7 +24,7 @@ const replaced = {
 }
 const many = Array.from({ length: 12 }, (_, index) => `${index}.example`)
 
-const compiled = compileMessages(configOf().notify, "notify")
+const compiled = compileMessages(configOf().notify, "notify", "localhost")
 
 describe("the end of a CA", () => {
   it.effect("is told with the days that are left, and with whatever above it ends first", () =>
@@ -71,7 +71,7 @@ describe("the digest", () => {
       const { subject, text } = yield* letter(fields)
       assert.strictEqual(
         subject,
-        "ACME Service: [default] 2 certificates expire within 14 days, 1 of them replaced, first a.example, c.example in 2 days"
+        "ACME Service localhost: [default] 2 certificates expire within 14 days, 1 of them replaced, first a.example, c.example in 2 days"
       )
       assert.include(
         text,
@@ -106,7 +106,7 @@ describe("a mail to a contact", () => {
         recipient: "a@example.org"
       })
       const { subject, text } = yield* letter(fields)
-      assert.strictEqual(subject, "ACME Service: 2 certificates expire soon, first a.example in 2 days")
+      assert.strictEqual(subject, "ACME Service localhost: 2 certificates expire soon, first a.example in 2 days")
       assert.include(text, "2031-02-06T05:05:06Z: a.example\n2031-02-13T05:05:06Z: b.example, c.example\n")
       assert.include(text, "a1 at the endpoint default")
       const alone = yield* letter(

@@ -138,7 +138,10 @@ describe.each(databases)("one's own account on $name", (backend) => {
       const { begun, codes, confirmed, key } = yield* enrol(panel, held)
       assert.strictEqual(begun.status, 200)
       assert.include(begun.text, "<svg class=\"qr\"")
-      assert.include(begun.text.replaceAll("&#x2f;", "/"), `otpauth://totp/ACME%20Service:vic?secret=${key}`)
+      assert.include(
+        begun.text.replaceAll("&#x2f;", "/"),
+        `otpauth://totp/ACME%20Service%20localhost:vic?secret=${key}`
+      )
       assert.strictEqual(begun.headers["cache-control"], "no-store")
       assert.strictEqual(confirmed.status, 200)
       assert.strictEqual(codes.length, 10)

@@ -50,7 +50,10 @@ export const sessionHandlers = ({ admin }: Config) =>
           return sessionBody(verified.identity)
         })))
       .handle("abandonSignIn", () => answering(Effect.andThen(Effect.flatMap(half, sessions.abandonHalf), ended)))
-      .handle("beginForcedEnrolment", () => answering(Effect.flatMap(half, mfaSignIn.beginEnrolment)))
+      .handle(
+        "beginForcedEnrolment",
+        () => answering(Effect.flatMap(half, (sender) => mfaSignIn.beginEnrolment(admin, sender)))
+      )
       .handle("confirmForcedEnrolment", ({ payload: { code } }) =>
         answering(Effect.gen(function*() {
           const { active, recoveryCodes } = yield* mfaSignIn.confirmEnrolment(

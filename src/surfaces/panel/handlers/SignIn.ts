@@ -81,7 +81,7 @@ export const signInRoutes = ({ admin }: Config) => [
     "POST",
     "/ui/login/enrol",
     (given) =>
-      Effect.map(mfaSignIn.beginEnrolment(given.sender), ({ secret, uri }) =>
+      Effect.map(mfaSignIn.beginEnrolment(admin, given.sender), ({ secret, uri }) =>
         page("enrol", "Second factor", {
           next: ownPath(given.form.get("next")) ?? "",
           enrolment: { secret, uri, qr: qrCode(uri) }
