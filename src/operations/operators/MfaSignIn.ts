@@ -146,6 +146,11 @@ export const beginEnrolment = Effect.fn("MfaSignIn.beginEnrolment")(function*(
   return begun === undefined ? yield* new MfaPending() : enrolment
 })
 
+/** Whether an enrolment that the sign-in demands has begun: its secret was shown, and waits for its first code. */
+export const isEnrolling = Effect.fn("MfaSignIn.isEnrolling")(function*(half: HalfIdentity) {
+  return half.step === "enrol" && (yield* userOf(half)).totpPendingSecret !== undefined
+})
+
 /** Completes a sign-in with the first code of a new authenticator. Only this answer holds the recovery codes. */
 export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function*(
   settings: SignInSettings,

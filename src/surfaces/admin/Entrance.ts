@@ -1,3 +1,4 @@
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -63,6 +64,12 @@ export interface Entered<R> {
   readonly held?: SessionToken | undefined
 }
 
+/** A request that a check has refused, and its sender if that was known by then. */
+export class TurnedAway extends Data.TaggedError("TurnedAway")<{
+  readonly error: OperatorError
+  readonly sender: Sender
+}> {}
+
 /**
  * Checks a request against the routes that it matched, if any. `isOurs` says whether a stranger must not learn that the
  * path exists.
@@ -71,13 +78,14 @@ export type Entrance = <R extends Guarded>(
   request: Request,
   matched: Matched<R> | undefined,
   isOurs: boolean
-) => Effect.Effect<Entered<R>, OperatorError, Database>
+) => Effect.Effect<Entered<R>, TurnedAway, Database>
 
 /** The entrance of a listener whose URL is `baseUrl`. */
 export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
   const origin = originOf(baseUrl)
-  return (request, matched, isOurs) =>
-    Effect.gen(function*() {
+  return (request, matched, isOurs) => {
+    let known: Sender
+    return Effect.gen(function*() {
       yield* doors.admit(request)
       if (matched === undefined && !isOurs) return yield* new NoSuchRoute()
       if (isForeign(request, origin)) {
@@ -92,6 +100,7 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
         doors.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
         (error) => refusing(error)
       )
+      known = sender
       if (sender === undefined && !isOpen) return yield* refusing(new SessionInvalid())
       const route = yield* Effect.fromResult(routeOf(matched, request.method))
       const fits = Result.all([
@@ -103,5 +112,6 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
       // The name server is asked only for changes, because their audit rows name the client.
       const client = isChange(request.method) ? yield* doors.named(clientOf(request)) : clientOf(request)
       return { route, sender, client, held: shown.kind === "session" ? Redacted.make(shown.token) : undefined }
-    })
+    }).pipe(Effect.mapError((error) => new TurnedAway({ error, sender: known })))
+  }
 }

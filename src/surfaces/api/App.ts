@@ -49,7 +49,10 @@ export const make = (settings: Settings, doors: Doors, app: DeclaredApp): App<Ne
   const addressOf = clientAddress(settings.filter)
 
   const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, Needed> {
-    const { route, ...caller } = yield* enter(request, known(request.path), request.path.startsWith("/api/"))
+    const { route, ...caller } = yield* Effect.mapError(
+      enter(request, known(request.path), request.path.startsWith("/api/")),
+      ({ error }) => error
+    )
     const given = yield* brought(request, route, settings.max_body_bytes)
     return yield* askedBy(caller.sender)(served(app, request, given, caller))
   })

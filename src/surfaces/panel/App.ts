@@ -91,7 +91,7 @@ export const make = <R>(
 
   const replied = (request: Request): Effect.Effect<Answer, never, R | Database> =>
     Effect.matchEffect(entering(request), {
-      onFailure: (error) => refused(request, error, undefined),
+      onFailure: ({ error, sender }) => refused(request, error, sender),
       onSuccess: (entered) =>
         Effect.matchEffect(noted(handling(request, entered)), {
           onSuccess: ([reply, unreadable]) => presenting.answer(request, reply, entered.sender, unreadable),

@@ -1,5 +1,6 @@
 import { readWhole } from "../../domain/WholeNumber.ts"
 import { rfc3339 } from "../../kernel/Time.ts"
+import type { Config } from "../../settings/AppConfig.ts"
 
 /* Lists. Filters, page and export are in the URL, and all links of a list are made from one description. */
 
@@ -15,7 +16,7 @@ export interface Filter {
   readonly hint?: string
 }
 
-/** The number of rows on a page. */
+/** The most rows on a page. */
 const pageRows = 50
 
 /** The last page that can be asked for. Filters find the rows behind it. */
@@ -26,11 +27,14 @@ const pageOf = (query: URLSearchParams): number => {
   return Math.min(Math.max(readWhole(query.get("page") ?? "") ?? 1, 1), lastPage)
 }
 
-/** The rows of the page that a query asks for, as operations take them. */
-export const windowOf = (query: URLSearchParams): { readonly limit: number; readonly offset: number } => ({
-  limit: pageRows,
-  offset: (pageOf(query) - 1) * pageRows
-})
+/** The rows of the page that a query asks for, as operations take them. A page has no more than `admin.page_size_max`. */
+export const windowOf = (
+  query: URLSearchParams,
+  { admin }: { readonly admin: Pick<Config["admin"], "page_size_max"> }
+): { readonly limit: number; readonly offset: number } => {
+  const limit = Math.min(pageRows, admin.page_size_max)
+  return { limit, offset: (pageOf(query) - 1) * limit }
+}
 
 /** A path with its parameters. A blank parameter is left out. */
 export const urlOf = (path: string, parameters: { readonly [name: string]: string | undefined }): string => {
@@ -74,6 +78,8 @@ export const periodsOf = (path: string, query: URLSearchParams, filters: Readonl
 /** The counts of a list and of its current page. */
 export interface Counted {
   readonly total: number
+  /** The rows of a whole page. */
+  readonly limit: number
   /** How many of them are on this page. */
   readonly shown: number
   /** The search ended before it had seen every row. */
@@ -85,12 +91,12 @@ export const listView = (
   path: string,
   query: URLSearchParams,
   filters: ReadonlyArray<Filter>,
-  { isCut = false, shown, total }: Counted,
+  { isCut = false, limit, shown, total }: Counted,
   exports?: { readonly path: string; readonly most: number; readonly command?: string }
 ) => {
   const given = filtersIn(query, filters.map(({ name }) => name))
   const page = pageOf(query)
-  const first = (page - 1) * pageRows
+  const first = (page - 1) * limit
   const to = (target: number) => urlOf(path, { ...given, page: target === 1 ? undefined : String(target) })
   return {
     path,
@@ -102,6 +108,8 @@ export const listView = (
     to: first + shown,
     page,
     ...(page > 1 ? { previous: to(page - 1) } : {}),
+    // Rows that were on this page have gone, or somebody has typed its number.
+    ...(shown === 0 && page > 1 ? { last: to(Math.min(page - 1, Math.max(1, Math.ceil(total / limit)))) } : {}),
     ...(first + shown < total ? { next: to(page + 1) } : {}),
     ...(exports === undefined ? {} : {
       exports: total > exports.most

@@ -93,6 +93,10 @@ export const pageOfForm = (request: Request): Request | undefined => {
   }
 }
 
+/** The last page of a list, where a page behind it was asked for. */
+const lastPageOf = ({ data: { list } }: Page): string | undefined =>
+  typeof list === "object" && list !== null && "last" in list && typeof list.last === "string" ? list.last : undefined
+
 /** Turns replies and refusals into answers. */
 export interface Presenting {
   /** `unreadable` are rows that the reply would have shown, and that cannot be read as they are. */
@@ -167,7 +171,10 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
 
   const refusal: Presenting["refusal"] = (request, error, sender) => {
     const { code, message, retryAfter, status } = operatorProblemOf(error)
-    const more = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
+    const more = {
+      ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
+      ...(error._tag === "MethodRefused" ? { allow: error.allow.join(", ") } : {})
+    }
     if (isRefresh(request)) return Effect.succeed({ status, headers: more })
     const link = error._tag === "ForeignOrigin" ? { link: error.panel } : {}
     const problem = { status, code, message, requestId: request.id, ...link }
@@ -200,8 +207,12 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     },
     answer: (request, reply, sender, unreadable) => {
       switch (reply._tag) {
-        case "Page":
-          return rendered(request, reply, sender, { unreadable })
+        case "Page": {
+          const last = lastPageOf(reply)
+          return last === undefined
+            ? rendered(request, reply, sender, { unreadable })
+            : Effect.succeed(goTo(request, last))
+        }
         case "Moved":
           return Effect.succeed(goTo(request, reply.to, reply.headers))
         case "Sent":

@@ -71,7 +71,7 @@ describe("the entrance of operators", () => {
     }
     return Effect.map(
       Effect.result(entranceOf("https://admin.example.org", doors)(request(method, path), known(path), false)),
-      (ended) => [...asked, ended._tag === "Success" ? ended.success.client.ptr ?? "no name" : ended.failure._tag]
+      (ended) => [...asked, ended._tag === "Success" ? ended.success.client.ptr ?? "no name" : ended.failure.error._tag]
     )
   }
 

@@ -90,7 +90,7 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
       for (const bad of ["days=1.5", "days=soon", "days=%00", "superseded=x"]) {
         assert.strictEqual((yield* ask(`/ui/expiring?${bad}`, held)).status, 400, bad)
       }
-      for (const wide of ["days=0", "days=-1", `days=1${"0".repeat(20)}`, "days=%20", "page=99999999999999999999"]) {
+      for (const wide of ["days=0", "days=-1", `days=1${"0".repeat(20)}`, "days=%20", "page=-1"]) {
         assert.strictEqual((yield* ask(`/ui/expiring?${wide}`, held)).status, 200, wide)
       }
     }))

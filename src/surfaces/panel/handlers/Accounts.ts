@@ -38,17 +38,24 @@ const contactsOf = (text: string): Result.Result<ReadonlyArray<string>, BadReque
 /** A page of an account's orders, with their links. */
 const ownedOrders = (config: Config, id: string, query: URLSearchParams) =>
   Effect.gen(function*() {
-    const { items, total } = yield* accounts.ordersOf(id, windowOf(query))
+    const { items, total } = yield* accounts.ordersOf(id, windowOf(query, config))
     const now = yield* currentSeconds
     const rows = items.map((order) => orderObject(config, order, now))
-    return { rows, list: listView(`/ui/accounts/${id}/orders`, query, [], { total, shown: rows.length }) }
+    return {
+      rows,
+      list: listView(`/ui/accounts/${id}/orders`, query, [], {
+        total,
+        limit: windowOf(query, config).limit,
+        shown: rows.length
+      })
+    }
   })
 
 /** The routes of accounts. */
 export const accountRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/accounts", ({ query }) =>
     Effect.gen(function*() {
-      const window = windowOf(query)
+      const window = windowOf(query, config)
       const { items, problem, total } = yield* orRefused(
         Effect.flatMap(accountFilters(filtersIn(query, names)), (filters) => accounts.list(filters, window))
       )
@@ -57,7 +64,11 @@ export const accountRoutes = (config: Config) => [
         problem,
         directories: directoriesOf(config),
         done: query.get("done") ?? "",
-        list: listView("/ui/accounts", query, filtersOf(config), { total, shown: items.length }, {
+        list: listView("/ui/accounts", query, filtersOf(config), {
+          total,
+          limit: windowOf(query, config).limit,
+          shown: items.length
+        }, {
           path: "/ui/accounts/export",
           most: mostOverApi
         })

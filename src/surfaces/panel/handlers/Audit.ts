@@ -44,7 +44,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
   forRole("viewer")("GET", "/ui/audit", ({ query }) =>
     Effect.gen(function*() {
-      const window = windowOf(query)
+      const window = windowOf(query, config)
       const { isCut, items, problem, total } = yield* orRefused(
         Effect.flatMap(auditFilters(filtersIn(query, names)), (wanted) => auditTrail.list(wanted, window))
       )
@@ -53,7 +53,12 @@ export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
         problem,
         periods: periodsOf("/ui/audit", query, filters, yield* currentSeconds),
         retentionDays: config.audit.retention_days,
-        list: listView("/ui/audit", query, filters, { total, shown: items.length, isCut }, {
+        list: listView("/ui/audit", query, filters, {
+          total,
+          limit: windowOf(query, config).limit,
+          shown: items.length,
+          isCut
+        }, {
           path: "/ui/audit/export",
           most: mostOverApi,
           command: "acme-svc audit export"

@@ -44,7 +44,7 @@ const clientsOf = ({ profiles, server }: Config, profile: string | undefined, ki
 export const eabRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/eab", ({ query }) =>
     Effect.gen(function*() {
-      const window = windowOf(query)
+      const window = windowOf(query, config)
       const { items, problem, total } = yield* orRefused(
         Effect.flatMap(eabFilters(filtersIn(query, names)), ({ status }) => eab.list({ status, ...window }))
       )
@@ -54,10 +54,16 @@ export const eabRoutes = (config: Config) => [
         profiles: profilesOf(config),
         isOn: config.profiles.some((profile) => profile.enabled && profile.eab.enabled),
         done: query.get("done") ?? "",
-        list: listView("/ui/eab", query, filters, { total, shown: items.length }, {
-          path: "/ui/eab/export",
-          most: mostOverApi
-        })
+        list: listView(
+          "/ui/eab",
+          query,
+          filters,
+          { total, limit: windowOf(query, config).limit, shown: items.length },
+          {
+            path: "/ui/eab/export",
+            most: mostOverApi
+          }
+        )
       }, problem === undefined ? {} : { status: problem.status })
     })),
   forRole("viewer")(

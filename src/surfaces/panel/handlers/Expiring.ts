@@ -33,7 +33,7 @@ export const expiringRoutes = (config: Config) => [
       let counts = { days: expiring.usualDaysOf(config, given.profile), hidden: 0, isHiding: false, isCut: false }
       const { items, problem, total } = yield* orRefused(Effect.gen(function*() {
         const wanted = yield* expiringFilters(config, given)
-        const found = yield* expiring.list(wanted, windowOf(query))
+        const found = yield* expiring.list(wanted, windowOf(query, config))
         counts = {
           days: wanted.days,
           hidden: found.hidden,
@@ -51,7 +51,11 @@ export const expiringRoutes = (config: Config) => [
         windows: links,
         longer: links.find(({ days }) => days > counts.days),
         showAll: urlOf(path, { ...given, superseded: undefined }),
-        list: listView(path, query, filtersOf(config), { total, shown: items.length }, {
+        list: listView(path, query, filtersOf(config), {
+          total,
+          limit: windowOf(query, config).limit,
+          shown: items.length
+        }, {
           path: `${path}/export`,
           most: mostOverApi
         })

@@ -42,7 +42,7 @@ const queue = (now: number) =>
 export const jobRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/jobs", ({ query }) =>
     Effect.gen(function*() {
-      const window = windowOf(query)
+      const window = windowOf(query, config)
       const { items, problem, total } = yield* orRefused(
         Effect.flatMap(jobFilters(filtersIn(query, names)), (wanted) => jobs.list(wanted, window))
       )
@@ -58,7 +58,7 @@ export const jobRoutes = (config: Config) => [
         ...summary,
         lastDone: lastDone === undefined ? undefined : jobObject(lastDone),
         hasWorker: processes.some(({ roles, stale }) => roles.includes("worker") && !stale),
-        list: listView("/ui/jobs", query, filters, { total, shown: items.length })
+        list: listView("/ui/jobs", query, filters, { total, limit: windowOf(query, config).limit, shown: items.length })
       }, { isLive: items.some(isLive), ...(problem === undefined ? {} : { status: problem.status }) })
     })),
   forRole("viewer")("GET", "/ui/jobs/{id}", ({ parameters: { id = "" }, query }) =>

@@ -35,7 +35,7 @@ const canChange = ({ status }: { readonly status: string }): boolean => status =
 export const notificationRoutes = (config: Config) => [
   forRole("viewer")("GET", path, ({ query }) =>
     Effect.gen(function*() {
-      const { items, total } = yield* list(windowOf(query))
+      const { items, total } = yield* list(windowOf(query, config))
       const rows = items.map((job) => {
         const delivery = deliveryObject(job)
         return { ...delivery, receiver: receiverOf(delivery.backend, delivery.entry) }
@@ -44,7 +44,7 @@ export const notificationRoutes = (config: Config) => [
         rows,
         ...offered(config),
         done: query.get("done") ?? "",
-        list: listView(path, query, [], { total, shown: rows.length })
+        list: listView(path, query, [], { total, limit: windowOf(query, config).limit, shown: rows.length })
       }, { isLive: rows.some(canChange) })
     })),
   forRole("operator")("POST", `${path}/test`, (given) =>

@@ -54,13 +54,17 @@ export const operatorRoutes = (config: Config) => {
           const status = yield* wordOf("status", statuses, given.status)
           return yield* operators.list(
             { status, role: yield* wordOf("role", operatorRoles, given.role) },
-            windowOf(query)
+            windowOf(query, config)
           )
         }))
         return page("operators", "Operators", {
           rows: found.items.map(operatorObject),
           problem: found.problem,
-          list: listView("/ui/operators", query, filters, { total: found.total, shown: found.items.length })
+          list: listView("/ui/operators", query, filters, {
+            total: found.total,
+            limit: windowOf(query, config).limit,
+            shown: found.items.length
+          })
         }, found.problem === undefined ? {} : { status: found.problem.status })
       })),
     forRole("admin")(

@@ -56,11 +56,11 @@ export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
   forRole("viewer")("GET", "/ui/orders", ({ query }) =>
     Effect.gen(function*() {
       const given = filtersIn(query, names)
-      const window = windowOf(query)
+      const window = windowOf(query, config)
       const found = yield* orRefused(Effect.flatMap(orderFilters(given), (wanted) => orders.list(wanted, window)))
       const now = yield* currentSeconds
       const rows = found.items.map((order) => orderObject(config, order, now))
-      const counted = { total: found.total, shown: rows.length, isCut: found.isCut }
+      const counted = { total: found.total, limit: window.limit, shown: rows.length, isCut: found.isCut }
       return page("orders", "Orders", {
         rows,
         problem: found.problem,

@@ -75,7 +75,11 @@ export const signInRoutes = ({ admin }: Config) => [
   halfway(
     "GET",
     "/ui/login/enrol",
-    ({ query }) => Effect.succeed(page("enrol", "Second factor", { next: ownPath(query.get("next")) ?? "" }))
+    ({ query, sender }) =>
+      Effect.map(
+        mfaSignIn.isEnrolling(sender),
+        (isPending) => page("enrol", "Second factor", { next: ownPath(query.get("next")) ?? "", isPending })
+      )
   ),
   halfway(
     "POST",

@@ -22,7 +22,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 export const upstreamOrderRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/upstream-orders", ({ query }) =>
     Effect.gen(function*() {
-      const window = windowOf(query)
+      const window = windowOf(query, config)
       const { items, problem, total } = yield* orRefused(
         Effect.flatMap(upstreamOrderFilters(filtersIn(query, names)), (wanted) => upstreamOrders.list(wanted, window))
       )
@@ -32,7 +32,11 @@ export const upstreamOrderRoutes = (config: Config) => [
         problem,
         relaying: config.profiles.filter(({ enabled, signer }) => enabled && signer.backend === "relay")
           .map(({ name }) => name),
-        list: listView("/ui/upstream-orders", query, filtersOf(config), { total, shown: items.length })
+        list: listView("/ui/upstream-orders", query, filtersOf(config), {
+          total,
+          limit: windowOf(query, config).limit,
+          shown: items.length
+        })
       }, problem === undefined ? {} : { status: problem.status })
     })),
   forRole("viewer")("GET", "/ui/upstream-orders/{id}", ({ parameters: { id = "" } }) =>

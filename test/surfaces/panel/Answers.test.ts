@@ -1,0 +1,90 @@
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import * as eab from "../../../src/operations/Eab.ts"
+import { cookieOf } from "../../support/Asked.ts"
+import { sqlite } from "../../support/Databases.ts"
+import { made, password } from "../../support/Operators.ts"
+import { entered, form, send, usePanel, wordsOf } from "../../support/Panel.ts"
+
+/* What the panel answers where an operator would else be told something untrue, or find no way on. */
+
+describe("the panel", () => {
+  const { test } = usePanel(sqlite, "[eab]\nenabled = true\n[admin]\nrequire_mfa = false\npage_size_max = 2\n")
+
+  test("leads from behind the end of a list to its last page, which has as many rows as a page may have", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "anna", "admin")
+      const led = (target: string) =>
+        Effect.map(ask(target, held), ({ headers, status }) => [status, headers["location"]])
+      for (const path of ["orders", "accounts", "eab", "jobs", "audit?event=order_deleted", "expiring"]) {
+        const [to] = path.split("?page")
+        const target = `/ui/${path}${path.includes("?") ? "&" : "?"}page=9`
+        assert.deepStrictEqual(yield* led(target), [303, `/ui/${to}`], path)
+      }
+      for (const label of ["one", "two", "three"]) {
+        yield* eab.create({ kind: "cli", id: "x" }, { label, profile: undefined })
+      }
+      assert.deepStrictEqual(yield* led("/ui/eab?page=9"), [303, "/ui/eab?page=2"])
+      assert.include(wordsOf(yield* ask("/ui/eab", held)), "1–2 of 3")
+      assert.include(wordsOf(yield* ask("/ui/eab?page=2", held)), "3–3 of 3")
+    }))
+
+  test("refuses whoever is signed in on a page with its navigation, and says which methods a path takes", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "vera", "viewer")
+      const navigation = "href=\"/ui/orders\""
+      for (
+        const [target, status] of [["/ui/none", 404], ["/ui/operators", 403], ["/ui/logout", 405]] as const
+      ) {
+        const told = yield* ask(target, held)
+        assert.strictEqual(told.status, status, target)
+        assert.include(told.text.replaceAll("&#x2f;", "/"), navigation, target)
+      }
+      assert.strictEqual((yield* ask("/ui/logout", held)).headers["allow"], "POST")
+      const nobody = yield* ask("/ui/none", { headers: { origin: "https://elsewhere.example" } })
+      assert.notInclude(nobody.text.replaceAll("&#x2f;", "/"), navigation)
+    }))
+
+  test("says no more that there is none where one has just been made", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "anna", "admin")
+      const gone = "<div id=\"none\" hx-swap-oob=\"delete\"></div>"
+      assert.include((yield* panel.ask("/ui/eab", held)).text, "id=\"none\"")
+      assert.include((yield* send(panel, held, "/ui/eab", { label: "shop" })).text, gone)
+      assert.include((yield* panel.ask("/ui/account", held)).text, "id=\"none\"")
+      const token = { name: "t", role: "viewer", expiresInDays: "1", password }
+      assert.include((yield* send(panel, held, "/ui/account/tokens", token)).text, gone)
+    }))
+
+  test("takes the code of an enrolment though its page was loaded again", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "anna", "admin")
+      assert.notInclude((yield* panel.ask("/ui/account", held)).text, "id=\"enrolment\"")
+      yield* send(panel, held, "/ui/account/factor/begin", { password })
+      assert.include((yield* panel.ask("/ui/account", held)).text, "id=\"enrolment\"")
+    }))
+
+  test("marks an operator's own row, and who has no contact", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "anna", "admin")
+      yield* made("vera", "viewer")
+      const words = wordsOf(yield* ask("/ui/operators", held))
+      assert.match(words, /anna you admin active off none .*vera viewer active off none/)
+    }))
+})
+
+describe("the panel where a sign-in demands an enrolment", () => {
+  const { test } = usePanel(sqlite, "[admin]\nrequire_mfa = true\n")
+
+  test("goes on with it after its page was loaded again", ({ ask }) =>
+    Effect.gen(function*() {
+      yield* made("anna", "admin")
+      const told = yield* ask("/ui/login", { method: "POST", body: form({ username: "anna", password }) })
+      const cookie = cookieOf(told)
+      assert.notInclude((yield* ask("/ui/login/enrol", { cookie })).text, "name=\"code\"")
+      yield* ask("/ui/login/enrol", { method: "POST", cookie, body: form({}) })
+      const again = yield* ask("/ui/login/enrol", { cookie })
+      assert.include(again.text, "name=\"code\"")
+      assert.notInclude(again.text, "class=\"qr\"", "the key is shown once")
+    }))
+})
