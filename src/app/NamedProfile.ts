@@ -4,6 +4,10 @@ import type { ProfileConfig } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
+/** The names of profiles, for a refusal. */
+export const namesOf = (profiles: ReadonlyArray<Pick<ProfileConfig, "name">>): string =>
+  profiles.map(({ name }) => name).join(", ")
+
 /**
  * The profile that a command names, or the only one. A parked profile may have faults, which refuse nothing but the work on it:
  * they fail with code 3. Code 2 if a name is needed.
@@ -14,10 +18,18 @@ export const namedProfile = (
 ): Effect.Effect<ProfileConfig, CommandFailed> => {
   const [only, ...more] = profiles
   if (name === undefined && (only === undefined || more.length > 0)) {
-    return new CommandFailed({ code: 2, message: "--profile is needed, because there are several profiles." })
+    return new CommandFailed({
+      code: 2,
+      message: `--profile is needed, because there are several profiles: ${namesOf(profiles)}.`
+    })
   }
   const found = profiles.find((profile) => name === undefined || profile.name === name)
-  if (found === undefined) return new CommandFailed({ code: 3, message: `--profile: ${name} is not configured.` })
+  if (found === undefined) {
+    return new CommandFailed({
+      code: 3,
+      message: `--profile: ${name} is not configured; there is ${namesOf(profiles)}.`
+    })
+  }
   // What is process-wide and has a fault all the same is inherited by parked profiles alone.
   const faults = found.enabled ? [] : ignored.filter(({ key }) => {
     const [section, owner] = key.split(".")

@@ -9,6 +9,7 @@ import { emit } from "../kernel/telemetry/EventLog.ts"
 import * as crl from "../operations/crl/Crl.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import { shownAt } from "../settings/Effective.ts"
 import { frozenChanges } from "../settings/Frozen.ts"
 import { checkAddresses } from "./Addresses.ts"
 import { advise, adviseOfIgnored, adviseOnOperators } from "./Advisories.ts"
@@ -30,13 +31,21 @@ export interface Surroundings extends Build {
   readonly runner: Running<Kept, JobFailure> | undefined
 }
 
+/** Both values of a key. Where a secret alone is another one, there is nothing to show. */
+const fromTo = (key: string, before: Config, after: Config): string => {
+  const [one, other] = [shownAt(before, key), shownAt(after, key)]
+  return one === other ? "" : ` from ${JSON.stringify(one)} to ${JSON.stringify(other)}`
+}
+
 const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFailed> => {
   const changed = frozenChanges(before, after)
   return changed.length === 0
     ? Effect.void
     : new CommandFailed({
       code: 3,
-      message: changed.map((key) => `${key}: cannot change while the service runs.`).join("\n")
+      message: changed.map((key) => `${key}: cannot change${fromTo(key, before, after)} while the service runs.`).join(
+        "\n"
+      )
     })
 }
 

@@ -2,6 +2,7 @@ import * as Redacted from "effect/Redacted"
 import type { Source } from "../kernel/config/Assemble.ts"
 import type { Node } from "../kernel/config/Key.ts"
 import { dotted } from "../kernel/config/KeyPath.ts"
+import type { Config } from "./AppConfig.ts"
 import { maskedDatabaseUrl } from "./DatabaseUrl.ts"
 import type { Resolved } from "./Resolve.ts"
 import { table } from "./Table.ts"
@@ -55,6 +56,10 @@ const shown = (key: string, value: unknown): EffectiveKey["value"] =>
     : typeof value === "string" && key.endsWith("signer.relay.directory_url")
     ? withoutSecrets(value)
     : value as EffectiveKey["value"]
+
+/** The value of a key such as `database.url`, as a text that shows no secret. */
+export const shownAt = (config: Config, key: string): string =>
+  String(shown(key, key.split(".").reduce<unknown>((value, name) => within(value, name), config)) ?? "")
 
 /** Every key below a node, with its value in force. */
 const keysOf = (

@@ -51,7 +51,7 @@ describe("a command line", () => {
   test("says its version, without a configuration", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(null)
-      assert.deepStrictEqual(yield* run(["--version"]), done("1.2.3\n"))
+      for (const flag of ["--version", "-V"]) assert.deepStrictEqual(yield* run([flag]), done("1.2.3\n"))
     }))
 
   test("of words nobody knows is refused, naming the nearest; with --json as an object", () =>
@@ -203,7 +203,7 @@ describe("eab", () => {
       const place = yield* ready
       assert.deepStrictEqual(
         refusalOf(yield* place.run(["eab", "create", "--label", "x", "--profile", "none", "--json"])),
-        { code: 3, error: "refused", message: "--profile: none is not configured." }
+        { code: 3, error: "refused", message: "--profile: none is not configured; there is default." }
       )
     }))
 

@@ -125,10 +125,10 @@ describe("the program itself", () => {
 
 describe("words that can be read in several ways", () => {
   it.each([
-    [["upstream", "show", "--profile", "-x"], "--profile: -x is not configured.\n"],
-    [["upstream", "show", "--profile", "--"], "--profile: -- is not configured.\n"],
-    [["upstream", "show", "--profile=--json"], "--profile: --json is not configured.\n"],
-    [["upstream", "show", "--profile=a=b"], "--profile: a=b is not configured.\n"]
+    [["upstream", "show", "--profile", "-x"], "--profile: -x is not configured; there is default.\n"],
+    [["upstream", "show", "--profile", "--"], "--profile: -- is not configured; there is default.\n"],
+    [["upstream", "show", "--profile=--json"], "--profile: --json is not configured; there is default.\n"],
+    [["upstream", "show", "--profile=a=b"], "--profile: a=b is not configured; there is default.\n"]
   ])("are values after a flag that takes one: %j", async (words, err) => {
     assert.deepStrictEqual(await ends(...words), { code: 3, out: "", err })
   })

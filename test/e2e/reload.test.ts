@@ -199,7 +199,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     })
     assert.match(
       error,
-      /^database\.pool_max: cannot change while the service runs \(line \d+ of config\.toml\)\. database\.acquire_timeout_ms: cannot /
+      /^database\.pool_max: cannot change from "\d+" to "\d+" while the service runs \(line \d+ of config\.toml\)\. database\.acquire_timeout_ms: cannot /
     )
     assert.deepStrictEqual([before, await statusOf(ground.server.profileUrl("third"))], [404, 404])
   })

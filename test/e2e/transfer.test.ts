@@ -116,7 +116,7 @@ describe("transfer", () => {
     const said = await ends(0, from, "transfer", "--to", to, "--yes")
     assert.match(said, /^TABLE +ROWS +SHA256\neab_keys +0 +[0-9a-f]{64}\n/)
     assert.match(said, /^0 row\(s\) copied\. /m)
-    assert.include(await ends(3, from, "transfer", "--to", to, "--yes"), "its table audit_log has rows")
+    assert.include(await ends(3, from, "transfer", "--to", to, "--yes"), "there are rows in")
   })
 
   it("shows no password, and takes none where others can see it", async () => {
@@ -174,7 +174,7 @@ describe("transfer", () => {
       /--to: sqlite:.* cannot be opened: ENOENT: .*; `acme-svc migrate`/
     )
     assert.match(
-      await ends(1, from, "transfer", "--to", behind, "--yes"),
+      await ends(3, from, "transfer", "--to", behind, "--yes"),
       /The schemas differ: the source is at \d{4}_\w+, the target at no migration\. Run `acme-svc migrate`/
     )
     assert.include(

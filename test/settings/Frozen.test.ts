@@ -1,4 +1,5 @@
 import { assert, describe, it } from "vitest"
+import { shownAt } from "../../src/settings/Effective.ts"
 import { frozenChanges } from "../../src/settings/Frozen.ts"
 import { configOf } from "../support/Graph.ts"
 
@@ -14,6 +15,17 @@ describe("keys that are frozen while the service runs", () => {
       changes("", `[database]\npool_max = 3\n[database.sqlite]\nsynchronous = "normal"`),
       ["database.pool_max", "database.sqlite.synchronous"]
     )
+  })
+
+  it("are shown with both values, and no secret of them", () => {
+    const [one, other] = ["acme:hunter2@one", "acme:other@two"].map((at) =>
+      shownAt(configOf(`[database]\nurl = "postgres://${at}.example/acme"`), "database.url")
+    )
+    assert.deepStrictEqual([one, other], [
+      "postgres://acme:***@one.example/acme",
+      "postgres://acme:***@two.example/acme"
+    ])
+    assert.strictEqual(shownAt(configOf("[database]\npool_max = 3"), "database.pool_max"), "3")
   })
 
   it("are those of spans, and whether the port is shared", () => {

@@ -1,7 +1,6 @@
 import * as Command from "effect/cli/Command"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import { MfaNotEnrolled } from "../../domain/OperatorError.ts"
 import * as operators from "../../operations/operators/Operators.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import { Confirmation } from "../Confirmation.ts"
@@ -29,7 +28,7 @@ const reset = command(
   ({ name }) =>
     withOperators(Effect.gen(function*() {
       const { enrolmentPending, totpEnabled } = yield* operators.totpStatus(name)
-      if (!totpEnabled && !enrolmentPending) return yield* new MfaNotEnrolled()
+      if (!totpEnabled && !enrolmentPending) return yield* Console.log(`${name} has no second factor.`)
       yield* Confirmation.ask(`Remove the second factor of ${name} and the recovery codes?`)
       yield* operators.resetTotp(yield* Operator, name)
       yield* Console.log("The second factor was removed, and the sessions have ended.")

@@ -12,6 +12,7 @@ import { stacked } from "../../surfaces/cli/Rendered.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Confirmation } from "../Confirmation.ts"
+import { namesOf } from "../NamedProfile.ts"
 import { Operator } from "../Operator.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
@@ -24,7 +25,8 @@ const kidArgument = Argument.String("kid").pipe(Argument.withDescription("The cr
 const configured = Effect.fnUntraced(function*(profile: string) {
   const { config } = yield* Settings.loaded
   if (config.profiles.some(({ name }) => name === profile)) return
-  return yield* new CommandFailed({ code: 3, message: `--profile: ${profile} is not configured.` })
+  const there = namesOf(config.profiles)
+  return yield* new CommandFailed({ code: 3, message: `--profile: ${profile} is not configured; there is ${there}.` })
 })
 
 const create = command(

@@ -34,7 +34,7 @@ const refused = {
     }),
   SchemasDiffer: ({ isBehind, source, target }: transfer.SchemasDiffer) =>
     new CommandFailed({
-      code: isBehind ? 1 : 3,
+      code: 3,
       message: `The schemas differ: the source is at ${source}, the target at ${target}. ${
         isBehind
           ? "Run `acme-svc migrate` with database.url set to the target."

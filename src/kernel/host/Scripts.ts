@@ -3,6 +3,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
 import type { Readable } from "node:stream"
 import { oneLine } from "../HiddenText.ts"
 import { traced } from "../telemetry/Tracing.ts"
@@ -102,6 +103,12 @@ const collect = (stream: Readable, max: number, discardsRest = false): () => Buf
   return () => Buffer.concat(chunks).subarray(0, max)
 }
 
+/** What is wrong at a path. A program that is there and cannot be found is one whose first line names none that is. */
+const atPath = (path: string, code: string): string =>
+  code !== "ENOENT" ? `${path} (${code})` : existsSync(located(path))
+    ? `the program that its first line names is not there: ${path} (${code})`
+    : `there is no ${path} (${code})`
+
 const start = (
   request: ScriptRequest,
   /** Gets what reads the standard output so far. */
@@ -110,7 +117,7 @@ const start = (
   Effect.callback((resume) => {
     const notStarted = (cause: unknown) => {
       const code = codeOf(cause) ?? "unusable arguments"
-      const why = isExhaustion(code) ? exhausted(code) : code === "E2BIG" ? tooLong : code
+      const why = isExhaustion(code) ? exhausted(code) : code === "E2BIG" ? tooLong : atPath(request.path, code)
       return new ScriptFailed({ reason: "not_started", detail: `could not be started: ${why}` })
     }
     const launch = () =>

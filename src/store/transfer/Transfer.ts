@@ -111,15 +111,17 @@ const refuseUnfit = Effect.fnUntraced(function*(from: Side, to: Side) {
   if (yield* isSame(from, to)) {
     return yield* new TransferRefused({ reason: "same", detail: "The target is the configured database itself." })
   }
-  for (const { name } of tables) {
-    const [row] = yield* query(to, `any ${name}`, `SELECT 1 AS one FROM ${name} LIMIT 1`)
-    if (row !== undefined) {
-      return yield* new TransferRefused({
-        reason: "occupied",
-        detail: `The target is not empty: its table ${name} has rows.`
-      })
-    }
-  }
+  const occupied = yield* Effect.filter(
+    tables,
+    ({ name }) =>
+      Effect.map(query(to, `any ${name}`, `SELECT 1 AS one FROM ${name} LIMIT 1`), ([row]) => row !== undefined)
+  )
+  if (occupied.length === 0) return
+  const names = occupied.map(({ name }) => name).join(", ")
+  return yield* new TransferRefused({
+    reason: "occupied",
+    detail: `The target is not empty: there are rows in ${names}.`
+  })
 })
 
 /** Runs `body` with a transaction on each side. It sees the source as it was at one moment, and refuses unfit databases. */

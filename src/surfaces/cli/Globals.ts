@@ -47,7 +47,7 @@ export const globalFlags: ReadonlyArray<Flag> = [
   globalFlag("--log-level", "Log to standard error.", levelWords),
   globalFlag("--utc", "Print times in RFC 3339, not how long ago."),
   globalFlag("--help", "Print what a command does, and what it takes.", [], { aliases: ["-h"] }),
-  globalFlag("--version", "Print the version.")
+  globalFlag("--version", "Print the version.", [], { aliases: ["-V"] })
 ]
 
 const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, word: W | undefined) =>
@@ -74,7 +74,7 @@ export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals[
       } else if (argument === "-y" || argument === "--yes") yes = true
       else if (argument === "--utc") utc = true
       else if (argument === "-h" || argument === "--help") asks = "help"
-      else if (argument === "--version") asks ??= "version"
+      else if (argument === "-V" || argument === "--version") asks ??= "version"
       else rest.push(argument)
     }
     return { logLevel, color, yes, utc, json: rest.includes("--json"), asks, rest }

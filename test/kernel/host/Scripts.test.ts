@@ -1,6 +1,6 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe } from "vitest"
@@ -90,8 +90,14 @@ describe("a program", () => {
       for (const path of paths) {
         const failure = yield* Effect.flip(run(path))
         assert.strictEqual(failure.reason, "not_started", path)
-        assert.notInclude(failure.detail, path)
+        assert.include(failure.detail, path)
       }
+      const astray = shellScript("exit 0")
+      writeFileSync(astray, "#!/nowhere/interpreter\n")
+      assert.strictEqual(
+        (yield* Effect.flip(run(astray))).detail,
+        `could not be started: the program that its first line names is not there: ${astray} (ENOENT)`
+      )
       const failure = yield* Effect.flip(run("/bin/true", { env: { A: "a\0SWORDFISH" } }))
       assert.strictEqual(failure.reason, "not_started")
       assert.notInclude(failure.detail, "SWORDFISH")

@@ -150,7 +150,10 @@ describe("a program", () => {
         Effect.flip(deliver("custom", "tell")),
         deliveries(section("/nowhere/script"))
       )
-      assert.deepInclude({ ...absent }, { hope: "retry", detail: "could not be started: ENOENT" })
+      assert.deepInclude({ ...absent }, {
+        hope: "retry",
+        detail: "could not be started: there is no /nowhere/script (ENOENT)"
+      })
     }))
 
   it.live.runIf(isFull)(

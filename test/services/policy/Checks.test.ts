@@ -477,7 +477,7 @@ describe("custom", () => {
       const absent = policiesOf(policyOf(`type = "custom"\nscript_path = "/nowhere/script"`))
       assert.strictEqual(
         shown(yield* Effect.provide(connecting("192.0.2.1"), absent)),
-        "Undecided: could not be started: ENOENT"
+        "Undecided: could not be started: there is no /nowhere/script (ENOENT)"
       )
       const hanging = custom("exec sleep 1000", "", "timeout_ms = 200")
       assert.strictEqual(

@@ -153,7 +153,8 @@ describe("the hook issue", () => {
       assert.deepStrictEqual([killed.cause, killed.detail], ["script_failed", "the script ended with SIGKILL"])
       for (const [path, code] of [["/nowhere/at/all", "ENOENT"], [shellScript("", 0o600), "EACCES"]] as const) {
         const { cause, detail } = yield* failureOf(path)
-        assert.deepStrictEqual([cause, detail], ["script_failed", `the script could not be started: ${code}`])
+        assert.strictEqual(cause, "script_failed")
+        assert.match(detail ?? "", new RegExp(`^the script could not be started: .*${path} \\(${code}\\)$`))
       }
     }))
 

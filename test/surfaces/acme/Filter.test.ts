@@ -276,7 +276,7 @@ filter.rule.r = { when = "gone", then = "allow" }
             stage: "identifiers",
             rule: "r",
             check: "gone",
-            error: "could not be started: ENOENT"
+            error: "could not be started: there is no /nowhere (ENOENT)"
           }
         ])
         assert.isString(headerOf(answer, "replay-nonce"))
