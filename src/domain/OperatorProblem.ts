@@ -155,7 +155,7 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
     status: 409,
     code: "issuer_unknown",
     message:
-      "No worker has seen the CA that signed this certificate yet, so no list would name it; start a worker with its profile."
+      "The CA that signed this certificate has no revocation list yet, so none would name it. Either no worker serves a profile with that CA, or its first list cannot be made; then local_ca_crl_initialization_failed in the log of a worker says why."
   },
   IssuerStopped: { status: 409, code: "issuer_stopped", message: ({ trouble }) => trouble },
   JobNotCancellable: {

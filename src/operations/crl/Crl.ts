@@ -5,7 +5,7 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { IssuerNotServed, ListNotSigned, ListsOvertaken } from "../../domain/JobFailure.ts"
 import { clocks } from "../../kernel/queue/Clocks.ts"
-import { Done, Retry } from "../../kernel/queue/Handler.ts"
+import { Done, Reschedule, Retry } from "../../kernel/queue/Handler.ts"
 import type { Queue } from "../../kernel/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { aside, transaction } from "../../kernel/sql/Database.ts"
@@ -94,12 +94,12 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer, above: number) 
     const known = rows.get(entry.serial)
     if (known === undefined || entry.revokedAt < known.revokedAt) rows.set(entry.serial, entry)
   }
-  for (const entry of ledger ?? []) add(entry)
+  for (const entry of ledger?.entries ?? []) add(entry)
   const imported = rows.size
   const exported = yield* exportedNumber(crl)
   yield* Stream.runForEach(revocationsOf(crl.id), (page) => Effect.sync(() => page.forEach(add)))
   const entries = [...rows.values()].sort((one, other) => one.serial < other.serial ? -1 : 1)
-  const number = Math.max(imported, exported ?? 0, above) + 1
+  const number = Math.max(imported, ledger?.number ?? 0, exported ?? 0, above) + 1
   const list = yield* signed(crl, number, [encodeEntries(entries)])
   yield* crl.issued.write(list.der)
   const isFirst = yield* transaction(Effect.gen(function*() {
@@ -145,6 +145,8 @@ const publishAfterRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
 const enqueue = (crl: CrlIssuer) => Effect.asVoid(enqueueList(crl.id))
 
 const passes = 5
+/** Seconds between two looks at an old ledger that cannot be read. */
+const ledgerSeconds = 10
 
 /**
  * Signs until a list is stored. The list may lack a revocation that joined this job while it was running; the
@@ -163,7 +165,11 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
       if (ended.failure._tag === "StorageFailed") return yield* ended.failure
       const error = ended.failure.message
       yield* emit("local_ca_crl_initialization_failed", { issuer, error })
-      return Retry(new ListNotSigned({ detail: error }))
+      const failure = new ListNotSigned({ detail: error })
+      // Until somebody mends the ledger nothing is revoked, and who has mended it shall not wait for it.
+      return ended.failure._tag === "LedgerUnusable"
+        ? Reschedule((yield* currentSeconds) + ledgerSeconds, { failure })
+        : Retry(failure)
     }
     if (!ended.success) continue
     return Done({ ifJoined: enqueue(crl) })

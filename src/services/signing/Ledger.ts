@@ -14,6 +14,13 @@ export interface LedgerEntry {
   readonly reason: number | undefined
 }
 
+/** An old ledger. */
+export interface OldLedger {
+  readonly entries: ReadonlyArray<LedgerEntry>
+  /** The number of the last list that was made of it, where the ledger says so; 0 elsewhere. */
+  readonly number: number
+}
+
 /** The ledger exists but cannot be read. */
 export class LedgerUnusable extends Data.TaggedError("LedgerUnusable")<{
   readonly path: string
@@ -31,13 +38,24 @@ const largest = 64 * 1024 * 1024
 
 const lastSecond = 253_402_300_799 // of the year 9999, the latest time that a list can state
 
+const serial = Schema.String.check(Schema.isPattern(/^[0-9a-fA-F]{1,64}$/))
+
 const Entry = Schema.Struct({
-  serial: Schema.String.check(Schema.isPattern(/^[0-9a-fA-F]{1,64}$/)),
+  serial: Schema.optional(serial),
+  serial_hex: Schema.optional(serial),
   revoked_at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: lastSecond })),
   reason: Schema.optional(Schema.NullOr(Schema.Int))
 })
 
-const readList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array(Schema.Unknown)))
+/** The later form: the entries are its only array, whatever that is called. */
+const Numbered = Schema.StructWithRest(
+  Schema.Struct({ crl_number: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) }),
+  [Schema.Record(Schema.String, Schema.Unknown)]
+)
+
+const readLedgerText = Schema.decodeUnknownResult(
+  Schema.fromJsonString(Schema.Union([Schema.Array(Schema.Unknown), Numbered]))
+)
 const readEntry = Schema.decodeUnknownResult(Entry)
 
 const folded = (serial: string): string => {
@@ -45,22 +63,38 @@ const folded = (serial: string): string => {
   return foldSerial(octets)
 }
 
-const parse = (text: string): Result.Result<ReadonlyArray<LedgerEntry>, string> =>
+const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
+
+/** The entries as they are written, and the number that stands beside them. */
+const listIn = (text: string): Result.Result<readonly [ReadonlyArray<unknown>, number: number], string> => {
+  const read = Result.getOrUndefined(readLedgerText(text))
+  if (read === undefined) return Result.fail("is neither a JSON array nor an object with crl_number and an array")
+  if (isList(read)) return Result.succeed([read, 0])
+  const [list, ...others] = Object.values(read).filter(isList)
+  return list === undefined || others.length > 0
+    ? Result.fail("is an object with crl_number that does not have one array")
+    : Result.succeed([list, read.crl_number])
+}
+
+const parse = (text: string): Result.Result<OldLedger, string> =>
   Result.gen(function*() {
-    const list = yield* Result.mapError(readList(text), () => "is not a JSON array")
+    const [list, number] = yield* listIn(text)
     const entries: Array<LedgerEntry> = []
     for (const [index, one] of list.entries()) {
-      const { reason, revoked_at, serial } = yield* Result.mapError(
+      const fault =
+        `entry ${index} is not an object with serial or serial_hex (hexadecimal), revoked_at (epoch seconds)`
+      const { reason, revoked_at, serial, serial_hex } = yield* Result.mapError(
         readEntry(one),
-        () => `entry ${index} is not an object with serial (hexadecimal), revoked_at (epoch seconds) and reason`
+        () => `${fault} and reason`
       )
-      entries.push({ serial: folded(serial), revokedAt: revoked_at, reason: reason ?? undefined })
+      const written = serial ?? serial_hex ?? (yield* Result.fail(`${fault} and reason`))
+      entries.push({ serial: folded(written), revokedAt: revoked_at, reason: reason ?? undefined })
     }
-    return entries
+    return { entries, number }
   })
 
 /** Reads the ledger; `undefined` when there is none. One bad entry fails the whole ledger, and its index is named. */
-export const readLedger = (path: string): Effect.Effect<ReadonlyArray<LedgerEntry> | undefined, LedgerUnusable> =>
+export const readLedger = (path: string): Effect.Effect<OldLedger | undefined, LedgerUnusable> =>
   readTextFile(path, largest).pipe(
     Effect.map(({ text }) => text),
     Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
