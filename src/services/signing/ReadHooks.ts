@@ -10,6 +10,9 @@ import { sectionText } from "../../kernel/config/Section.ts"
 import { Scripts } from "../../kernel/host/Scripts.ts"
 import type { Turns } from "../../kernel/net/Turns.ts"
 import { makeTurns } from "../../kernel/net/Turns.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../../kernel/Time.ts"
+import { splitPem } from "../../pki/asn1/Pem.ts"
 import { isRevocationList } from "../../pki/x509/Crl.ts"
 import type { SigningProfile } from "./Backends.ts"
 import type { CustomSettings } from "./SignerScript.ts"
@@ -38,6 +41,14 @@ const readWindow = (printed: string): Result.Result<SuggestedWindow | undefined,
   return Result.succeed({ ...window, explanationUrl: url !== undefined && isWebUrl(url) ? url : undefined })
 }
 
+/** The list in what a program printed: DER, or PEM as OpenSSL prints it by default. Undefined if it is neither. */
+const listIn = (printed: Buffer): Uint8Array | undefined => {
+  if (isRevocationList(printed)) return printed
+  const blocks = Result.getOrElse(splitPem(printed.toString("latin1").trim(), "before"), () => [])
+  const [list, ...others] = blocks.filter(({ label }) => label === "X509 CRL")
+  return list !== undefined && others.length === 0 && isRevocationList(list.der) ? list.der : undefined
+}
+
 /** A leaf as a key of a cache. */
 class Leaf extends Data.Class<{ readonly base64: string }> {}
 
@@ -46,14 +57,17 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: T
     const timeToLive = <A, E>(exit: Exit.Exit<A, E>) => Exit.isSuccess(exit) ? answerLife : failureLife
     const crls = yield* Cache.makeWith(
       (name: "crl") =>
-        Effect.flatMap(
-          ask(scripts, settings, { name, input: {}, maxBytes: maxCrlBytes, turns }),
-          (der): Effect.Effect<Uint8Array | undefined, HookFailed> => {
-            if (der.length === 0) return Effect.succeed(undefined)
-            if (isRevocationList(der)) return Effect.succeed(der)
-            return new HookFailed({ exit: 0, detail: "the script printed no DER of a revocation list" })
-          }
-        ),
+        Effect.gen(function*() {
+          const begun = yield* currentMillis
+          const printed = yield* ask(scripts, settings, { name, input: {}, maxBytes: maxCrlBytes, turns })
+          if (printed.length === 0) return undefined
+          const list = listIn(printed)
+          if (list !== undefined) return list
+          const error = "the script printed no revocation list, neither in DER nor in PEM"
+          const elapsed_ms = (yield* currentMillis) - begun
+          yield* emit("signer_script_failed", { hook: name, exit_code: 0, elapsed_ms, error, output: undefined })
+          return yield* new HookFailed({ exit: 0, detail: error })
+        }),
       { capacity: 1, timeToLive }
     )
     const windows = yield* Cache.makeWith(

@@ -7,6 +7,7 @@ import type { ScriptOutcome, ScriptRequest } from "../../../src/kernel/host/Scri
 import type { ScriptFailed } from "../../../src/kernel/host/Scripts.ts"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
 import { makeTurns } from "../../../src/kernel/net/Turns.ts"
+import { encodePem } from "../../../src/pki/asn1/Pem.ts"
 import { ReadHooks } from "../../../src/services/signing/ReadHooks.ts"
 import type { CustomSettings } from "../../../src/services/signing/SignerScript.ts"
 import { openssl } from "../../pki/Pki.ts"
@@ -101,6 +102,13 @@ describe("the hook crl", () => {
       }), { answers: () => Effect.succeed(exits(0, der)) })
   }
 
+  const list = opensslCrl(2)
+  test("a list in PEM, with the words that OpenSSL puts before it, is handed on in DER", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), list)
+      assert.deepStrictEqual(eventsOf(records), [])
+    }), { answers: () => Effect.succeed(exits(0, openssl(["crl", "-inform", "DER", "-text"], list))) })
+
   test("nothing printed is no list", () => Effect.map(crlOf("p"), (der) => assert.isUndefined(der)), {
     answers: () => Effect.succeed(exits(0))
   })
@@ -108,7 +116,8 @@ describe("the hook crl", () => {
   for (
     const [what, answer] of [
       ["garbage", exits(0, "garbage")],
-      ["PEM", exits(0, openssl(["crl", "-inform", "DER"], opensslCrl(2)))],
+      ["PEM of something else", exits(0, encodePem("CERTIFICATE", opensslCrl(2)))],
+      ["PEM of two lists", exits(0, encodePem("X509 CRL", opensslCrl(2)).repeat(2))],
       ["a list with something behind it", exits(0, Buffer.concat([opensslCrl(2), Buffer.of(0)]))],
       ["another exit", exits(1, opensslCrl(2))],
       ["exit 3, which is reserved for issue", exits(3)]
@@ -122,6 +131,11 @@ describe("the hook crl", () => {
         yield* TestClock.adjust("6 seconds")
         yield* Effect.flip(crlOf("p"))
         assert.lengthOf(seen, 2)
+        assert.deepStrictEqual(
+          eventsOf(records).filter((event) => event.startsWith("signer_script_")).length,
+          2,
+          "and each is recorded"
+        )
       }), { answers: () => Effect.succeed(answer) })
   }
 
