@@ -19,6 +19,8 @@ import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../kernel/Time.ts"
 import * as crl from "../operations/crl/Crl.ts"
 import { keepExported } from "../operations/crl/CrlExport.ts"
+import type { DatabaseEmptied } from "../operations/crl/Emptied.ts"
+import { refuseEmptied } from "../operations/crl/Emptied.ts"
 import { makeReport, refresh } from "../operations/ProfileHealth.ts"
 import { recover } from "../operations/Sweeps.ts"
 import { Entropy } from "../pki/Entropy.ts"
@@ -59,7 +61,7 @@ const givenUp = Effect.gen(function*() {
   })
 })
 
-const emptied = ({ number, path }: crl.DatabaseEmptied) =>
+const emptied = ({ number, path }: DatabaseEmptied) =>
   new CommandFailed({
     code: 3,
     message:
@@ -145,7 +147,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
     (ref) => Effect.flatMap(Ref.get(ref), ({ close }) => close)
   )
   if (first.signers !== undefined && !acceptsEmptyDatabase) {
-    yield* Effect.provide(Effect.catchTag(crl.refuseEmptied, "DatabaseEmptied", emptied), first.signers)
+    yield* Effect.provide(Effect.catchTag(refuseEmptied, "DatabaseEmptied", emptied), first.signers)
   }
   const listeners = yield* Listeners.make
   const sockets = yield* listeners.prepare(first.surfaces)

@@ -166,6 +166,18 @@ const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> 
   })
 }
 
+/** A certificate's issuer has a name (RFC 5280 section 4.1.2.4). */
+const namedCas = ({ config, written }: Subject): ReadonlyArray<Finding> =>
+  config.profiles.flatMap(({ name, signer: { backend, local_ca: { subject } } }) => {
+    const at = (key: string) => written(`profiles.${name}.signer.${key}`)
+    if (backend !== "local_ca" || Object.values(subject).some((part) => part !== "")) return []
+    return [{
+      key: at("local_ca.subject.common_name"),
+      message: "must not be empty while the other keys of the subject are",
+      involves: [at("backend"), ...Object.keys(subject).map((key) => at(`local_ca.subject.${key}`))]
+    }]
+  })
+
 /** Every rule over several keys, process-wide and for each profile. */
 export const findings = (subject: Subject): ReadonlyArray<Finding> =>
   [
@@ -179,6 +191,7 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     fileFindings,
     sharedKeys,
     separateCas,
+    namedCas,
     policyFindings,
     adminFindings,
     notifyFindings

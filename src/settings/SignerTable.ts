@@ -20,8 +20,12 @@ import { choice, count, flag, integer, milliseconds, secret, secrets, text, text
 /* The keys of signers. What they mean together is in docs/signers.md. */
 
 const subject = Schema.Struct({
-  common_name: text("ACME Service Local CA", commonName, "Common name of a generated CA."),
-  organization: text("", anyText, "Organization of a generated CA. Here and below, an empty value is left out."),
+  common_name: text(
+    "ACME Service Local CA",
+    orEmpty(commonName),
+    "Common name of a generated CA. Here and below, an empty value is left out, but not all of them are."
+  ),
+  organization: text("", anyText, "Organization of a generated CA."),
   organizational_unit: text("", anyText, "Organizational unit of a generated CA."),
   country: text("", orEmpty(country), "Country code of a generated CA."),
   state: text("", anyText, "State or province of a generated CA."),

@@ -440,7 +440,7 @@ export const others: Record<string, TextSamples> = {
   "signer.relay.dns01.rfc2136.tsig_algorithm": {
     initial: "",
     good: ["", "hmac-sha256", "hmac-sha384", "hmac-sha512"],
-    bad: ["hmac-md5", "HMAC-SHA256"]
+    bad: ["hmac-md5", "sha256"]
   },
   "signer.custom.script_path": optionalPath,
   "signer.custom.args": { initial: [], good: [[], ["-x", "$HOME", "a b"]], bad: [] },
@@ -455,7 +455,7 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.subject.common_name": {
     initial: "ACME Service Local CA",
     good: ["x", "x".repeat(64)],
-    bad: ["", "x".repeat(65)]
+    bad: ["x".repeat(65)]
   },
   "signer.local_ca.subject.organization": anything,
   "signer.local_ca.subject.organizational_unit": anything,

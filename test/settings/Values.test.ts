@@ -184,12 +184,29 @@ describe("values", () => {
 
   it("names the known words, and says which this build does not offer", () => {
     const messageOf = (key: string, value: Sample) => refusedFor({ fileText: fileWith(key, value) }).message
-    assert.strictEqual(messageOf("signer.backend", "acm"), "must be one of \"local_ca\", \"relay\", \"custom\"")
+    assert.strictEqual(
+      messageOf("signer.backend", "acm"),
+      "must be one of \"local_ca\", \"relay\", \"custom\", and not \"acm\""
+    )
     assert.include(messageOf("signer.local_ca.key_source", "pkcs11"), "not offered by this build")
     assert.strictEqual(
       messageOf("challenge.enabled", ["dns-01", "x"]),
-      "entry 2 must be one of \"http-01\", \"dns-01\", \"tls-alpn-01\""
+      "entry 2 must be one of \"http-01\", \"dns-01\", \"tls-alpn-01\", and not \"x\""
     )
+  })
+
+  it("takes words of a standard in any case, and names of DNS with blanks around them", () => {
+    const taken = (key: string, value: Sample) => valueAt(accepted({ fileText: fileWith(key, value) }), key)
+    const dns01 = "signer.relay.dns01"
+    assert.strictEqual(taken(`${dns01}.rfc2136.tsig_algorithm`, "HMAC-SHA512"), "hmac-sha512")
+    assert.strictEqual(taken(`${dns01}.challenge_alias`, " acme.example.org "), "acme.example.org")
+    assert.strictEqual(taken(`${dns01}.rfc2136.zone`, "example.org. "), "example.org.")
+  })
+
+  it("a CA may lack a common name beside another name, and has one at least", () => {
+    const subject = "[signer.local_ca.subject]\ncommon_name = \"\"\n"
+    assert.strictEqual(refusedFor({ fileText: `${subject}${minimal}` }).key, "signer.local_ca.subject.common_name")
+    accepted({ fileText: `${subject}organization = "Example"\n${minimal}` })
   })
 
   it("quotes the normal form of a URL, without its user part", () => {

@@ -11,6 +11,8 @@ export interface Form {
   readonly fault: (text: string) => string | undefined
   /** Whether a text names a file: a relative one starts at the directory of whoever reads the configuration. */
   readonly isPath?: boolean
+  /** Whether blanks around a text are no part of it. */
+  readonly isTrimmed?: boolean
 }
 
 /** Makes a form from a test and from the message for texts that fail the test. */
@@ -156,6 +158,7 @@ const labels = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0
 /** A DNS name to which other names are aliased. */
 export const aliasName: Form = {
   says: "DNS name",
+  isTrimmed: true,
   fault: (text) => {
     if (text.startsWith("*.")) return "must not be a wildcard"
     if (/^_acme-challenge\./i.test(text)) return "must not begin with _acme-challenge, which the service adds"
@@ -164,14 +167,20 @@ export const aliasName: Form = {
 }
 
 /** The name of a zone. */
-export const zoneName: Form = form(
-  "DNS name with a final dot",
-  (text) => text.endsWith(".") && labels.test(text) && text.length <= 254,
-  "must be a DNS name with a final dot"
-)
+export const zoneName: Form = {
+  ...form(
+    "DNS name with a final dot",
+    (text) => text.endsWith(".") && labels.test(text) && text.length <= 254,
+    "must be a DNS name with a final dot"
+  ),
+  isTrimmed: true
+}
 
 /** The name of a key. */
-export const keyName: Form = form("DNS name", (text) => labels.test(text) && text.length <= 254, "must be a DNS name")
+export const keyName: Form = {
+  ...form("DNS name", (text) => labels.test(text) && text.length <= 254, "must be a DNS name"),
+  isTrimmed: true
+}
 
 /** `host:port` of a server to send to. */
 export const hostPort: Form = form(

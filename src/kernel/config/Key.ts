@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
+import { escapeHidden } from "../HiddenText.ts"
 import type { Form } from "./Form.ts"
 
 /** The TOML type of a value in the file. The form of the value in an environment variable follows from it. */
@@ -52,8 +53,9 @@ const key = <A>(facts: Omit<Facts, "read" | "secret">, read: Read<A>, secret = f
 
 const readText = (form: Form): Read<string> => (raw) => {
   if (typeof raw !== "string") return Result.fail("must be a string")
-  const fault = form.fault(raw)
-  return fault === undefined ? Result.succeed(raw) : Result.fail(fault)
+  const text = form.isTrimmed === true ? raw.trim() : raw
+  const fault = form.fault(text)
+  return fault === undefined ? Result.succeed(text) : Result.fail(fault)
 }
 
 /** A string of a certain form. */
@@ -124,11 +126,17 @@ const quoted = (words: ReadonlyArray<string>): string => words.map((word) => `"$
 
 const known = (words: Words<string>): ReadonlyArray<string> => [...words.offered, ...words.unoffered ?? []]
 
+const longestShown = 64
+
+/** What is no word of a closed set is shown: it is never a secret. */
+const insteadOf = (raw: unknown): string =>
+  typeof raw === "string" && raw.length <= longestShown ? `, and not ${escapeHidden(JSON.stringify(raw))}` : ""
+
 const readWord = <W extends string>(words: Words<W>): Read<W> => (raw) => {
   const word = words.offered.find((offered) => offered === raw)
   if (word !== undefined) return Result.succeed(word)
   const unoffered = words.unoffered?.find((other) => other === raw)
-  if (unoffered === undefined) return Result.fail(`must be one of ${quoted(known(words))}`)
+  if (unoffered === undefined) return Result.fail(`must be one of ${quoted(known(words))}${insteadOf(raw)}`)
   return Result.fail(`"${unoffered}" is not offered by this build, which offers ${quoted(words.offered)}`)
 }
 
@@ -145,12 +153,15 @@ export const word = <const W extends string>(
   doc: string
 ): Key<W> => key({ kind: "string", rule: `one of ${wordRule(words)}`, default: initial, doc }, readWord(words))
 
-/** One word of a closed vocabulary, or the empty text of an unset key. A rule can then refuse the empty text. */
+/**
+ * One word of a closed vocabulary in lower case, written in any case, or the empty text of an unset key. A rule can then refuse the
+ * empty text.
+ */
 export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: string): Key<W | ""> => {
   const read = readWord({ offered })
   return key<W | "">(
     { kind: "string", rule: `one of ${coded(offered)}`, default: "", doc },
-    (raw) => raw === "" ? Result.succeed("") : read(raw)
+    (raw) => raw === "" ? Result.succeed("") : read(typeof raw === "string" ? raw.toLowerCase() : raw)
   )
 }
 

@@ -2,12 +2,20 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { unlink } from "node:fs/promises"
+import { codeOf } from "./Exhausted.ts"
 import type { FileUnusable } from "./KeyFile.ts"
 import { claimName, stampOf } from "./KeyFile.ts"
 
-/** Other processes held the lock, one after another, during the whole wait. */
-export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{ readonly path: string }> {
+/**
+ * Other processes held the lock, one after another, during the whole wait. Or nobody holds it and it cannot be removed, for the
+ * reason `stuck`: it is a folder, for example.
+ */
+export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{
+  readonly path: string
+  readonly stuck?: string | undefined
+}> {
   override get message(): string {
+    if (this.stuck !== undefined) return `${this.path} is in the way and cannot be removed (${this.stuck}); remove it`
     return `${this.path}: other processes have held the lock, one after another, for ${looks * lookMillis / 1000} s`
   }
 }
@@ -20,13 +28,17 @@ const looks = 50
 const looksAtDead = 30
 
 /**
- * Removes the lock if it still has this stamp. Another process may replace it between the check and the removal; see
+ * Removes the lock if it still has this stamp; answers why it cannot be removed, if so. Another process may replace it between the check and the removal; see
  * {@link withLockFile}.
  */
-const remove = (path: string, stamp: string): Effect.Effect<void> =>
+const remove = (path: string, stamp: string): Effect.Effect<string | undefined> =>
   Effect.flatMap(
     stampOf(path),
-    (now) => now === stamp ? Effect.ignore(Effect.tryPromise(() => unlink(path))) : Effect.void
+    (now) =>
+      now !== stamp ? Effect.succeed(undefined) : Effect.match(
+        Effect.tryPromise({ try: () => unlink(path), catch: (cause) => codeOf(cause) ?? "unknown" }),
+        { onFailure: (code) => code === "ENOENT" ? undefined : code, onSuccess: () => undefined }
+      )
   )
 
 /**
@@ -37,18 +49,20 @@ const remove = (path: string, stamp: string): Effect.Effect<void> =>
 const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavailable> =>
   Effect.suspend(() => {
     let [known, seen] = ["", 0]
+    let stuck: string | undefined
     const watch = Effect.flatMap(stampOf(path), (stamp) => {
       seen = stamp === known ? seen + 1 : 1
       known = stamp
-      return seen > looksAtDead ? remove(path, stamp) : Effect.void
+      return seen > looksAtDead ? Effect.map(remove(path, stamp), (why) => void (stuck = why)) : Effect.void
     })
     return claimName(path, 0o644).pipe(
       Effect.mapError((error) => error.reason === "exists" ? new LockUnavailable({ path }) : error),
       Effect.tapErrorTag("LockUnavailable", () => watch),
+      Effect.mapError((error) => error._tag === "LockUnavailable" ? new LockUnavailable({ path, stuck }) : error),
       Effect.retry({
         schedule: Schedule.spaced(lookMillis),
         times: looks,
-        while: ({ _tag }) => _tag === "LockUnavailable"
+        while: (error) => error._tag === "LockUnavailable" && error.stuck === undefined
       }),
       Effect.andThen(stampOf(path))
     )

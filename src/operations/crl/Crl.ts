@@ -23,7 +23,7 @@ import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import { enqueueList } from "../ListJob.ts"
 import { exportList } from "./CrlExport.ts"
-import { reconcile, recordedNumber } from "./IssuedLists.ts"
+import { reconcile } from "./IssuedLists.ts"
 import { raiseAbove } from "./RestoredRevocations.ts"
 
 /* The revocation lists of the local CAs (docs/decisions/revocation-lists.md). Only workers use this module. */
@@ -178,45 +178,17 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
 })
 
 /**
- * Whether the stored list is past half of its validity, lacks a recorded revocation, or has a `thisUpdate` in the
- * future.
+ * Whether the stored list is past half of its validity, lacks a recorded revocation, has a `thisUpdate` in the future, or is none.
  */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const stored = yield* crls.find(crl.id)
   if (stored === undefined) return true
   const now = yield* currentSeconds
   if (stored.nextUpdate - now < validitySeconds / 2 || stored.thisUpdate > now) return true
-  const listed = Result.getOrElse(listedSerials(stored.der), () => new Set<string>())
+  const listed = Result.getOrUndefined(listedSerials(stored.der))
+  if (listed === undefined) return true
   const isLacking = (page: ReadonlyArray<CrlEntry>) => page.some(({ serial }) => !listed.has(serial))
   return Option.isSome(yield* Stream.runHead(Stream.filter(revocationsOf(crl.id), isLacking)))
-})
-
-/**
- * The database has no list of a CA that has published one, so it is not the database of before. `path` is the list's
- * file.
- */
-export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
-  readonly path: string
-  readonly number: number
-}> {}
-
-/**
- * Fails if a CA has a published list that the database does not know. A new list would omit the old revocations, and
- * all other data of the old database is missing too. An old ledger shows that the lists come from another service.
- */
-export const refuseEmptied = Effect.gen(function*() {
-  const { crlIssuers } = yield* Signers
-  for (const crl of crlIssuers) {
-    if ((yield* crls.shownHead(crl.id)) !== undefined) continue
-    const exported = yield* exportedNumber(crl)
-    const [path, number] = exported === undefined ? [crl.issued.path, yield* recordedNumber(crl)] : [crl.path, exported]
-    if (number === undefined) continue
-    const hasLedger = Result.getOrElse(
-      Result.map(yield* Effect.result(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
-      () => true // the ledger exists; its fault is reported when it is imported
-    )
-    if (!hasLedger) return yield* new DatabaseEmptied({ path, number })
-  }
 })
 
 const initializeList = Effect.fnUntraced(function*(crl: CrlIssuer) {

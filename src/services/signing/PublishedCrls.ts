@@ -1,10 +1,11 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { StorageFailed } from "../../kernel/sql/Database.ts"
-import { Database } from "../../kernel/sql/Database.ts"
+import { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { makeRecorder } from "../../kernel/sql/Unreadable.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../../kernel/Time.ts"
+import { isRevocationList } from "../../pki/x509/Crl.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 
 const staleEveryMillis = 3_600_000
@@ -13,7 +14,7 @@ const staleEveryMillis = 3_600_000
 export class PublishedCrls extends Context.Service<PublishedCrls, {
   /**
    * The DER list of an issuer; `undefined` while no worker has signed one. A list past its next update is answered too, and
-   * this is logged at most once an hour.
+   * this is logged at most once an hour. Fails if what is stored is no list.
    */
   readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed>
 }>()("acme/services/signing/PublishedCrls") {
@@ -29,6 +30,16 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
         toldStale.set(issuer, now)
         yield* emit("local_ca_crl_stale", { issuer, next_update: new Date(nextUpdate * 1000).toISOString() })
       })
+      const record = makeRecorder()
+      /** Relying parties would take octets that are no list for a fault of their own. */
+      const spoilt = (issuer: string) => {
+        const found = { statement: "crl_find", row: `issuer ${issuer}`, error: "der: is no revocation list" }
+        const { error, row, statement } = found
+        return Effect.andThen(
+          record(found),
+          new StorageFailed({ statement, detail: `${row}: ${error}`, transient: false, isUnreadable: true })
+        )
+      }
       const of = Effect.fnUntraced(function*(issuer: string) {
         const head = yield* crls.findHead(issuer)
         if (head === undefined) return undefined
@@ -36,6 +47,7 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
         const known = kept.get(issuer)
         if (known?.crlNumber === head.crlNumber && known.thisUpdate === head.thisUpdate) return known.der
         const stored = yield* crls.find(issuer)
+        if (stored !== undefined && !isRevocationList(stored.der)) return yield* spoilt(issuer)
         if (stored !== undefined) kept.set(issuer, stored)
         return stored?.der
       })

@@ -250,6 +250,18 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { unmet: true })
   })
 
+  test("that is no list any more is answered 500 and named, until the sweep has signed it anew", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* get("/crl")).status, 200)
+      const octet = backend.dialect === "sqlite" ? "x'00'" : "'\\x00'"
+      yield* sql(`UPDATE crls SET der = ${octet}, crl_number = crl_number + 1`)
+      assert.strictEqual((yield* get("/crl")).status, 500)
+      assert.deepInclude(said("db_row_unreadable")[0], { error: "der: is no revocation list" })
+      yield* crl.sweep
+      yield* work(kind)
+      assert.strictEqual((yield* get("/crl")).status, 200)
+    }))
+
   describe("the old ledger", () => {
     const good = [
       { serial: "0A0B", revoked_at: 1_700_000_000, reason: 1 },

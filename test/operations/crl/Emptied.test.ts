@@ -2,6 +2,7 @@ import { Effect, Result } from "effect"
 import { rmSync, writeFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import * as crl from "../../../src/operations/crl/Crl.ts"
+import { refuseEmptied } from "../../../src/operations/crl/Emptied.ts"
 import { ledgerPathOf } from "../../../src/services/signing/Ledger.ts"
 import { Signers } from "../../../src/services/signing/Signer.ts"
 import { databases, freshDirectory } from "../../support/Databases.ts"
@@ -19,24 +20,24 @@ describe.each(databases)("the list that was exported, beside a database on $name
 
   test("keeps a worker from beginning anew without a word; an old ledger, or another CA's list, does not", () =>
     Effect.gen(function*() {
-      yield* crl.refuseEmptied
+      yield* refuseEmptied
       const { id, path } = yield* here
       yield* sql("UPDATE crls SET crl_number = 6")
       yield* crl.regenerate({ issuer: id })
       yield* emptied
-      const refused = yield* Effect.flip(crl.refuseEmptied)
+      const refused = yield* Effect.flip(refuseEmptied)
       assert.deepInclude(refused, { _tag: "DatabaseEmptied", path, number: 7 })
       rmSync(path)
       const issued = `${path}.issued`
-      assert.deepInclude(yield* Effect.flip(crl.refuseEmptied), { _tag: "DatabaseEmptied", path: issued, number: 7 })
+      assert.deepInclude(yield* Effect.flip(refuseEmptied), { _tag: "DatabaseEmptied", path: issued, number: 7 })
       const another = Effect.flatMap(here, (other) =>
-        Effect.updateService(crl.refuseEmptied, Signers, (signers) => ({
+        Effect.updateService(refuseEmptied, Signers, (signers) => ({
           ...signers,
           crlIssuers: [{ ...other, path }]
         })))
       yield* Effect.provide(another, world({ seed: "another", profiles: profilesIn(freshDirectory()) }))
       writeFileSync(ledgerPathOf(path), "[]")
-      yield* crl.refuseEmptied
+      yield* refuseEmptied
     }))
 
   test("is never followed by a list with a number that is not above its own", () =>
@@ -52,6 +53,6 @@ describe.each(databases)("the list that was exported, beside a database on $name
       assert.deepStrictEqual(yield* column("SELECT kind FROM jobs"), ["local_ca_crl_regenerate"])
       yield* crl.regenerate({ issuer: id })
       assert.strictEqual(yield* number, 9, "an older database")
-      assert.isTrue(Result.isSuccess(yield* Effect.result(crl.refuseEmptied)))
+      assert.isTrue(Result.isSuccess(yield* Effect.result(refuseEmptied)))
     }))
 })
