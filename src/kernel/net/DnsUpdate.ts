@@ -28,9 +28,20 @@ export interface UpdateServer {
 }
 
 /** The zone is unchanged, or its state is unknown. `detail` holds no secret. */
-export class DnsUpdateFailed extends Data.TaggedError("DnsUpdateFailed")<{ readonly detail: string }> {}
+export class DnsUpdateFailed extends Data.TaggedError("DnsUpdateFailed")<{
+  readonly detail: string
+  /** The server has signed that it did not change the zone. */
+  readonly isRefused?: boolean
+}> {}
 
 const failed = (detail: string) => new DnsUpdateFailed({ detail })
+
+/** What an operator may look for, by RCODE (RFC 2136 section 2.2). */
+const hints: ReadonlyMap<number, string> = new Map([
+  [5, "the key may not change this name, or updates are turned off"],
+  [9, "the server is no primary of this zone"],
+  [10, "the name is in no zone of this server"]
+])
 
 /**
  * How often a datagram is sent, and how long the wait for each answer is. A stream has as much time as all datagrams
@@ -128,25 +139,38 @@ const byStream = (
 const readable = <A>(read: Result.Result<A, DnsFault>): Effect.Effect<A, DnsUpdateFailed> =>
   Effect.mapError(Effect.fromResult(read), ({ detail }) => failed(detail))
 
+/** The answer of one address. */
+const answerOf = Effect.fnUntraced(function*(address: string, port: number, message: Buffer) {
+  const first = yield* byDatagram(address, port, message)
+  // The content of a truncated answer is not used: the whole answer is asked for again, over TCP.
+  const isTruncated = Result.match(readMessage(first), {
+    onFailure: () => first.length >= 12 && (first.readUInt16BE(2) & 0x0200) !== 0,
+    onSuccess: (message) => message.isTruncated
+  })
+  return isTruncated ? yield* byStream(address, port, message) : first
+})
+
 const update = Effect.fnUntraced(
   function*({ host, key, port }: UpdateServer, change: TxtChange) {
     const entropy = yield* Entropy
     const id = Buffer.from(yield* entropy.bytes(2)).readUInt16BE(0)
     const plain = yield* readable(encodeUpdate(id, change))
-    const [address] = yield* addressesOf(host)
-    if (address === undefined) return yield* failed(`${host} has no address`)
+    const [first, ...others] = yield* addressesOf(host)
+    if (first === undefined) return yield* failed(`${host} has no address`)
     const now = currentSeconds
     const { mac, signed } = yield* readable(sign(plain, key, yield* now))
-    const first = yield* byDatagram(address, port, signed)
-    // The content of a truncated answer is not used: the whole answer is asked for again, over TCP.
-    const isTruncated = Result.match(readMessage(first), {
-      onFailure: () => first.length >= 12 && (first.readUInt16BE(2) & 0x0200) !== 0,
-      onSuccess: (message) => message.isTruncated
-    })
-    const answer = isTruncated ? yield* byStream(address, port, signed) : first
+    // An update that is made twice is made once: an address that does not answer may have made it.
+    const answer = yield* others.reduce(
+      (before, address) => Effect.catch(before, () => answerOf(address, port, signed)),
+      answerOf(first, port, signed)
+    )
     const { id: answered, isAnswer, opcode, rcode } = yield* readable(verify(answer, key, mac, yield* now))
     if (answered !== id || !isAnswer || opcode !== 5) return yield* failed("the answer is not one to this update")
-    if (rcode !== 0) return yield* failed(`the server refused the update: ${rcodeName(rcode)}`)
+    if (rcode !== 0) {
+      const hint = hints.get(rcode)
+      const detail = `the server refused the update: ${rcodeName(rcode)}${hint === undefined ? "" : `; ${hint}`}`
+      return yield* new DnsUpdateFailed({ detail, isRefused: true })
+    }
   },
   Effect.scoped
 )

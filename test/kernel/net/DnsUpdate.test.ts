@@ -43,7 +43,13 @@ const change = (more: Partial<TxtChange> = {}): TxtChange => ({
 const update = (server: Pick<UpdateServer, "port"> & Partial<UpdateServer>, of: TxtChange = change()) =>
   Effect.flatMap(DnsUpdate, (client) => client.update({ host: "127.0.0.1", key: keyOf(), ...server }, of)).pipe(
     Effect.provide(
-      Layer.provide(DnsUpdate.layer, Layer.merge(Entropy.layer, Resolver.layerStatic({ "ns.example": ["127.0.0.1"] })))
+      Layer.provide(
+        DnsUpdate.layer,
+        Layer.merge(
+          Entropy.layer,
+          Resolver.layerStatic({ "ns.example": ["127.0.0.1"], "two.example": ["127.0.0.2", "127.0.0.1"] })
+        )
+      )
     )
   )
 
@@ -90,6 +96,13 @@ describe("a signed update", () => {
       )
     }))
 
+  it.live("is sent to the next address of its server when one does not answer", () =>
+    Effect.gen(function*() {
+      const server = yield* zoneServer
+      yield* update({ port: server.port, host: "two.example", key: keyOf() })
+      assert.lengthOf(server.made, 1)
+    }))
+
   it.live("is sent again over TCP when the answer is cut off", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
@@ -108,7 +121,13 @@ describe("a signed update", () => {
       Effect.gen(function*() {
         const server = yield* zoneServer
         server.refuse = rcode
-        assert.strictEqual(yield* detailOf(server), `the server refused the update: ${name}`)
+        const error = yield* Effect.flip(update(server))
+        assert.match(error.detail, new RegExp(`^the server refused the update: ${name}(?:; the .*)?$`))
+        assert.isTrue(error.isRefused)
+        server.fault = "unsigned"
+        const unsigned = yield* Effect.flip(update(server))
+        assert.strictEqual(unsigned.detail, `the server refused the update: ${name}; its answer is not signed`)
+        assert.isUndefined(unsigned.isRefused, "anybody may have sent that")
       }))
   }
 
@@ -125,8 +144,8 @@ describe("a signed update", () => {
 /** What is said of an answer that must not be believed. */
 const disbelieved: ReadonlyArray<readonly [fault: UpdateFault, says: RegExp]> = [
   ["unsigned", /^the answer is not signed$/],
-  ["badkey", /^BADKEY: the server does not know the key/],
-  ["badsig", /^BADSIG: the server has another secret/],
+  ["badkey", /^BADKEY: the server does not know the key acme-key\. with hmac-sha256$/],
+  ["badsig", /^BADSIG: the server has another secret for the key acme-key\.$/],
   ["badtime", /^BADTIME: the server's clock differs by (?:899|900|901) seconds$/],
   ["skewed", /^the answer was signed at another time/],
   ["replayed", /^the signature of the answer does not verify$/],

@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import { hmac, isSame } from "../../../pki/Digest.ts"
 import type { DnsMessage } from "./DnsMessage.ts"
-import { DnsFault, encodeName, reading, readMessage, readName, rr, uint16, uint32 } from "./DnsMessage.ts"
+import { DnsFault, encodeName, rcodeName, reading, readMessage, readName, rr, uint16, uint32 } from "./DnsMessage.ts"
 
 /* Transaction signatures (RFC 8945): every message is signed, and its answer must be signed too. */
 
@@ -121,8 +121,10 @@ const signatureOf = (octets: Buffer, { additional }: DnsMessage): Result.Result<
 /** Why an answer is not accepted, in words for an operator. */
 const disbelief = {
   unsigned: "the answer is not signed",
-  badKey: "BADKEY: the server does not know the key under that name and algorithm",
-  badSignature: "BADSIG: the server has another secret for the key",
+  /** Nobody can tell who sent it. What it says is all the same what the server says most likely. */
+  refused: (rcode: number) => `the server refused the update: ${rcodeName(rcode)}; its answer is not signed`,
+  badKey: ({ algorithm, name }: TsigKey) => `BADKEY: the server does not know the key ${name} with ${algorithm}`,
+  badSignature: ({ name }: TsigKey) => `BADSIG: the server has another secret for the key ${name}`,
   otherKey: "the answer is signed with another key or algorithm",
   mac: "the signature of the answer does not verify",
   window: "the answer was signed at another time: it is a copy, or the clocks differ",
@@ -144,10 +146,12 @@ export const verify = (
     const message = yield* readMessage(octets)
     const signature = yield* signatureOf(octets, message)
     const refuse = (detail: string) => Result.fail(new DnsFault({ detail }))
-    if (signature === undefined) return yield* refuse(disbelief.unsigned)
+    if (signature === undefined) {
+      return yield* refuse(message.rcode === 0 ? disbelief.unsigned : disbelief.refused(message.rcode))
+    }
     // These two errors come without a MAC, because the server has no key to make one.
-    if (signature.mac.length === 0 && signature.error === 17) return yield* refuse(disbelief.badKey)
-    if (signature.mac.length === 0 && signature.error === 16) return yield* refuse(disbelief.badSignature)
+    if (signature.mac.length === 0 && signature.error === 17) return yield* refuse(disbelief.badKey(key))
+    if (signature.mac.length === 0 && signature.error === 16) return yield* refuse(disbelief.badSignature(key))
     const { algorithm, name } = yield* names(key)
     const isOurs = signature.keyName === `${key.name.replace(/\.$/, "").toLowerCase()}.` &&
       signature.algorithmName === `${key.algorithm}.`

@@ -119,11 +119,17 @@ export const dns01 = (
         const at = placeOf(proof.name)
         if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
         // Added before the update: an update without an answer may have been made all the same.
-        yield* Effect.addFinalizer(() => unlessTakenOver(isTakenOver, clear(proof)))
+        let isRefused = false
+        yield* Effect.addFinalizer(() => isRefused ? Effect.void : unlessTakenOver(isTakenOver, clear(proof)))
         yield* Effect.mapError(
           change("add", proof),
-          ({ detail }) =>
-            new UpstreamUnavailable({ detail: `the TXT record ${at} was not made: ${detail}`, status: undefined })
+          (error) => {
+            isRefused = error.isRefused === true
+            return new UpstreamUnavailable({
+              detail: `the TXT record ${at} was not made: ${error.detail}`,
+              status: undefined
+            })
+          }
         )
         if (delaySeconds > 0) yield* Effect.sleep(`${delaySeconds} seconds`)
       })

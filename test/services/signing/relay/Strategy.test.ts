@@ -251,6 +251,19 @@ describe("the record of dns01", () => {
       assert.strictEqual(all.did[1], "made")
     }))
 
+  it.effect("that the server has signed to have refused is not taken away: it was never there", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const update: DnsUpdate["Service"]["update"] = (_, { action }) =>
+        Effect.suspend(() => {
+          asked.push(action)
+          return new DnsUpdateFailed({ detail: "the server refused the update: REFUSED", isRefused: true })
+        })
+      const strategy = dns01({ update }, settings(), Effect.succeed(false))
+      yield* Effect.flip(Effect.scoped(strategy.prepare(proof)))
+      assert.deepStrictEqual(asked, ["add"])
+    }))
+
   it.effect("that is refused is an attempt that failed, and is taken away all the same", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
