@@ -77,7 +77,7 @@ describe("a fault is told with its line", () => {
       assert.deepStrictEqual(told, [
         "metrics.bind_address: 127.0.0.1:3009 is an address of another listener too, server.bind_address = 127.0.0.1:3009 (line 8 of config.toml).",
         "Profile web: signer.local_ca.key_path: folder cannot be used: not a regular file (line 10 of config.toml).",
-        "server.tls: pair.pem and tls-key.pem are no matching PEM pair (line 3 of config.toml).",
+        "server.tls.cert_path: pair.pem holds no certificate in PEM (line 5 of config.toml).",
         "profiles.web.ipam.custom.script_path: missing.sh is not an executable file (line 14 of config.toml)."
       ])
       const start = yield* run(["serve"])

@@ -111,6 +111,32 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     return true
   })
 
+const isUsable = (half: { readonly cert: string } | { readonly key: string }): boolean => {
+  try {
+    createSecureContext(half)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Which of both files is at fault: its key of the section, and a sentence. */
+const faultOf = (
+  { cert_path, key_path }: Pick<TlsFileSettings, "cert_path" | "key_path">,
+  { cert, key }: { readonly cert: string; readonly key: string }
+): string => {
+  if (!cert.includes("-----BEGIN CERTIFICATE-----") || !isUsable({ cert })) {
+    return `cert_path: ${cert_path} holds no certificate in PEM.`
+  }
+  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: 4,ENCRYPTED/.test(key)) {
+    return `key_path: ${key_path} is encrypted, and nobody can give its password.`
+  }
+  if (!key.includes("PRIVATE KEY-----") || !isUsable({ key })) {
+    return `key_path: ${key_path} holds no private key in PEM.`
+  }
+  return `key_path: ${key_path} is not the key of the first certificate in ${cert_path}.`
+}
+
 const matching = (
   { cert_path, key_path, listener }: TlsFileSettings,
   { cert, key }: { readonly cert: string; readonly key: string }
@@ -120,8 +146,7 @@ const matching = (
       createSecureContext({ cert, key }) // throws if the key does not belong to the certificate
       return { ...readTlsCertificate(cert), isOwn: isOwnTlsCertificate(cert) }
     },
-    catch: () =>
-      new TlsUnusable({ detail: `${sections[listener]}: ${cert_path} and ${key_path} are no matching PEM pair.` })
+    catch: () => new TlsUnusable({ detail: `${sections[listener]}.${faultOf({ cert_path, key_path }, { cert, key })}` })
   })
 
 /** Refuses the pair that {@link load} would refuse, and changes nothing. Where a file is missing, a pair would be made. */
@@ -136,7 +161,8 @@ const read = (settings: TlsFileSettings): Effect.Effect<TlsPair & TlsCertificate
   Effect.gen(function*() {
     const section = sections[settings.listener]
     const cert = (yield* Effect.mapError(readTextFile(settings.cert_path), unusable(section))).text
-    const key = (yield* Effect.mapError(readTextFile(settings.key_path), unusable(section))).text
+    const { permissive, text: key } = yield* Effect.mapError(readTextFile(settings.key_path), unusable(section))
+    if (permissive) yield* emit("tls_key_permissive", { listener: settings.listener, path: settings.key_path })
     return { cert, key, ...yield* matching(settings, { cert, key }) }
   })
 

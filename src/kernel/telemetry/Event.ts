@@ -49,6 +49,7 @@ export const events = {
   proxy_configured: info("http", "https", "no_proxy_entries", "source"),
   tls_disabled: advisory("base_url"),
   tls_base_url_mismatch: advisory("key", "base_url"),
+  tls_key_permissive: advisory("listener", "path"),
   tls_pair_generated: info("listener", "sha256", "set_aside"),
   tls_pair_renewal_announced: advisory("listener", "not_after", "renewal_at", "path", "sha256"),
   tls_pair_renewal_failed: error("listener", "error"),
@@ -177,6 +178,7 @@ export const events = {
 
   signer_relay_eab_secret_in_config: advisory("profile"),
   upstream_registered: info("profile", "target_host"),
+  upstream_account_key_permissive: advisory("path"),
   upstream_account_reused: info("profile", "target_host"),
   upstream_request_failed: warn("profile", "status", "error"),
   upstream_order_lost: advisory("order_id", "attempts"),

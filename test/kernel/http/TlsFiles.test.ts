@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { X509Certificate } from "node:crypto"
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import * as TlsFiles from "../../../src/kernel/http/TlsFiles.ts"
@@ -112,13 +112,33 @@ describe("the TLS files of a listener", () => {
       const settings = settingsIn(directory)
       yield* TlsFiles.load(settings)
       const other = yield* generateTlsPair({ host: "other.example", now: start / 1000, serial: Uint8Array.of(1) })
-      for (const key of [other.privateKeyPem, "no key\n"]) {
+      const encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
+      for (
+        const [key, says] of [
+          [other.privateKeyPem, "is not the key of the first certificate in"],
+          ["no key\n", "holds no private key in PEM"],
+          [encrypted, "is encrypted"]
+        ] as const
+      ) {
         writeFileSync(settings.key_path, key)
         const refused = yield* Effect.flip(TlsFiles.load(settings))
-        assert.include(refused.message, settings.key_path)
+        assert.include(refused.message, `.tls.key_path: ${settings.key_path} ${says}`)
         assert.notInclude(refused.message, "PRIVATE KEY")
         assert.isUndefined(refused.mayPass)
       }
+      writeFileSync(settings.cert_path, "no certificate")
+      const refused = yield* Effect.flip(TlsFiles.load(settings))
+      assert.include(refused.message, `.tls.cert_path: ${settings.cert_path} holds no certificate in PEM`)
+    }))
+
+  test("are told of when others may read or change the key", (directory) =>
+    Effect.gen(function*() {
+      const settings = settingsIn(directory)
+      yield* TlsFiles.load(settings)
+      assert.notInclude(eventsOf(records), "tls_key_permissive")
+      chmodSync(settings.key_path, 0o620)
+      yield* TlsFiles.load(settings)
+      assert.include(eventsOf(records), "tls_key_permissive")
     }))
 
   test("end with whatever of their chain ends first", (directory) =>

@@ -128,11 +128,13 @@ export const own = words(`
   server_loop_failed
   server_loop_given_up
   server_proxy_untrusted
+  tls_key_permissive
   tls_pair_renewal_announced
   tls_pair_renewal_failed
   tls_pair_renewed
   trace_export_failed
   trace_spans_dropped
+  upstream_account_key_permissive
   upstream_order_lost
   upstream_record_left
   upstream_replaces_refused

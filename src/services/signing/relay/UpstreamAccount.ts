@@ -45,13 +45,14 @@ export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
 /** The path of the file with the key that the account is to have next. */
 export const nextPathOf = (keyPath: string): string => `${keyPath}.next`
 
-/** The text of a file of the account; `undefined` if there is no such file. */
-export const readIfPresent = (path: string) =>
+const fileIfPresent = (path: string) =>
   readTextFile(path).pipe(
-    Effect.map(({ text }) => text),
     Effect.catchIf(({ reason }) => reason === "absent", () => Effect.succeed(undefined)),
     Effect.mapError(about)
   )
+
+/** The text of a file of the account; `undefined` if there is no such file. */
+export const readIfPresent = (path: string) => Effect.map(fileIfPresent(path), (file) => file?.text)
 
 /** The key in a file's text. */
 export const parseKey = (path: string, text: string): Effect.Effect<RequestKey, AccountUnusable> =>
@@ -65,8 +66,9 @@ export const parseKey = (path: string, text: string): Effect.Effect<RequestKey, 
 /** The account key; `undefined` where there is neither key nor account. An account without its key is refused. */
 export const findKey = (path: string): Effect.Effect<RequestKey | undefined, AccountUnusable> =>
   Effect.gen(function*() {
-    const text = yield* readIfPresent(path)
-    if (text !== undefined) return yield* parseKey(path, text)
+    const file = yield* fileIfPresent(path)
+    if (file?.permissive === true) yield* emit("upstream_account_key_permissive", { path })
+    if (file !== undefined) return yield* parseKey(path, file.text)
     if ((yield* readIfPresent(kidPathOf(path))) === undefined) return undefined
     return yield* outside(`${keyName}: ${kidPathOf(path)} names an account, but its key ${path} is gone.`)
   })
@@ -151,6 +153,12 @@ export const accountLost = (profile: string, keyPath: string, detail: string): s
 /** Remote text without its final full stop, for use within a sentence. */
 export const withoutStop = (text: string): string => text.replace(/[.\s]+$/, "")
 
+/** What an operator can do about an upstream that wants a credential, or another one. */
+const wayOut = (error: UpstreamFailed, profile: string): string =>
+  error._tag === "UpstreamRefused" && error.type === "externalAccountRequired"
+    ? `; it wants a credential: give it to \`acme-svc upstream register --profile ${profile} --eab-kid KID\`, or set signer.relay.eab`
+    : ""
+
 /** The account's URL: the stored one, otherwise the one from a registration at the upstream, which is then stored. */
 export const open = (options: {
   readonly client: AcmeClient
@@ -174,13 +182,16 @@ export const open = (options: {
         error._tag === "AccountUnusable"
           ? error
           : new AccountUnusable({
-            detail: `signer.relay.directory_url: the upstream makes no account: ${withoutStop(error.detail)}.`,
+            detail: `signer.relay.directory_url: the upstream makes no account: ${withoutStop(error.detail)}${
+              wayOut(error, profile)
+            }.`,
             mayPass: error._tag === "UpstreamUnavailable",
             isOutside: true,
             retryAfter: error._tag === "UpstreamUnavailable" ? error.retryAfter : undefined
           })
     )
-    yield* writeKid(keyPath, kid)
+    // A blank file is none, and stands in the way of a new one.
+    yield* (kept === undefined ? writeKid : replaceKid)(keyPath, kid)
     yield* emit("upstream_registered", facts)
     return kid
   })

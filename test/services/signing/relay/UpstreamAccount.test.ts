@@ -2,7 +2,7 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { createHmac } from "node:crypto"
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe } from "vitest"
 import { Web } from "../../../../src/kernel/net/Web.ts"
@@ -61,7 +61,10 @@ describe("the account of a relay", () => {
     Effect.gen(function*() {
       for (
         const [paths, says] of [
-          [{ "/account": [refusal("externalAccountRequired")] }, /^signer\.relay\.directory_url: .* no account: no\.$/],
+          [
+            { "/account": [refusal("externalAccountRequired")] },
+            /^signer\.relay\.directory_url: .* no account: no; it wants a credential: .*`acme-svc upstream register --profile web .*signer\.relay\.eab\.$/
+          ],
           [
             { "/account": [{ status: 503 }] },
             /^signer\.relay\.directory_url: .*: answers 503 without a problem document\.$/
@@ -75,6 +78,18 @@ describe("the account of a relay", () => {
         assert.match(Result.isFailure(made) ? made.failure.detail : "made", says)
         assert.isFalse(existsSync(`${given.account_key_path}.kid`))
       }
+    }))
+
+  it.effect("takes the place of a blank .kid file, and is told of when others may read its key", () =>
+    Effect.gen(function*() {
+      const given = relaySettings()
+      yield* relayOf({}, given)
+      writeFileSync(`${given.account_key_path}.kid`, "\n")
+      chmodSync(given.account_key_path, 0o640)
+      const { made, records } = yield* relayOf({}, given)
+      assert.strictEqual(made._tag, "Success")
+      assert.strictEqual(readFileSync(`${given.account_key_path}.kid`, "utf8"), `${ca}/acct/1\n`)
+      assert.include(eventsOf(records), "upstream_account_key_permissive")
     }))
 
   it.effect("at an upstream that never answers is given up", () =>
