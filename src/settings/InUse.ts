@@ -61,6 +61,8 @@ export const makeInUse = (
 ): (written: string) => boolean => {
   const isFaulty = (full: string) => unusable.has(origins.get(full)?.key ?? full)
   const wide = wideSections(config, roles, (key, isSet) => isSet || isFaulty(key))
+  // Where no profile is enabled, one of them is meant to be.
+  const isAnyServed = config.profiles.some(({ enabled }) => enabled)
   const profiles = new Map(config.profiles.map((profile) => [profile.name, profile]))
   const isUsed = (full: string): boolean => {
     const { key = "", name = "" } = ofProfile.exec(full)?.groups ?? {}
@@ -68,7 +70,7 @@ export const makeInUse = (
     if (profile === undefined) return isWithin(wide, full)
     const at = `profiles.${name}.`
     if (key === "enabled") return true
-    if (!profile.enabled && !isFaulty(`${at}enabled`)) return false
+    if (isAnyServed && !profile.enabled && !isFaulty(`${at}enabled`)) return false
     const isOn: IsOn = (key, isSet) => isSet || isFaulty(at + key)
     if (decides.test(key) && roles.has("acme")) {
       return isWithin(profileSections(profile, new Set([...roles, "worker"]), isOn), key)

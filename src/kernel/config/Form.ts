@@ -1,4 +1,5 @@
 import * as Option from "effect/Option"
+import { escapeHidden } from "../HiddenText.ts"
 import { parseCidr, parseNameserver } from "../net/Address.ts"
 import { isExemption, parseProxy } from "../net/Proxy.ts"
 import { isDnsName, parseBindAddress } from "../net/SocketAddress.ts"
@@ -14,6 +15,17 @@ export interface Form {
   /** Whether blanks around a text are no part of it. */
   readonly isTrimmed?: boolean
 }
+
+const longestQuoted = 64
+
+/**
+ * A value in quotes, for a message. Undefined where it may hold a secret that was written at the wrong key, such as the URL of a
+ * database: then it is not shown.
+ */
+export const quoteOf = (text: string): string | undefined =>
+  text.length > longestQuoted || !/^[\x21-\x7e]+$/.test(text) || /[@/?]|(?<!:):(?!:)/.test(text)
+    ? undefined
+    : escapeHidden(JSON.stringify(text))
 
 /** Makes a form from a test and from the message for texts that fail the test. */
 export const form = (says: string, test: (text: string) => boolean, message: string): Form => ({

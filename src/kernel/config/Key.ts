@@ -4,8 +4,8 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { escapeHidden } from "../HiddenText.ts"
 import type { Form } from "./Form.ts"
+import { quoteOf } from "./Form.ts"
 
 /** The TOML type of a value in the file. The form of the value in an environment variable follows from it. */
 export type Kind = "string" | "integer" | "boolean" | "array"
@@ -126,11 +126,11 @@ const quoted = (words: ReadonlyArray<string>): string => words.map((word) => `"$
 
 const known = (words: Words<string>): ReadonlyArray<string> => [...words.offered, ...words.unoffered ?? []]
 
-const longestShown = 64
-
-/** What is no word of a closed set is shown: it is never a secret. */
-const insteadOf = (raw: unknown): string =>
-  typeof raw === "string" && raw.length <= longestShown ? `, and not ${escapeHidden(JSON.stringify(raw))}` : ""
+/** What is no word of a closed set is shown, unless it may be a secret. */
+const insteadOf = (raw: unknown): string => {
+  const shown = typeof raw === "string" ? quoteOf(raw) : undefined
+  return shown === undefined ? "" : `, and not ${shown}`
+}
 
 const readWord = <W extends string>(words: Words<W>): Read<W> => (raw) => {
   const word = words.offered.find((offered) => offered === raw)

@@ -1,6 +1,6 @@
-import { escapeHidden } from "../HiddenText.ts"
 import { isKnownTarget, levelWords, readDirective, targets } from "../telemetry/LogFilter.ts"
 import type { Form } from "./Form.ts"
+import { quoteOf } from "./Form.ts"
 import { nearest } from "./KeyPath.ts"
 
 const shape = /^[A-Za-z0-9_.:/@-]+(?:=[A-Za-z0-9]+)?$/
@@ -11,7 +11,7 @@ const levels = `a level is one of ${levelWords.join(", ")}, or 0 to ${levelWords
 /** What is wrong with one part of a filter. Targets of other programs are none of our business. */
 const faultOf = (part: string): string | undefined => {
   const text = part.trim()
-  const shown = escapeHidden(JSON.stringify(text))
+  const shown = quoteOf(text) ?? "a part"
   if (!shape.test(text)) return `has ${shown}, which is neither target=level nor a level nor a target; ${levels}`
   const { level, target } = readDirective(text)
   if (level === undefined) return `has ${shown}, whose level is none: ${levels}`
