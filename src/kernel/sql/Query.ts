@@ -39,12 +39,9 @@ const errorOf = (faults: ReadonlyArray<Fault>): string =>
   faults.map(({ column, detail }) => `${column}: ${detail}`).join("; ").slice(0, 500)
 
 /** No verdict is made of an answer with a row that cannot be read. */
-const refused = <P extends Columns, R extends Columns>(
-  { name }: Statement<P, R>,
-  found: ReadonlyArray<Unreadable>
-): StorageFailed =>
+const unreadable = (statement: string, found: ReadonlyArray<Unreadable>): StorageFailed =>
   new StorageFailed({
-    statement: name,
+    statement,
     detail: `a row cannot be read: ${found.map(({ error, row }) => `${row}: ${error}`).join("; ").slice(0, 500)}`,
     transient: false,
     isUnreadable: true
@@ -81,7 +78,7 @@ const query = <P extends Columns, R extends Columns, A>(
       }))
       return Effect.forEach(found, driver.unreadable, { discard: true }).pipe(
         Effect.andThen(elapsed < slowAfterMillis ? Effect.void : slow(statement.name, elapsed)),
-        Effect.andThen(result ?? Effect.fail(refused(statement, found)))
+        Effect.andThen(result ?? Effect.fail(unreadable(statement.name, found)))
       )
     }
     const isTraced = isTracedWithin(fiber)
@@ -108,6 +105,17 @@ const query = <P extends Columns, R extends Columns, A>(
       )
     )
   })
+
+/**
+ * Records, once a minute, a row that decodes and yet holds what the service never writes. For a list; of a row that a verdict is
+ * made of, see {@link refuseUnreadable}.
+ */
+export const tellUnreadable = (found: Unreadable): Effect.Effect<void, never, Database> =>
+  Effect.withFiber((fiber) => driverOf(fiber).unreadable(found))
+
+/** Records such a row, and fails as a statement does that finds one. */
+export const refuseUnreadable = (found: Unreadable): Effect.Effect<never, StorageFailed, Database> =>
+  Effect.andThen(tellUnreadable(found), Effect.fail(unreadable(found.statement, [found])))
 
 /** Runs a statement and decodes every row. Fails where a row cannot be read: for answers that a verdict is made of. */
 export const all = <P extends Columns, R extends Columns>(

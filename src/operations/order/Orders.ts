@@ -29,6 +29,7 @@ import { scopeOf } from "../Caller.ts"
 import * as limits from "../Limits.ts"
 import { judgeNames, orderProblem } from "../PolicyGate.ts"
 import { refuseDegraded } from "../ProfileHealth.ts"
+import { isReadable, refuseChain } from "../StoredCertificate.ts"
 import { acceptAll } from "./OrderedNames.ts"
 import { locate } from "./Renewal.ts"
 import { unattainable } from "./Validity.ts"
@@ -238,8 +239,9 @@ export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId 
   return { ids, next: last }
 })
 
-/** The PEM chain of a `valid` order, leaf first. */
+/** The PEM chain of a `valid` order, leaf first. Fails where it cannot be read: a client would install it. */
 export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
   const row = yield* certificates.certificate({ id, ...scopeOf(caller) })
-  return row === undefined ? yield* new NotFound() : row.certificate
+  if (row === undefined) return yield* new NotFound()
+  return isReadable(row.certificate) ? row.certificate : yield* refuseChain("order_certificate", id)
 })

@@ -7,6 +7,7 @@ import { namedLeaf, parseCertId } from "../../pki/x509/CertId.ts"
 import { readStoredChain } from "../../pki/x509/Chain.ts"
 import { ReadHooks } from "../../services/signing/ReadHooks.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
+import { isReadable, refuseChain } from "../StoredCertificate.ts"
 
 /** When to renew a certificate, in epoch seconds. `isRevoked` means that the renewal is urgent. */
 export interface RenewalWindow {
@@ -19,7 +20,7 @@ export interface RenewalWindow {
 
 /**
  * Finds the certificate a certID names at a profile. It returns a text if there is none: "malformed" if the text is not
- * a certID.
+ * a certID. Fails where the only ones with that serial cannot be read.
  */
 export const locate = Effect.fnUntraced(function*(profile: string, text: string) {
   const certId = parseCertId(text)
@@ -29,6 +30,8 @@ export const locate = Effect.fnUntraced(function*(profile: string, text: string)
     const leaf = namedLeaf(row.certificate, certId)
     if (leaf !== undefined) return { ...row, leaf, serial: certId.serial }
   }
+  const lost = found.find(({ certificate }) => !isReadable(certificate))
+  if (lost !== undefined) return yield* refuseChain("certificate_by_serial", lost.orderId)
   return found.length === 0 ? "unknown" as const : "key_id_mismatch" as const
 })
 

@@ -3,15 +3,16 @@ import * as Result from "effect/Result"
 import { Malformed } from "../../domain/AcmeError.ts"
 import type { Order } from "../../domain/Order.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { tellUnreadable } from "../../kernel/sql/Query.ts"
 import { rfc3339 } from "../../kernel/Time.ts"
-import { readCertificate } from "../../pki/x509/Certificate.ts"
-import { readStoredChain } from "../../pki/x509/Chain.ts"
+import { namedLeafOf } from "../../pki/x509/CertId.ts"
 import type { ValidityWindow } from "../../pki/x509/Leaf.ts"
 import { validityWindow } from "../../pki/x509/Leaf.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
+import { unreadableChain } from "../StoredCertificate.ts"
 
 /*
  * The validity that an order asks for, and the one its certificate gets (RFC 8555 section 7.4). The row keeps the wish. Only
@@ -66,11 +67,14 @@ export const unattainable = (
 
 const nothing: Wish = { notBefore: undefined, notAfter: undefined }
 
-/** The dates of the certificate of a valid order; none if it cannot be read. */
+/** The dates of the certificate of a valid order; none if it cannot be read, which is recorded. */
 const issued = (order: Order): Effect.Effect<Wish, StorageFailed, Database> =>
-  Effect.map(certificates.certificate(order), (row) => {
-    const leaf = row === undefined ? undefined : readStoredChain(row.certificate)?.leaf
-    return leaf === undefined ? nothing : Result.getOrElse(readCertificate(leaf), () => nothing)
+  Effect.flatMap(certificates.certificate(order), (row) => {
+    if (row === undefined) return Effect.succeed(nothing)
+    const leaf = namedLeafOf(row.certificate)
+    return leaf === undefined
+      ? Effect.as(tellUnreadable(unreadableChain("order_certificate", order.id)), nothing)
+      : Effect.succeed(leaf)
   })
 
 /**

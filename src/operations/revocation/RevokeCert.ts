@@ -31,6 +31,7 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as audit from "../../store/Audit.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
 import { auditFacts } from "../Caller.ts"
+import { isReadable, refuseChain } from "../StoredCertificate.ts"
 import { burn, revoke } from "./Revocation.ts"
 import { problemBy } from "./SignerRevocation.ts"
 
@@ -109,12 +110,17 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   }
   const serial = serialText(read.serial).slice(0, longestSerial)
   let found: Found | undefined
-  for (const row of yield* certificates.findBySerial(profile, serial)) {
+  const rows = yield* certificates.findBySerial(profile, serial)
+  for (const row of rows) {
     const leaf = readStoredChain(row.certificate)?.leaf
     if (leaf !== undefined && sameBytes(leaf, der)) found = { ...row, serial }
   }
   const refuse = (error: AcmeError, cause?: RevokeFailureCause) => refused(request, serial, error, cause, found)
-  if (found === undefined) return yield* refuse(new NoSuchCertificate())
+  if (found === undefined) {
+    const lost = rows.find(({ certificate }) => !isReadable(certificate))
+    if (lost !== undefined) return yield* refuseChain("certificate_by_serial", lost.orderId)
+    return yield* refuse(new NoSuchCertificate())
+  }
   if (!isAuthorized(request, found)) {
     const detail = "Neither the account of the certificate nor its own key signed the request."
     return yield* refuse(new Unauthorized({ detail }), "unauthorized")

@@ -22,6 +22,7 @@ import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
+import { refuseChain } from "../StoredCertificate.ts"
 
 /* Revocation by an external signer: the script or the upstream is asked first, then the order is stamped. */
 
@@ -75,8 +76,9 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
   if (order === undefined || order.revokedAt !== undefined) return Done({ isMoot: order === undefined })
-  const leaf = order.certificate === undefined ? undefined : readStoredChain(order.certificate)?.leaf
-  if (leaf === undefined) return Failed(new CertificateMissing())
+  if (order.certificate === undefined) return Failed(new CertificateMissing())
+  const leaf = readStoredChain(order.certificate)?.leaf
+  if (leaf === undefined) return yield* refuseChain("order_record", order.id)
   const signers = yield* Signers
   const asked = yield* Effect.result(Effect.flatMap(
     signers.of(payload.profile),
