@@ -13,11 +13,12 @@ import * as Custom from "./Custom.ts"
 import type { LocalCaSettings } from "./LocalCa.ts"
 import * as LocalCa from "./LocalCa.ts"
 import { recovering } from "./Recovering.ts"
+import { AskedFor } from "./relay/AskedFor.ts"
 import * as Relay from "./relay/Relay.ts"
 import type { RelaySettings } from "./relay/RelaySettings.ts"
 import type { AccountUnusable } from "./relay/UpstreamAccount.ts"
 import { findKey } from "./relay/UpstreamAccount.ts"
-import type { CrlIssuer, Signer } from "./Signer.ts"
+import type { CrlIssuer, RelaySigner, Signer } from "./Signer.ts"
 import { ProfileNotMounted, Signers } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 
@@ -109,6 +110,20 @@ export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, Pro
     (error: AccountUnusable | CaFilesUnusable) => unusable(name, error)
   )
 
+/** The signer as a profile has it: what a shared relay asks of its upstream is asked for this profile. */
+const askedFor = (profile: string, signer: Signer): Signer => {
+  if (signer.relay === undefined) return signer
+  const { leftOver, relay, renewal, revoke } = signer
+  const asking = Effect.provideService(AskedFor, profile)
+  return {
+    ...signer,
+    relay: (request, relaying) => asking(relay(request, relaying)),
+    renewal: (certificate) => asking(renewal(certificate)),
+    revoke: (leaf, reason) => asking(revoke(leaf, reason)),
+    leftOver: (orderUrl) => asking(leftOver(orderUrl))
+  } satisfies RelaySigner
+}
+
 /**
  * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Backends of `before` whose
  * section has not changed are used again as they are. The exception is a change of `outbound`, the sections that say how
@@ -139,7 +154,7 @@ export const layer = (
         }
         if (!mayDegrade(profile.name)) yield* refuseTrouble(profile.name, signer)
         bySection.set(section, signer)
-        byProfile.set(profile.name, signer)
+        byProfile.set(profile.name, askedFor(profile.name, signer))
       }
       // Where no signer at all could be made, nobody is served by a start.
       const [failure] = failures

@@ -16,6 +16,8 @@ import { Signers } from "../../../src/services/signing/Signer.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { issueRequest, settingsIn, signerOf } from "../../support/LocalCa.ts"
+import { noUpdates, refusal, relaySettings } from "../../support/ScriptedRelay.ts"
+import { ca, upstreamWith } from "../../support/ScriptedUpstream.ts"
 import { useTests } from "../../support/UseTests.ts"
 
 const profile = (name: string, local_ca: LocalCaSettings): SigningProfile => ({ name, signer: signerOf(local_ca) })
@@ -63,6 +65,24 @@ describe("the backends of the profiles", () => {
         assert.deepStrictEqual(eventsOf(records), ["local_ca_generated", "local_ca_loaded"])
       })
   )
+
+  test("of a relay that profiles share tell of a request by the profile that it is for", (directory) =>
+    Effect.gen(function*() {
+      const { web } = upstreamWith({
+        "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }],
+        "/revoke": [refusal("unauthorized")]
+      })
+      const settings = relaySettings({ account_key_path: join(directory, "account.key") })
+      const signer = { ...signerOf(settingsIn(directory)), backend: "relay" as const, relay: settings }
+      const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), Scripts.layer)
+      const layer = Layer.provide(Backends.layer([{ name: "first", signer }, { name: "second", signer }]), world)
+      const signers = Context.get(yield* Layer.build(layer), Signers)
+      const told = () => records.filter(({ event }) => event === "upstream_request_failed").map(({ fields }) => fields)
+      for (const name of ["second", "first"]) {
+        yield* Effect.flip((yield* signers.of(name)).revoke?.(Buffer.from("leaf"), 0) ?? Effect.die("no relay"))
+        assert.strictEqual(told().at(-1)?.["profile"], name)
+      }
+    }))
 
   test("are gone on with after a reload, unless how the world is reached has changed", (directory) =>
     Effect.gen(function*() {

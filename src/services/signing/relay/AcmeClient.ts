@@ -7,6 +7,7 @@ import type { UpstreamResult } from "../../../kernel/telemetry/Metrics.ts"
 import { count } from "../../../kernel/telemetry/Metrics.ts"
 import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
+import { AskedFor } from "./AskedFor.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { isProblem, nextOf, objectOf, parsed, problemIn, resultOf, retryAfterOf, textOf } from "./UpstreamAnswer.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
@@ -68,7 +69,8 @@ const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAns
 
 /**
  * Makes the client of one upstream; it sends no request before one is needed. `key` is the key of the account. `profile` is
- * the profile for which the client was made, the first of those that share it. `reread` finds the key that is in force after a
+ * the profile for which the client was made, the first of those that share it: a request is told of by it where nobody else is
+ * {@link AskedFor}. `reread` finds the key that is in force after a
  * refusal: another process may have changed it.
  */
 export const make = (
@@ -84,6 +86,7 @@ export const make = (
     let current = key
     const known = yield* Ref.make<{ readonly directory: Directory; readonly at: number } | undefined>(undefined)
 
+    const asking = Effect.map(AskedFor, (asker) => asker ?? profile)
     const unavailable = (detail: string, status?: number, retryAfter?: number) =>
       new UpstreamUnavailable({ detail, status, retryAfter })
     const lie = (what: string) =>
@@ -112,10 +115,12 @@ export const make = (
     ): Effect.Effect<WebAnswer, UpstreamUnavailable> =>
       Effect.gen(function*() {
         const begun = yield* lifeMillis
+        const asker = yield* asking
         const counted = (result: UpstreamResult) =>
           Effect.flatMap(
             lifeMillis,
-            (now) => count((metrics) => metrics.upstreamAsked({ profile, operation, result }, (now - begun) / 1000))
+            (now) =>
+              count((metrics) => metrics.upstreamAsked({ profile: asker, operation, result }, (now - begun) / 1000))
           )
         const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
         const answer = yield* web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }).pipe(
@@ -260,7 +265,7 @@ export const make = (
       })
 
     const log = ({ detail: error, status }: UpstreamFailed) =>
-      emit("upstream_request_failed", { profile, status, error })
+      Effect.flatMap(asking, (asker) => emit("upstream_request_failed", { profile: asker, status, error }))
     const told = <A>(asked: Effect.Effect<A, UpstreamFailed>): Effect.Effect<A, UpstreamFailed> =>
       Effect.tapError(asked, log)
     return {

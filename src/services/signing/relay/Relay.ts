@@ -11,6 +11,7 @@ import { accept } from "../ForeignChain.ts"
 import type { IssueRequest, Relaying, RelaySigner } from "../Signer.ts"
 import { CsrRejected, SigningFailed } from "../Signer.ts"
 import * as AcmeClient from "./AcmeClient.ts"
+import { AskedFor } from "./AskedFor.ts"
 import type { Upstream } from "./Conversation.ts"
 import type { RelaySettings } from "./RelaySettings.ts"
 import type { Strategy } from "./Strategy.ts"
@@ -186,11 +187,13 @@ export const make = (
     const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
       if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
       const { detail, status, type } = error
-      const told = new UpstreamRefused({ detail: accountLost(profile, account_key_path, detail), status, type })
       return readKid(account_key_path).pipe(
         Effect.flatMap((now) => now === undefined ? Effect.void : Ref.set(known, now)),
         Effect.ignore,
-        Effect.andThen(Effect.fail(told))
+        Effect.andThen(AskedFor),
+        Effect.flatMap((asker = profile) =>
+          Effect.fail(new UpstreamRefused({ detail: accountLost(asker, account_key_path, detail), status, type }))
+        )
       )
     }
     return {
