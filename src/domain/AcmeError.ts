@@ -60,9 +60,13 @@ export class Compound extends Data.TaggedError("Compound")<{
 /** The CA of the certificate revokes nothing at present, since the record of its lists cannot be read. */
 export class RevocationStopped extends Data.TaggedError("RevocationStopped") {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
-/** `status` is the order status that the client is shown, if it is known, and `because` a sentence of the order's own error. */
+/**
+ * `status` is the order status that the client is shown, if it is known, and `because` a sentence of the order's own error.
+ * `expiredAt` is the time in epoch seconds since which it is too late.
+ */
 export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{
   readonly status?: OrderStatus
+  readonly expiredAt?: number | undefined
   readonly because?: string | undefined
 }> {}
 export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}

@@ -64,6 +64,15 @@ export type Lifetime = Pick<Order, "createdAt" | "expiresAt">
 export const expiryOf = ({ createdAt, expiresAt }: Lifetime, validitySeconds: number): number =>
   expiresAt ?? createdAt + validitySeconds
 
+/** Whether an order was not finalized in time, be that stored or not. One that failed before has an error of its own. */
+export const isLapsed = (
+  order: Lifetime & Pick<Order, "error" | "status">,
+  validitySeconds: number,
+  now: number
+): boolean =>
+  now >= expiryOf(order, validitySeconds) &&
+  (order.status === "pending" || order.status === "ready" || (order.status === "invalid" && order.error === undefined))
+
 /** The status for clients: an unfinished order past its expiry is shown as `invalid`; the stored status stays. */
 export const statusShown = (
   order: Lifetime & { readonly status: OrderStatus },

@@ -121,8 +121,12 @@ const table = {
   OrderNotReady: {
     type: "orderNotReady",
     status: 403,
-    detail: ({ because, status = "not ready" }) =>
-      `The order is ${status}; it is finalized once, when it is ready.${because === undefined ? "" : ` ${because}`}`
+    detail: ({ because, expiredAt, status = "not ready" }) => {
+      const said = expiredAt === undefined
+        ? `The order is ${status}; it is finalized once, when it is ready.`
+        : `The order expired at ${rfc3339(expiredAt)}; place a new one.`
+      return because === undefined ? said : `${said} ${because}`
+    }
   },
   BadCsr: { type: "badCSR", status: 400, detail: said },
   AlreadyRevoked: { type: "alreadyRevoked", status: 400, detail: () => "The certificate is revoked already." },

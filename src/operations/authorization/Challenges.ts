@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { ChallengeEnqueueFailed, Malformed, NotFound, TooManyValidations } from "../../domain/AcmeError.ts"
+import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import { statusShown } from "../../domain/Authorization.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
 import { expiryOf } from "../../domain/Order.ts"
@@ -7,7 +8,8 @@ import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import { afterCommit, afterTransaction, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
+import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
+import { shownName } from "../../pki/Character.ts"
 import * as accounts from "../../store/Accounts.ts"
 import * as authorizations from "../../store/Authorizations.ts"
 import * as orders from "../../store/orders/Orders.ts"
@@ -26,6 +28,23 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId)
   return challenge === undefined ? yield* new NotFound() : challenge
 })
 
+/** Why nothing is validated any more, without its end: a client is told how to go on. */
+const whyEnded = (name: string, status: AuthorizationStatus, expires: number): string => {
+  const subject = `The authorization of ${shownName(name)}`
+  switch (status) {
+    case "expired":
+      return `${subject} expired at ${rfc3339(expires)}, and its order with it`
+    case "invalid":
+      return `${subject} is invalid, because another of its challenges failed, whose error says why`
+    case "deactivated":
+    case "revoked":
+      return `${subject} was ${status}`
+    case "pending":
+    case "valid":
+      return `The order of the authorization of ${shownName(name)} is no longer pending, and its error says why`
+  }
+}
+
 // Finds out from the current state why a claim changed no row.
 const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)
@@ -35,7 +54,10 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
   const shown = statusShown(authorization, caller.profile.order.validity_seconds, now)
   if (shown === "expired") yield* authorizations.transition("expire", challenge.authzId)
   if (shown !== "pending" || challenge.orderStatus !== "pending") {
-    return yield* new Malformed({ detail: "The authorization or its order is no longer pending." })
+    const expires = expiryOf(challenge, caller.profile.order.validity_seconds)
+    return yield* new Malformed({
+      detail: `${whyEnded(challenge.identifier.value, shown, expires)}; place a new order.`
+    })
   }
   yield* emit("challenge_trigger_rate_limited", {
     account_id: caller.accountId,

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import { BadCsr, OrderNotReady } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
-import { expiryOf, statusShown } from "../../domain/Order.ts"
+import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
 import { afterCommit, open, transaction } from "../../kernel/sql/Database.ts"
@@ -144,6 +144,7 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
     return yield* new OrderNotReady({
       status: statusShown(order, profile.order.validity_seconds, now),
+      expiredAt: isLapsed(order, profile.order.validity_seconds, now) ? expires : undefined,
       because: order.error?.detail
     })
   }

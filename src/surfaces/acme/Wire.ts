@@ -1,8 +1,11 @@
 import type { Account } from "../../domain/Account.ts"
+import { OrderNotReady } from "../../domain/AcmeError.ts"
 import type { Challenge } from "../../domain/Challenge.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
-import { expiryOf, statusShown } from "../../domain/Order.ts"
+import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
+import { problemOf } from "../../domain/Problem.ts"
+import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { rfc3339 } from "../../kernel/Time.ts"
 import type { AuthorizationView } from "../../operations/authorization/Authorizations.ts"
 import type { OrderView } from "../../operations/order/Orders.ts"
@@ -23,6 +26,12 @@ export const accountObject = (endpoint: Endpoint, account: Account) => ({
   orders: endpoint.orders(account.id)
 })
 
+/** The error of an order, and of one that nobody finalized in time that it has expired: no row keeps that. */
+const errorOf = (order: OrderView, validity: number, now: number): ProblemDocument | undefined =>
+  order.error === undefined && isLapsed(order, validity, now)
+    ? problemOf(new OrderNotReady({ expiredAt: expiryOf(order, validity) }))
+    : order.error
+
 /** RFC 8555 section 7.1.3. The dates are those of the certificate, not those asked for. */
 export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, notBefore }: Wish, now: number) => {
   const validity = endpoint.profile.order.validity_seconds
@@ -33,7 +42,7 @@ export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, no
     identifiers: order.identifiers,
     ...member("notBefore", notBefore === undefined ? undefined : rfc3339(notBefore)),
     ...member("notAfter", notAfter === undefined ? undefined : rfc3339(notAfter)),
-    ...member("error", order.error),
+    ...member("error", errorOf(order, validity, now)),
     authorizations: order.authorizationIds.map(endpoint.authorization),
     finalize: endpoint.finalize(order.id),
     ...member("certificate", status === "valid" ? endpoint.certificate(order.id) : undefined),
