@@ -14,8 +14,12 @@ export interface Detailed {
 // Requests that could not be read.
 export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
 export class NotFound extends Data.TaggedError("NotFound") {}
-/** The profile has issued no such certificate. For requests that name the certificate itself. */
-export class NoSuchCertificate extends Data.TaggedError("NoSuchCertificate") {}
+/**
+ * The profile has issued no such certificate. For requests that name the certificate itself. `isOtherKey` if one has the serial of
+ * the certID, but another authority key identifier.
+ */
+export class NoSuchCertificate
+  extends Data.TaggedError("NoSuchCertificate")<{ readonly isOtherKey?: boolean | undefined }> {}
 /** The profile's signer has no such resource of its own to publish. */
 export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}

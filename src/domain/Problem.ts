@@ -44,7 +44,10 @@ const table = {
   NoSuchCertificate: {
     type: "malformed",
     status: 404,
-    detail: () => "This profile has issued no such certificate."
+    detail: ({ isOtherKey = false }) =>
+      isOtherKey
+        ? "This profile has issued no such certificate: one with this serial has another authority key identifier."
+        : "This profile has issued no such certificate."
   },
   NotPublished: {
     type: "malformed",

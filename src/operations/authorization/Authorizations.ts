@@ -9,6 +9,7 @@ import { problemOf } from "../../domain/Problem.ts"
 import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
+import { shownName } from "../../pki/Character.ts"
 import * as authorizations from "../../store/Authorizations.ts"
 import * as orders from "../../store/orders/Orders.ts"
 import type { Caller } from "../Caller.ts"
@@ -52,6 +53,18 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: Authorizatio
 const mayBeDeactivated = (view: AuthorizationView): boolean =>
   view.orderStatus !== "valid" && authorizationMoves.deactivate.from.some((status) => status === view.status)
 
+/** Says why, and what the client can do. The authorization is as it is now. */
+const refuseDeactivation = ({ id, identifier, orderStatus, status }: AuthorizationView) => {
+  const isIssued = orderStatus === "valid"
+  const why = isIssued
+    ? "the certificate of its order has been issued; revoke that one instead"
+    : `it is ${status} already, and nothing can be issued by it`
+  return Effect.andThen(
+    emit("authz_deactivation_refused", { authz_id: id, reason: isIssued ? "order_valid" : status }),
+    new Malformed({ detail: `The authorization of ${shownName(identifier.value)} cannot be deactivated: ${why}.` })
+  )
+}
+
 /**
  * Deactivates an authorization (RFC 8555 section 7.5.2), even while the order is `processing`, but never once it is
  * `valid`. A `pending` order becomes `invalid` (section 7.1.6); a `ready` one goes back to `pending`, with an error that says why it
@@ -60,14 +73,7 @@ const mayBeDeactivated = (view: AuthorizationView): boolean =>
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
   const view = yield* find(caller, id)
   if (view.status === "deactivated") return view
-  const refuse = Effect.andThen(
-    emit("authz_deactivation_refused", {
-      authz_id: id,
-      reason: view.orderStatus === "valid" ? "order_valid" : view.status
-    }),
-    new Malformed({ detail: "The authorization can no longer be deactivated." })
-  )
-  if (!mayBeDeactivated(view)) return yield* refuse
+  if (!mayBeDeactivated(view)) return yield* refuseDeactivation(view)
   const moved = yield* transaction(Effect.gen(function*() {
     yield* orders.lock(view.orderId)
     const order = yield* orders.find({ id: view.orderId, ...scopeOf(caller) })
@@ -81,7 +87,7 @@ export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: Author
   }))
   if (moved === undefined) {
     const now = yield* find(caller, id)
-    return now.status === "deactivated" ? now : yield* refuse
+    return now.status === "deactivated" ? now : yield* refuseDeactivation(now)
   }
   return { ...view, status: "deactivated" as const }
 })

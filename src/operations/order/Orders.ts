@@ -81,7 +81,7 @@ const nobodys = "names no certificate of this account"
 const replacesFaults = {
   malformed: "is no certID: two base64url texts with a dot between them",
   unknown: nobodys,
-  key_id_mismatch: nobodys,
+  key_id_mismatch: "has the serial of a certificate of this account, but not its authority key identifier",
   other_account: nobodys,
   no_shared_identifier: "names a certificate that shares no name with the order"
 }
@@ -91,15 +91,19 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
   const found = yield* locate(caller.profile.name, certId)
   const reason = typeof found === "string"
     ? found
+    : "otherKeyOf" in found
+    ? "key_id_mismatch"
     : found.accountId !== caller.accountId
     ? "other_account"
     : found.identifiers.some(({ value }) => names.includes(value))
     ? undefined
     : "no_shared_identifier"
-  if (reason === undefined && typeof found !== "string") return found
+  if (reason === undefined && typeof found !== "string" && "leaf" in found) return found
   yield* open // a replayed request is not judged
   yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
-  return yield* new Malformed({ detail: `The member replaces ${replacesFaults[reason ?? "unknown"]}.` })
+  const isOthers = typeof found !== "string" && "otherKeyOf" in found && !found.otherKeyOf.includes(caller.accountId)
+  const fault = isOthers ? nobodys : replacesFaults[reason ?? "unknown"]
+  return yield* new Malformed({ detail: `The member replaces ${fault}.` })
 })
 
 /**

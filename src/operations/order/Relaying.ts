@@ -96,7 +96,9 @@ const isTakenOverIn = (database: Database["Service"], job: Job): Effect.Effect<b
 /** The certificate that an order replaces, if an upstream issued it and its order there is known. */
 const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string | undefined) {
   const former = certId === undefined ? "unknown" : yield* locate(profile, certId)
-  const orderUrl = typeof former === "string" ? undefined : (yield* upstreamOrders.find(former.orderId))?.orderUrl
+  const orderUrl = typeof former === "string" || "otherKeyOf" in former
+    ? undefined
+    : (yield* upstreamOrders.find(former.orderId))?.orderUrl
   return certId === undefined || orderUrl === undefined ? undefined : { certId, orderUrl }
 })
 

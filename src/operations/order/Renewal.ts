@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Malformed, NoSuchCertificate } from "../../domain/AcmeError.ts"
+import type { AccountId } from "../../domain/Id.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import type { NamedLeaf } from "../../pki/x509/CertId.ts"
@@ -18,6 +19,11 @@ export interface RenewalWindow {
   readonly explanationUrl?: string | undefined
 }
 
+/** Certificates have the serial of a certID and another authority key identifier; whose they are. */
+interface OtherKey {
+  readonly otherKeyOf: ReadonlyArray<AccountId>
+}
+
 /**
  * Finds the certificate a certID names at a profile. It returns a text if there is none: "malformed" if the text is not
  * a certID. Fails where the only ones with that serial cannot be read.
@@ -32,7 +38,8 @@ export const locate = Effect.fnUntraced(function*(profile: string, text: string)
   }
   const lost = found.find(({ certificate }) => !isReadable(certificate))
   if (lost !== undefined) return yield* refuseChain("certificate_by_serial", lost.orderId)
-  return found.length === 0 ? "unknown" as const : "key_id_mismatch" as const
+  if (found.length === 0) return "unknown" as const
+  return { otherKeyOf: found.map(({ accountId }) => accountId) } satisfies OtherKey
 })
 
 const daySeconds = 86_400
@@ -71,9 +78,10 @@ export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: 
     yield* emit("renewal_info_rejected", { reason: "malformed" })
     return yield* new Malformed({ detail: "The certID must be two base64url texts with a dot between them." })
   }
-  if (typeof found === "string") {
-    yield* emit("renewal_info_rejected", { reason: "unknown" })
-    return yield* new NoSuchCertificate()
+  if (found === "unknown" || "otherKeyOf" in found) {
+    const isOtherKey = found !== "unknown"
+    yield* emit("renewal_info_rejected", { reason: isOtherKey ? "key_id_mismatch" : "unknown" })
+    return yield* new NoSuchCertificate({ isOtherKey })
   }
   if (found.revokedAt === undefined) {
     const { renewalEnd: end, renewalStart: start, renewalUrl: explanationUrl } = found

@@ -119,7 +119,7 @@ export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest
   if (found === undefined) {
     const lost = rows.find(({ certificate }) => !isReadable(certificate))
     if (lost !== undefined) return yield* refuseChain("certificate_by_serial", lost.orderId)
-    return yield* refuse(new NoSuchCertificate())
+    return yield* refuse(new NoSuchCertificate({}))
   }
   if (!isAuthorized(request, found)) {
     const detail = "Neither the account of the certificate nor its own key signed the request."

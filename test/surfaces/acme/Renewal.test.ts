@@ -32,6 +32,9 @@ import { useWorld } from "../../support/UseWorld.ts"
 const surface = surfaceOf(configOf())
 const validity = 604_800
 
+const nobodys = "names no certificate of this account"
+const ownSerial = "has the serial of a certificate of this account, but not its authority key identifier"
+
 const base64url = (hex: string): string => Buffer.from(hex, "hex").toString("base64url")
 
 describe.each(databases)("renewal on $name", (backend) => {
@@ -146,15 +149,15 @@ describe.each(databases)("renewal on $name", (backend) => {
       const answers = yield* Effect.forEach(missing, ([id, profile]) => info(id, profile))
       assert.deepStrictEqual(answers.map(({ status }) => status), [404, 404, 404])
       const details = answers.map((answer) => bodyOf(answer).detail)
+      const none = "This profile has issued no such certificate"
       assert.deepStrictEqual(
-        [...new Set(details)],
-        ["This profile has issued no such certificate."],
-        "one text for all"
+        details,
+        [`${none}.`, `${none}: one with this serial has another authority key identifier.`, `${none}.`]
       )
       const told = records.filter(({ event }) => event === "renewal_info_rejected").map(({ fields }) =>
         fields["reason"]
       )
-      assert.deepStrictEqual([...new Set(told)], ["malformed", "unknown"])
+      assert.deepStrictEqual([...new Set(told)], ["malformed", "unknown", "key_id_mismatch"])
       assert.strictEqual(told.length, odd.length + missing.length)
     }))
 
@@ -189,10 +192,13 @@ describe.each(databases)("renewal on $name", (backend) => {
         ["no certID", ["a.example"], "malformed"],
         [`${base64url(identifier)}.${base64url("4242")}`, ["a.example"], "unknown"],
         [`${base64url("11".repeat(20))}.${certId.split(".")[1]}`, ["a.example"], "key_id_mismatch"],
+        [`${base64url("11".repeat(20))}.${theirs.certId.split(".")[1]}`, ["a.example"], "key_id_mismatch"],
         [theirs.certId, ["a.example"], "other_account"],
         [certId, ["b.example"], "no_shared_identifier"]
       ] as const
       const before = yield* count("SELECT count(*) FROM orders")
+      const faults = ["is no certID: two base64url texts with a dot between them", nobodys, ownSerial, nobodys, nobodys]
+      const said: Array<string | undefined> = []
       for (const [replaces, names, reason] of cases) {
         records.length = 0
         const answer = yield* mine.order(names, replaces)
@@ -203,7 +209,9 @@ describe.each(databases)("renewal on $name", (backend) => {
         )
         const told = records.find(({ event }) => event === "order_replaces_rejected")
         assert.strictEqual(told?.fields["reason"], reason)
+        said.push(bodyOf(answer).detail)
       }
+      assert.deepStrictEqual(said.slice(0, faults.length), faults.map((fault) => `The member replaces ${fault}.`))
       assert.strictEqual((yield* mine.order(["a.example"], 7)).status, 400, "a number")
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), before)
     }))
