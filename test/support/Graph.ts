@@ -112,7 +112,7 @@ const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
     Layer.provide(Resolver.layerStatic({}))
   )
 
-/** The certificate of {@link signsAtOnce}; no code of the service reads it back. */
+/** The certificate of {@link signsAtOnce}; it is PEM, and no certificate. */
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
 
 /** Signs everything with a handmade chain. */

@@ -79,6 +79,7 @@ export const events = {
   span_closed: debug("elapsed_ms"),
   request_shed: warn(),
   request_pipeline_cut: warn("listener", "address"),
+  request_refused: warn("reason", "detail"),
   request_rate_limited: warn("limit", "account_id", "address"),
   request_deadline_exceeded: warn(),
   request_handler_panicked: error("error"),

@@ -28,6 +28,7 @@ import { admitConnection } from "../../operations/PolicyGate.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
 import type { Policies } from "../../services/policy/Policies.ts"
 import type { Endpoint } from "./Endpoint.ts"
+import { recording } from "./Refusals.ts"
 import type { Failure, Needs, Reply } from "./Routes.ts"
 import { match } from "./Routes.ts"
 import type { Unsettled } from "./Unsettled.ts"
@@ -108,6 +109,7 @@ export const make = (
     readonly proxies: ProxySettings
   }
 ): App<Needs | Nonces> => {
+  const refused = recording()
   const addressElsewhere = clientAddress(proxies)
   const shared = corsOrigins.length === 0 ? undefined : makeCors({ ...cors, origins: corsOrigins })
   const routed = (
@@ -211,8 +213,8 @@ export const make = (
       onFailure: (cause) => {
         const error = Cause.findErrorOption(cause)
         if (Option.isSome(error)) {
-          const { value } = error
-          return dressed(request, at, problemAnswer(isAcmeError(value) ? value : new ServerInternal({}), at?.endpoint))
+          const value = isAcmeError(error.value) ? error.value : new ServerInternal({})
+          return Effect.andThen(refused(value, request), dressed(request, at, problemAnswer(value, at?.endpoint)))
         }
         const died = cause.reasons.find(Cause.isDieReason)
         if (died === undefined) return Effect.failCause(cause as Cause.Cause<never>) // the client went away

@@ -121,6 +121,7 @@ export const own = words(`
   publish_socket_bind_failed
   request_pipeline_cut
   request_rate_limited
+  request_refused
   server_clock_skewed
   server_clock_stepped
   server_config_fault_ignored

@@ -86,7 +86,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       ])
       assert.isTrue(csr.equals(Buffer.from(asked[0]?.request.csr.der ?? [])))
       assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
-      assert.strictEqual(yield* orders.certificate(caller, id), handmadeChain)
+      assert.include(yield* column("SELECT certificate FROM orders"), handmadeChain)
       assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
       assert.deepStrictEqual(yield* relayJobs, ["done"])
       assert.deepStrictEqual((yield* trail).map(({ event }) => event), ["certificate_issued"])

@@ -139,6 +139,9 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       assert.strictEqual(yield* said(finalize, { csr: "" }), `The order is processing; ${once}`)
       yield* TestClock.adjust("400 days")
       yield* sql("UPDATE orders SET status = 'ready'")
-      assert.strictEqual(yield* said(finalize, { csr: "" }), `The order is invalid; ${once}`)
+      assert.strictEqual(
+        yield* said(finalize, { csr: "" }),
+        "The order expired at 1970-01-08T00:00:00Z; place a new one."
+      )
     }))
 })

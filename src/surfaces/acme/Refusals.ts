@@ -1,0 +1,55 @@
+import * as Effect from "effect/Effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { problemOf } from "../../domain/Problem.ts"
+import type { Request } from "../../kernel/http/Message.ts"
+import { peerOf } from "../../kernel/net/Peer.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { lifeMillis } from "../../kernel/Time.ts"
+
+/* Why requests are refused, in the log (docs/decisions/log-and-metrics.md, "Each refusal has a record"). */
+
+const minuteMillis = 60_000
+const mostOfHost = 20
+const mostOfNetwork = 80
+const mostCounted = 1000
+
+/** Counts records of a minute by whom they are about, of the last thousand of them. */
+const counting = (most: number) => {
+  const counts = new Map<string, { readonly since: number; told: number }>()
+  return (who: string, now: number): boolean => {
+    const before = counts.get(who)
+    const current = before === undefined || now - before.since >= minuteMillis ? { since: now, told: 0 } : before
+    if (current !== before) {
+      counts.delete(who)
+      counts.set(who, current)
+      if (counts.size > mostCounted) counts.delete(counts.keys().next().value ?? "")
+    }
+    if (current.told >= most) return false
+    current.told++
+    return true
+  }
+}
+
+/** `NotFound` is `not_found`. */
+const wordOf = (tag: string): string => tag.replace(/(?<=[a-z])[A-Z]/g, "_$&").toLowerCase()
+
+/** A sentence may quote the URL of a request. Nobody knows what its query holds. */
+const withoutQuery = (detail: string): string => detail.replace(/\?\S+/g, "?***")
+
+/**
+ * Records refusals: `request_refused`, twenty a minute for a host and eighty for its network. A stale nonce has a record of its own,
+ * and clients come by one without a fault; what fails here has one where it fails.
+ */
+export const recording = () => {
+  const [ofHost, ofNetwork] = [counting(mostOfHost), counting(mostOfNetwork)]
+  return (error: AcmeError, { clientIp }: Request): Effect.Effect<void> => {
+    const { detail = "", status } = problemOf(error)
+    if (status >= 500 || error._tag === "BadNonce") return Effect.void
+    return Effect.flatMap(lifeMillis, (now) => {
+      const { host, network } = peerOf(clientIp)
+      return ofHost(host, now) && ofNetwork(network, now)
+        ? emit("request_refused", { reason: wordOf(error._tag), detail: withoutQuery(detail) })
+        : Effect.void
+    })
+  }
+}
