@@ -137,9 +137,9 @@ export const revoke = Effect.fn("OrderRecords.revoke")(function*(
   const { accountId, certificate, certPubkey, certSerial, id: orderId, identifiers, profile, revokedAt } = yield* find(
     id
   )
-  if (certificate === undefined || certSerial === undefined) return yield* new OrderNotIssued({ id })
   const served = config?.profiles.find(({ enabled, name }) => enabled && name === profile)
   if (config !== undefined && served === undefined) return yield* new ProfileNotMounted({ profile })
+  if (certificate === undefined || certSerial === undefined) return yield* new OrderNotIssued({ id })
   const actor = actorOf(operator)
   const refused = (error: AcmeError, cause: RevokeFailureCause) =>
     audit.record({

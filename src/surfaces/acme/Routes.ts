@@ -13,7 +13,7 @@ import * as authorizations from "./handlers/Authorizations.ts"
 import * as certificates from "./handlers/Certificates.ts"
 import * as orders from "./handlers/Orders.ts"
 import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Signed.ts"
-import { byEither, byJwk, byKid, spending } from "./Signed.ts"
+import { byAnybody, byEither, byJwk, byKid, spending } from "./Signed.ts"
 import type { Unsettled } from "./Unsettled.ts"
 
 /** How a request can fail. */
@@ -64,6 +64,9 @@ const either =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeone<P>) => Effect.Effect<Answer, E, R>) =>
   (posted: Posted) => operated(byEither(posted, read), handle)
 
+const anybody = <R>(handle: (reached: Reached) => Effect.Effect<Answer, never, R>) => (posted: Posted) =>
+  operated(byAnybody(posted), handle)
+
 const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
   Effect.succeed(tagged("application/json", endpoint.directory))
 
@@ -72,8 +75,8 @@ const nonce = (status: number): Effect.Effect<Answer> =>
 
 /** The resources of a profile: the table of docs/protocol.md, "What this version serves". */
 const table = {
-  "/directory": { get: directory, post: kid(postAsGet, directory) },
-  "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: kid(postAsGet, () => nonce(204)) },
+  "/directory": { get: directory, post: anybody(directory) },
+  "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: anybody(() => nonce(204)) },
   "/newAccount": { post: jwk(typed(accounts.NewAccount), accounts.newAccount) },
   "/acct/{id}": { post: kid(optional(accounts.AccountUpdate), accounts.account) },
   "/acct/{id}/orders": { post: kid(postAsGet, accounts.ordersOfAccount) },

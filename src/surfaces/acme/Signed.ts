@@ -24,7 +24,7 @@ import type { SpentWith } from "../../services/nonce/Nonces.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
 import * as accounts from "../../store/Accounts.ts"
 import type { Algorithms, Checked, KeyMember, Payload } from "./Checks.ts"
-import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws } from "./Checks.ts"
+import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./Checks.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
 /** A POST whose body has been read. */
@@ -263,4 +263,22 @@ export const byEither = Effect.fnUntraced(function*<P>(posted: Posted, read: Pay
     payload: yield* accepted(read(jws.payload))
   }
   return signed
+})
+
+/**
+ * A POST-as-GET of what anybody may read without a signature too: signed by a valid account of this profile, or by the key it carries,
+ * of which nothing is kept.
+ */
+export const byAnybody = Effect.fnUntraced(function*(posted: Posted) {
+  const jws = yield* opened(posted, "either")
+  const signer = jws.header.jwk === undefined
+    ? yield* accountSigned(jws, posted)
+    : yield* Effect.as(keySigned(jws, posted.endpoint.profile.account.algorithms), undefined)
+  yield* nonceIsFresh(jws.header.nonce)
+  if (signer !== undefined) {
+    yield* refuseUnlessValid(signer.account)
+    yield* seen(posted, jws, signer.account, yield* currentSeconds)
+  }
+  yield* accepted(postAsGet(jws.payload))
+  return { ...posted, opening: undefined }
 })

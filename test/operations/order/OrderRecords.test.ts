@@ -108,6 +108,8 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
     Effect.gen(function*() {
       const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
       assert.strictEqual((yield* Effect.flip(revoke(id)))._tag, "OrderNotIssued")
+      const elsewhere = orders.revoke({ profiles: [] }, operator, id, undefined)
+      assert.strictEqual((yield* Effect.flip(elsewhere))._tag, "ProfileNotMounted", "with a certificate or without")
       assert.strictEqual((yield* Effect.flip(revoke("no-id")))._tag, "NoSuch")
       assert.deepStrictEqual(yield* failures, [])
     }))
