@@ -28,6 +28,18 @@ const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
 /** Whether a text is one mail address and nothing else. */
 export const isMailAddress = (text: string): boolean => address.test(text) && hiddenIn(text) === undefined
 
+const domain = /@(?:[^.]+\.)+([^.]+)\.?$/
+const ownHost = /^local(?:host|domain)$/i
+
+/**
+ * Whether a contact can be another host's mailbox. A name without a dot, and one below `localhost`, is the mail host's own, and a client
+ * would have mail led to whomever it names there.
+ */
+const isElsewhere = (address: string): boolean => {
+  const [, last] = domain.exec(address) ?? []
+  return last !== undefined && !ownHost.test(last)
+}
+
 /** The decoded text; when the escapes are not UTF-8, the empty text, which is not an address. */
 const percentDecoded = (text: string): string => {
   try {
@@ -43,7 +55,8 @@ const longestAddress = 254
 export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => {
   const found = contacts.slice(0, maxContacts).flatMap((contact) => {
     const address = scheme.test(contact) ? percentDecoded(contact.slice("mailto:".length)) : ""
-    return address.length <= longestAddress && isMailAddress(address) ? [[address.toLowerCase(), address] as const] : []
+    const isTaken = address.length <= longestAddress && isMailAddress(address) && isElsewhere(address)
+    return isTaken ? [[address.toLowerCase(), address] as const] : []
   })
   return [...new Map(found).values()]
 }
@@ -63,7 +76,7 @@ const withoutBlanks = (contact: string): string => {
 
 /**
  * The contacts without blanks around scheme and address, if each is acceptable (RFC 8555 section 7.3 and docs/protocol.md,
- * "Accounts"): mailto URIs with one address and no header fields, at most 32.
+ * "Accounts"): mailto URIs with one address of a domain with a dot, and no header fields, at most 32.
  */
 export const checkContacts = (
   given: ReadonlyArray<string>
@@ -74,10 +87,12 @@ export const checkContacts = (
   }
   for (const [index, contact] of contacts.entries()) {
     if (!scheme.test(contact)) return Result.fail(new UnsupportedContact({ index }))
-    if (!isMailAddress(percentDecoded(contact.slice("mailto:".length)))) {
-      return Result.fail(
-        new InvalidContact({ detail: `The member contact[${index}] must be one mail address without header fields.` })
-      )
+    const address = percentDecoded(contact.slice("mailto:".length))
+    const fault = isMailAddress(address)
+      ? isElsewhere(address) ? undefined : "have a domain with a dot, which is not this mail host's own"
+      : "be one mail address without header fields"
+    if (fault !== undefined) {
+      return Result.fail(new InvalidContact({ detail: `The member contact[${index}] must ${fault}.` }))
     }
   }
   return Result.succeed(contacts)

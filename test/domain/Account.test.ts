@@ -2,7 +2,7 @@ import { it } from "@effect/vitest"
 import { Result } from "effect"
 import * as fc from "fast-check"
 import { assert, describe } from "vitest"
-import { checkContacts } from "../../src/domain/Account.ts"
+import { checkContacts, mailAddressesOf } from "../../src/domain/Account.ts"
 import { problemOf } from "../../src/domain/Problem.ts"
 import { prop } from "../support/Property.ts"
 
@@ -14,7 +14,7 @@ const verdict = (...contacts: ReadonlyArray<string>): string =>
   })
 
 const atom = fc.stringMatching(/^[a-z0-9!#$&'*+/=^_`{|}~-]{1,20}$/)
-const domain = fc.array(fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/), { minLength: 1, maxLength: 4 })
+const domain = fc.array(fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/), { minLength: 2, maxLength: 4 })
   .map((labels) => labels.join("."))
 const mailbox = fc.tuple(fc.array(atom, { minLength: 1, maxLength: 3 }), domain)
   .map(([atoms, host]) => `${atoms.join(".")}@${host}`)
@@ -130,6 +130,25 @@ describe("contacts", () => {
     for (const text of ["MAILTO:a@b.example", "MailTo:a@b.example", "mailto:ä@exämple.com", "mailto:a+b@c.example"]) {
       assert.strictEqual(verdict(text), "ok", text)
     }
+  })
+
+  it("are of another host than the mail host: a domain has a dot", () => {
+    const own = [
+      "admin@localhost",
+      "root@mail",
+      "root@mail.",
+      "a@x.localhost",
+      "a@LOCALHOST.LocalDomain",
+      "a@.b",
+      "a@b..c"
+    ]
+    for (const address of own) {
+      for (const text of [`mailto:${address}`, `mailto:${encodeURIComponent(address)}`]) {
+        assert.strictEqual(verdict(text), "invalidContact", text)
+        assert.deepStrictEqual(mailAddressesOf([text, "mailto:a@b.example"]), ["a@b.example"], "one of an old row")
+      }
+    }
+    assert.strictEqual(verdict("mailto:a@localhost.example", "mailto:a@b.example."), "ok")
   })
 
   it("<script> in a local part: not as it stands, and not encoded; as a quoted text it is none of ours", () => {
