@@ -111,6 +111,8 @@ export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
   /** Number of TXT records that were found, and how many of them were compared. */
   readonly answers: number
   readonly compared: number
+  /** Whether one of them has blanks or quotation marks around the expected value. */
+  readonly hasBlanks?: boolean | undefined
 }> {}
 export class HandshakeFailed
   extends Data.TaggedError("HandshakeFailed")<{ readonly name: string; readonly port: number }> {}

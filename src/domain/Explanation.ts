@@ -52,6 +52,9 @@ const challengeWords: { readonly [T in ProblemTypeOf<ChallengeFailed>]: Words } 
 const answersOtherwise = "Check that the request reaches the client, not a default site or a redirect."
 const showsAnother = "Check that the client answers on the tls-alpn-01 port, and nothing in front of it."
 
+const writesWrong =
+  "The client writes the certificate otherwise than RFC 8737 says; have it mended, or validate by another type."
+
 const reasonWords: { readonly [R in ValidationReason]: Words } = {
   resolve_failed: [
     "The name could not be looked up.",
@@ -84,6 +87,14 @@ const reasonWords: { readonly [R in ValidationReason]: Words } = {
   status: ["The name answered with a status that is not 200.", answersOtherwise],
   body_too_large: ["The name answered with much more than a token.", answersOtherwise],
   body_mismatch: ["The name answered, but not with the expected token.", answersOtherwise],
+  txt_absent: [
+    "The name has no TXT record.",
+    "The cause has the name that was asked for; have the record published there, and wait for propagation."
+  ],
+  txt_blanks: [
+    "A TXT record of the name is the expected one but for blanks or quotation marks around it.",
+    "Have them left out where the record is written; some forms put quotation marks there themselves."
+  ],
   txt_mismatch: [
     "No TXT record of the name is the expected one.",
     "Wait for propagation, remove stale values, order again."
@@ -93,6 +104,12 @@ const reasonWords: { readonly [R in ValidationReason]: Words } = {
   certificate_absent: ["The host showed no validation certificate.", showsAnother],
   certificate_undecodable: ["The host showed a certificate that cannot be read.", showsAnother],
   not_self_signed: ["The host showed a certificate that is not for a validation.", showsAnother],
+  san_absent: ["The host showed a certificate without names.", showsAnother],
+  extension_absent: ["The host showed a certificate that is not for a validation.", showsAnother],
+  extension_repeated: ["The validation certificate has its proof twice.", writesWrong],
+  extension_not_critical: ["The proof of the validation certificate is not marked critical.", writesWrong],
+  extension_undecodable: ["The proof of the validation certificate cannot be read.", writesWrong],
+  extension_length: ["The proof of the validation certificate is no SHA-256 digest.", writesWrong],
   san_mismatch: ["The host showed a certificate of other names.", showsAnother],
   extension_mismatch: ["The host showed a validation certificate of another order.", showsAnother],
   given_up: ["Validation could not be carried out here.", "The cause has what failed last; order again."]

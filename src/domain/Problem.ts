@@ -220,9 +220,11 @@ const table = {
   TxtMismatched: {
     type: "incorrectResponse",
     status: 403,
-    detail: ({ answers, compared, name }) =>
+    detail: ({ answers, compared, hasBlanks = false, name }) =>
       answers === 0
         ? `There is no TXT record at _acme-challenge.${name}.`
+        : hasBlanks
+        ? `A TXT record at _acme-challenge.${name} has blanks or quotation marks around the expected value.`
         : compared < answers
         ? `Of ${answers} TXT records at _acme-challenge.${name} the first ${compared} were compared, and none is the expected one.`
         : `Of ${answers} TXT records at _acme-challenge.${name} none is the expected one.`,

@@ -94,7 +94,7 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
 /** The part of a refusal that a client may see; its cause has the rest. */
 const shownToClient = (
   { name, port }: { readonly name: string; readonly port: number },
-  { answers, compared = answers, error }: ChallengeRefused
+  { answers, compared = answers, error, hasBlanks }: ChallengeRefused
 ): ChallengeFailed => {
   switch (error) {
     case "connection":
@@ -108,7 +108,7 @@ const shownToClient = (
     case "incorrectResponse":
       return answers === undefined || compared === undefined
         ? new AlpnCertificateMismatched({ name })
-        : new TxtMismatched({ name, answers, compared })
+        : new TxtMismatched({ name, answers, compared, hasBlanks })
   }
 }
 

@@ -10,8 +10,20 @@ import { DNS_NAME, octetString, readCertificate, readNames, SUBJECT_ALT_NAME } f
 export type AlpnCertificateFault =
   | "certificate_undecodable"
   | "not_self_signed"
+  | "san_absent"
   | "san_mismatch"
+  | "extension_absent"
+  | "extension_repeated"
+  | "extension_not_critical"
+  | "extension_undecodable"
+  | "extension_length"
   | "extension_mismatch"
+
+/** A fault, and of `san_mismatch` the names that the certificate has instead, as it has them. */
+export interface FoundFault {
+  readonly fault: AlpnCertificateFault
+  readonly names: ReadonlyArray<string>
+}
 
 /** id-pe-acmeIdentifier. The drafts used another one, `.30.1`. */
 const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
@@ -23,13 +35,17 @@ const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 export const alpnCertificateFault = (
   der: Uint8Array,
   expected: { readonly name: string; readonly keyAuthorization: string }
-): AlpnCertificateFault | undefined => {
+): FoundFault | undefined => {
+  const found = (fault: AlpnCertificateFault, names: ReadonlyArray<string> = []): FoundFault => ({ fault, names })
   const read = readCertificate(der)
-  if (Result.isFailure(read)) return "certificate_undecodable"
+  if (Result.isFailure(read)) return found("certificate_undecodable")
   const certificate = read.success
-  if (!isSelfSigned(der, certificate)) return "not_self_signed"
-  if (!isNamed(certificate, expected.name)) return "san_mismatch"
-  return holdsDigest(certificate, expected.keyAuthorization) ? undefined : "extension_mismatch"
+  if (!isSelfSigned(der, certificate)) return found("not_self_signed")
+  const names = namesOf(certificate)
+  if (names === undefined) return found("san_absent")
+  if (names.length !== 1 || names[0]?.toLowerCase() !== expected.name) return found("san_mismatch", names)
+  const fault = digestFault(certificate, expected.keyAuthorization)
+  return fault === undefined ? undefined : found(fault)
 }
 
 const isSelfSigned = (der: Uint8Array, { issuer, subject }: Certificate): boolean =>
@@ -42,21 +58,22 @@ const isSelfSigned = (der: Uint8Array, { issuer, subject }: Certificate): boolea
     () => false
   )
 
-const theOnly = ({ extensions }: Certificate, oid: string) => {
-  const [found, another] = extensions.filter((extension) => extension.oid === oid)
-  return another === undefined ? found : undefined
-}
-
-const isNamed = (certificate: Certificate, name: string): boolean => {
-  const san = theOnly(certificate, SUBJECT_ALT_NAME)
-  if (san === undefined) return false
+/** The DNS names of the SAN; undefined without one. Where it has other names too, or is there twice, they are none. */
+const namesOf = ({ extensions }: Certificate): ReadonlyArray<string> | undefined => {
+  const [san, another] = extensions.filter(({ oid }) => oid === SUBJECT_ALT_NAME)
+  if (san === undefined) return undefined
   const names = decode(san.value, (reader) => readNames(reader.enter(Tag.sequence), DNS_NAME))
-  return Result.isSuccess(names) && names.success.length === 1 && names.success[0]?.toLowerCase() === name
+  return another === undefined && Result.isSuccess(names) ? names.success : []
 }
 
-const holdsDigest = (certificate: Certificate, keyAuthorization: string): boolean => {
-  const extension = theOnly(certificate, ACME_IDENTIFIER)
-  if (extension === undefined || !extension.critical) return false
+const digestFault = ({ extensions }: Certificate, keyAuthorization: string): AlpnCertificateFault | undefined => {
+  const [extension, another] = extensions.filter(({ oid }) => oid === ACME_IDENTIFIER)
+  if (extension === undefined) return "extension_absent"
+  if (another !== undefined) return "extension_repeated"
+  if (!extension.critical) return "extension_not_critical"
   const digest = decode(extension.value, octetString)
-  return Result.isSuccess(digest) && isSame(digest.success, keyAuthorizationDigest(keyAuthorization))
+  if (Result.isFailure(digest)) return "extension_undecodable"
+  const wanted = keyAuthorizationDigest(keyAuthorization)
+  if (digest.success.length !== wanted.length) return "extension_length"
+  return isSame(digest.success, wanted) ? undefined : "extension_mismatch"
 }

@@ -49,6 +49,8 @@ export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
   /** Number of records that were found, if a client may know it, and how many of them were compared. */
   readonly answers?: number
   readonly compared?: number
+  /** Whether one of them has blanks or quotation marks around the expected value. */
+  readonly hasBlanks?: boolean
 }> {}
 
 /**

@@ -12,6 +12,9 @@ import { dialled, makeDial } from "./Dial.ts"
 
 const protocol = "acme-tls/1"
 
+/** How many names of a certificate that is another's are told. */
+const mostNames = 10
+
 /** How many characters of remote text a log record keeps. */
 const longestText = 500
 
@@ -52,7 +55,10 @@ export const makeTlsAlpn01 = (resolver: Pick<Resolver["Service"], "addresses">, 
     if (shown.certificate === undefined) {
       return yield* refused("incorrectResponse", "certificate_absent", `${at} showed no certificate`)
     }
-    const fault = alpnCertificateFault(shown.certificate, { name: identifier, keyAuthorization })
-    if (fault !== undefined) return yield* refused("incorrectResponse", fault, `the certificate of ${at}`)
+    const found = alpnCertificateFault(shown.certificate, { name: identifier, keyAuthorization })
+    if (found !== undefined) {
+      const names = found.names.length === 0 ? "" : ` is for ${found.names.slice(0, mostNames).join(", ")}`
+      return yield* refused("incorrectResponse", found.fault, safe(`the certificate of ${at}${names}`))
+    }
     return yield* emit("challenge_tls_alpn_01_matched", { identifier })
   })

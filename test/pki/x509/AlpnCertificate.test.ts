@@ -43,7 +43,7 @@ const expected = { name, keyAuthorization }
 
 const certificate = (parts: Partial<ValidationCertificateParts> = {}) =>
   validationCertificate({ name, keyAuthorization, ...parts })
-const faultOf = (der: Uint8Array) => alpnCertificateFault(der, expected)
+const faultOf = (der: Uint8Array) => alpnCertificateFault(der, expected)?.fault
 const named = (...names: ReadonlyArray<Uint8Array>) =>
   certificate({ extensions: [sanOf(...names), acmeIdentifier(keyAuthorization)] })
 const proving = (...extensions: ReadonlyArray<Uint8Array>) =>
@@ -177,8 +177,13 @@ describe("wrong names", () => {
       certificate({ extensions: [ext("2.5.29.17", dns(name)), acmeIdentifier(keyAuthorization)] })
   }
   for (const [row, make] of Object.entries(rows)) {
-    it(row, () => assert.strictEqual(faultOf(make()), "san_mismatch"))
+    it(row, () => assert.strictEqual(faultOf(make()), row.startsWith("no SAN") ? "san_absent" : "san_mismatch"))
   }
+
+  it("is told with the names that are there", () => {
+    const found = alpnCertificateFault(named(dns("b.example"), dns(name)), expected)
+    assert.deepStrictEqual(found, { fault: "san_mismatch", names: ["b.example", name] })
+  })
 })
 
 describe("wrong extension", () => {
@@ -211,8 +216,30 @@ describe("wrong extension", () => {
     "other token's digest": () => proving(acmeIdentifier("token2.thumbprint")),
     "digest with the line end of a file": () => proving(acmeIdentifier(`${keyAuthorization}\n`))
   }
+  const faults: { readonly [row: string]: string } = {
+    "absent": "absent",
+    "obsolete OID .30.1": "absent",
+    "non-critical": "not_critical",
+    "critical spelled out as FALSE": "not_critical",
+    "doubled": "repeated",
+    "right one beside a wrong one": "repeated",
+    "right one beside a non-critical one": "repeated",
+    "trailing DER": "undecodable",
+    "two digests": "undecodable",
+    "empty value": "undecodable",
+    "digest without OCTET STRING": "undecodable",
+    "length in long form": "undecodable",
+    "OCTET STRING constructed": "undecodable",
+    "digest as UTF8String": "undecodable",
+    "one octet less": "length",
+    "one octet more": "length",
+    "empty digest": "length",
+    "digest in hexadecimal": "length",
+    "SHA-1": "length",
+    "the key authorization itself": "length"
+  }
   for (const [row, make] of Object.entries(rows)) {
-    it(row, () => assert.strictEqual(faultOf(make()), "extension_mismatch"))
+    it(row, () => assert.strictEqual(faultOf(make()), `extension_${faults[row] ?? "mismatch"}`))
   }
 })
 

@@ -129,14 +129,17 @@ describe("records", () => {
     it.effect(`${row}: incorrectResponse, with the number of records and none of their text`, () =>
       Effect.gen(function*() {
         const { answers, detail, records, verdict } = yield* attempt(answering(texts))
-        assert.deepStrictEqual([verdict, answers], ["incorrectResponse txt_mismatch", texts.length])
+        const hasBlanks = texts.slice(0, 64).some((text) => text.replaceAll(/[\s"]/g, "") === right)
+        const reason = texts.length === 0 ? "txt_absent" : hasBlanks ? "txt_blanks" : "txt_mismatch"
+        assert.deepStrictEqual([verdict, answers], [`incorrectResponse ${reason}`, texts.length])
         const some = texts.length === 0
           ? "no TXT record"
           : `none of ${texts.length > 64 ? "the first 64 of " : ""}${texts.length} TXT records`
-        assert.strictEqual(detail, `${some} at ${txtName}`)
+        const blanks = `a TXT record at ${txtName} has blanks or quotation marks around the expected value`
+        assert.strictEqual(detail, hasBlanks ? blanks : `${some} at ${txtName}`)
         assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields["answers"] ?? fields["reason"]]), [
           ["challenge_dns_01_mismatch", texts.length],
-          ["challenge_validation_failed", "txt_mismatch"]
+          ["challenge_validation_failed", reason]
         ])
         const written = JSON.stringify(records)
         for (const text of [...texts, right, token]) if (text.length > 1) assert.notInclude(written, text)
@@ -167,17 +170,18 @@ it.effect(
       const verdicts = new Set<string>()
       for (const texts of cases) {
         const { answers, verdict } = yield* attempt(answering(texts))
-        const expected = texts.slice(0, 64).includes(right) ? "valid" : "incorrectResponse txt_mismatch"
+        const none = texts.length === 0 ? "txt_absent" : "txt_mismatch"
+        const expected = texts.slice(0, 64).includes(right) ? "valid" : `incorrectResponse ${none}`
         assert.strictEqual(verdict, expected, JSON.stringify(texts))
         if (verdict !== "valid") assert.strictEqual(answers, texts.length)
         verdicts.add(verdict)
       }
-      assert.strictEqual(verdicts.size, 2)
+      assert.strictEqual(verdicts.size, 3)
     })
 )
 
 describe("the look-up", () => {
-  for (const code of ["ENOTFOUND", "ESERVFAIL", "EREFUSED", "ETIMEOUT", "alias loop"]) {
+  for (const code of ["ESERVFAIL", "EREFUSED", "ETIMEOUT", "alias loop"]) {
     it.effect(`${code}: dns`, () =>
       Effect.gen(function*() {
         const { answers, records, verdict } = yield* attempt(answering(new ResolveFailed({ name: txtName, code })))
@@ -187,6 +191,13 @@ describe("the look-up", () => {
         ])
       }))
   }
+
+  it.effect("ENOTFOUND: no record, as at a name that has others", () =>
+    Effect.gen(function*() {
+      const failed = new ResolveFailed({ name: txtName, code: "ENOTFOUND" })
+      const { answers, verdict } = yield* attempt(answering(failed))
+      assert.deepStrictEqual([verdict, answers], ["incorrectResponse txt_absent", 0])
+    }))
 
   it.effect("timeout: dns, and the look-up is ended", () =>
     Effect.gen(function*() {
@@ -245,8 +256,8 @@ describe("over the DNS", () => {
     "wildcard TXT": ["valid", {}, { TXT: [right] }],
     "truncated UDP": ["valid", { [txtName]: { TXT: [right], truncate: true } }],
     "more records than a datagram holds": ["valid", { [txtName]: { TXT: [...Array.makeBy(60, () => wrong), right] } }],
-    "quoted": ["incorrectResponse txt_mismatch", { [txtName]: { TXT: [`"${right}"`] } }],
-    "trailing space": ["incorrectResponse txt_mismatch", { [txtName]: { TXT: [`${right} `] } }],
+    "quoted": ["incorrectResponse txt_blanks", { [txtName]: { TXT: [`"${right}"`] } }],
+    "trailing space": ["incorrectResponse txt_blanks", { [txtName]: { TXT: [`${right} `] } }],
     "split over two records": ["incorrectResponse txt_mismatch", {
       [txtName]: { TXT: [right.slice(0, 20), right.slice(20)] }
     }],
@@ -256,13 +267,13 @@ describe("over the DNS", () => {
     "right value beyond the 64th record": ["incorrectResponse txt_mismatch", {
       [txtName]: { TXT: [...Array.makeBy(64, () => wrong), right] }
     }],
-    "no TXT at the name": ["incorrectResponse txt_mismatch", { [txtName]: { A: ["192.0.2.1"] } }],
-    "right value at the name itself": ["dns resolve_failed", { "a.example": { TXT: [right] } }],
-    "CNAME to a name without TXT": ["incorrectResponse txt_mismatch", {
+    "no TXT at the name": ["incorrectResponse txt_absent", { [txtName]: { A: ["192.0.2.1"] } }],
+    "right value at the name itself": ["incorrectResponse txt_absent", { "a.example": { TXT: [right] } }],
+    "CNAME to a name without TXT": ["incorrectResponse txt_absent", {
       [txtName]: { CNAME: "b.example" },
       "b.example": { A: ["192.0.2.1"] }
     }],
-    "CNAME to a name that does not exist": ["dns resolve_failed", { [txtName]: { CNAME: "b.example" } }],
+    "CNAME to a name that does not exist": ["incorrectResponse txt_absent", { [txtName]: { CNAME: "b.example" } }],
     "CNAME loop": ["dns resolve_failed", {
       [txtName]: { CNAME: "b.example" },
       "b.example": { CNAME: txtName }
@@ -270,7 +281,7 @@ describe("over the DNS", () => {
     "CNAME to itself": ["dns resolve_failed", { [txtName]: { CNAME: txtName } }],
     "SERVFAIL": ["dns resolve_failed", { [txtName]: { rcode: "SERVFAIL" } }],
     "REFUSED": ["dns resolve_failed", { [txtName]: { rcode: "REFUSED" } }],
-    "NXDOMAIN": ["dns resolve_failed", {}]
+    "NXDOMAIN": ["incorrectResponse txt_absent", {}]
   }
   for (const [row, [expected, zone, fallback]] of Object.entries(rows)) {
     it.live(`${row}: ${expected.split(" ")[0]}`, () =>

@@ -271,17 +271,17 @@ describe("over the network", () => {
     "extra IP": ["incorrectResponse san_mismatch", () => names(dns(name), der(0x87, Buffer.from([127, 0, 0, 1])))],
     "extra mail": ["incorrectResponse san_mismatch", () => names(dns(name), der(0x81, Buffer.from("a@a.example")))],
     "wildcard": ["incorrectResponse san_mismatch", () => names(dns("*.example"))],
-    "CN only": ["incorrectResponse san_mismatch", () => ({ subject: seq(cn(utf8(name))), extensions: [acme] })],
-    "obsolete OID": ["incorrectResponse extension_mismatch", () => proof(ext("1.3.6.1.5.5.7.1.30.1", digest, true))],
-    "extension absent": ["incorrectResponse extension_mismatch", () => proof()],
-    "extension non-critical": ["incorrectResponse extension_mismatch", () => proof(ext(ACME_IDENTIFIER, digest))],
-    "extension doubled": ["incorrectResponse extension_mismatch", () => proof(acme, acme)],
+    "CN only": ["incorrectResponse san_absent", () => ({ subject: seq(cn(utf8(name))), extensions: [acme] })],
+    "obsolete OID": ["incorrectResponse extension_absent", () => proof(ext("1.3.6.1.5.5.7.1.30.1", digest, true))],
+    "extension absent": ["incorrectResponse extension_absent", () => proof()],
+    "extension non-critical": ["incorrectResponse extension_not_critical", () => proof(ext(ACME_IDENTIFIER, digest))],
+    "extension doubled": ["incorrectResponse extension_repeated", () => proof(acme, acme)],
     "trailing DER": [
-      "incorrectResponse extension_mismatch",
+      "incorrectResponse extension_undecodable",
       () => proof(ext(ACME_IDENTIFIER, Buffer.concat([digest, hexed("0500")]), true))
     ],
     "wrong length": [
-      "incorrectResponse extension_mismatch",
+      "incorrectResponse extension_length",
       () => proof(ext(ACME_IDENTIFIER, der(0x04, digest.subarray(3)), true))
     ],
     "other account's digest": [
