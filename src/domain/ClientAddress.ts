@@ -43,7 +43,9 @@ export const clientAddress = (settings: ProxySettings): (sent: Sent) => string =
     let leftmost: string = clientIp
     const entries = (typeof given === "string" ? given : given.join(",")).split(",")
     for (let at = entries.length - 1; at >= 0; at--) {
-      const address = entryOf(entries[at] ?? "")
+      const entry = entries[at] ?? ""
+      if (entry.trim() === "") continue // a list may have empty elements (RFC 9110 section 5.6.1)
+      const address = entryOf(entry)
       // No trusted proxy vouches for the entries to the left of an unreadable one.
       if (address === undefined) return leftmost
       if (!isTrusted(address)) return address.text

@@ -104,7 +104,8 @@ interface Involving {
 }
 
 /**
- * Faults from the rules over several keys. A finding that involves a key already refused is dropped. Where the file does
+ * Faults from the rules over several keys. A finding that involves a key already refused is dropped, and one about a table in which
+ * something is refused: what is missed there may be that. Where the file does
  * not give the key its value, the place is that of the first key involved to which it does.
  */
 const crossFaults = (
@@ -122,7 +123,9 @@ const crossFaults = (
     written: (key) => origins.get(key)?.key ?? key,
     isSet: (key) => (origins.get(key)?.source ?? "default") !== "default"
   })
-    .filter(({ involves }) => !involves.some((key) => unusable.has(key)))
+    .filter(({ involves, key }) =>
+      !involves.some((one) => unusable.has(one)) && ![...unusable].some((one) => one.startsWith(`${key}.`))
+    )
     .map(({ involves, key, message }) => {
       const place = placeOf([key, ...involves].find((one) => file.has(one)) ?? key)
       return { fault: placed({ key, message }, environment.has(key) ? undefined : place), involves: [key, ...involves] }

@@ -36,8 +36,15 @@ describe("the address of a client", () => {
     assert.strictEqual(address("10.0.0.1", "10.0.0.4,10.0.0.3 , 10.0.0.2"), "10.0.0.4")
   })
 
+  it("empty elements of the list are no entries", () => {
+    for (const list of ["203.0.113.7,", "203.0.113.7, ,10.0.0.2,", ["203.0.113.7", ""], ",203.0.113.7 ,, "]) {
+      assert.strictEqual(address("10.0.0.1", list), "203.0.113.7", String(list))
+    }
+    assert.strictEqual(address("10.0.0.1", " , "), "10.0.0.1")
+  })
+
   it("junk entries: nothing to the left of one is believed", () => {
-    for (const junk of ["unknown", "", "_hidden", "010.1.1.1", "1.2.3", "203.0.113.300", "10.1.1.1;x", "localhost"]) {
+    for (const junk of ["unknown", "_hidden", "010.1.1.1", "1.2.3", "203.0.113.300", "10.1.1.1;x", "localhost"]) {
       assert.strictEqual(address("10.0.0.1", `203.0.113.7, ${junk}`), "10.0.0.1", junk)
       assert.strictEqual(address("10.0.0.1", `10.1.1.1, ${junk}, 10.0.0.2`), "10.0.0.2", junk)
       assert.strictEqual(address("10.0.0.1", `${junk}, 203.0.113.7, 10.0.0.2`), "203.0.113.7", junk)

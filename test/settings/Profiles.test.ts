@@ -127,6 +127,12 @@ describe("names", () => {
     }
   })
 
+  it("that are refused leave no profile to be enabled, which is not told beside them", () => {
+    const [fault, ...others] = refused({ fileText: "[profiles.Web]\nenabled = true" })
+    assert.include(fault?.message, "cannot name a profile")
+    assert.deepStrictEqual(others, [])
+  })
+
   it("none is reserved, in file and environment", () => {
     const expected = { key: "profiles.none", message: "is reserved and cannot name a profile" }
     assert.deepStrictEqual(refusedFor({ fileText: "[profiles.none]\n[profiles.a]" }), expected)

@@ -90,8 +90,14 @@ const remainderMillis = 250
 
 const located = (path: string): string => path.includes("/") ? path : `./${path}`
 
+/** What a program has printed so far, and whether that is all that is read. */
+interface Collected {
+  readonly read: () => Buffer
+  readonly isFull: () => boolean
+}
+
 /** Keeps up to `max` bytes. What follows is thrown away or, by default, left unread. */
-const collect = (stream: Readable, max: number, discardsRest = false): () => Buffer => {
+const collect = (stream: Readable, max: number, discardsRest = false): Collected => {
   const chunks: Array<Buffer> = []
   let length = 0
   stream.on("error", () => {})
@@ -100,7 +106,7 @@ const collect = (stream: Readable, max: number, discardsRest = false): () => Buf
     length += chunk.length
     if (length >= max && !discardsRest) stream.pause()
   })
-  return () => Buffer.concat(chunks).subarray(0, max)
+  return { read: () => Buffer.concat(chunks).subarray(0, max), isFull: () => length >= max }
 }
 
 /** What is wrong at a path. A program that is there and cannot be found is one whose first line names none that is. */
@@ -111,8 +117,8 @@ const atPath = (path: string, code: string): string =>
 
 const start = (
   request: ScriptRequest,
-  /** Gets what reads the standard output so far. */
-  onStarted: (printed: () => Buffer) => void
+  /** Gets standard output and standard error. */
+  onStarted: (stdout: Collected, stderr: Collected) => void
 ): Effect.Effect<ScriptOutcome, ScriptFailed> =>
   Effect.callback((resume) => {
     const notStarted = (cause: unknown) => {
@@ -149,7 +155,7 @@ const start = (
     }
     const stdout = collect(child.stdout, request.maxOutputBytes, request.discardsRest)
     const stderr = collect(child.stderr, request.maxOutputBytes, request.discardsRest)
-    onStarted(stdout)
+    onStarted(stdout, stderr)
     const letGo = () => {
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
     }
@@ -158,7 +164,7 @@ const start = (
     const settle = () => {
       clearTimeout(remainder)
       if (ended === undefined) return
-      resume(Effect.succeed({ exit: ended, stdout: stdout(), stderr: stderr() }))
+      resume(Effect.succeed({ exit: ended, stdout: stdout.read(), stderr: stderr.read() }))
       letGo()
     }
     child.once("exit", (code, signal) => {
@@ -188,10 +194,12 @@ export class Scripts extends Context.Service<Scripts, {
   static readonly layer: Layer.Layer<Scripts> = Layer.succeed(this, {
     run: (request) =>
       Effect.suspend(() => {
-        let printed = (): Buffer => Buffer.alloc(0)
-        const started = start(request, (read) => {
-          printed = read
+        let printed: ReadonlyArray<Collected> = []
+        const started = start(request, (...outputs) => {
+          printed = outputs
         })
+        const late = `did not end within ${request.timeoutMillis} ms`
+        const flooded = `printed more than the ${request.maxOutputBytes} octets that are read, and ${late}`
         return traced(
           "script",
           () => ({ path: request.path }),
@@ -201,8 +209,8 @@ export class Scripts extends Context.Service<Scripts, {
               Effect.fail(
                 new ScriptFailed({
                   reason: "timeout",
-                  detail: `did not end within ${request.timeoutMillis} ms`,
-                  stdout: printed()
+                  detail: printed.some(({ isFull }) => isFull()) ? flooded : late,
+                  stdout: printed[0]?.read() ?? Buffer.alloc(0)
                 })
               )
           })),

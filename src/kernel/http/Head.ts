@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
+import { isUtf8 } from "node:buffer"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
 import type { Entropy } from "../../pki/Entropy.ts"
@@ -54,6 +55,16 @@ const headersOf = (message: IncomingMessage): Request["headers"] => {
   return { ...headers, ...Object.fromEntries(repeated.map((name) => [name, message.headersDistinct[name]])) }
 }
 
+const longestAgent = 256
+
+/** The name of the client's program. The runtime reads a header as Latin-1, and programs write UTF-8; a blank one is none. */
+const agentOf = (given: string | undefined): string | undefined => {
+  if (given === undefined || given.trim() === "") return undefined
+  if (!/[\x80-\xff]/.test(given)) return given.slice(0, longestAgent)
+  const octets = Buffer.from(given, "latin1")
+  return (isUtf8(octets) ? octets.toString("utf8") : given).slice(0, longestAgent)
+}
+
 /** The facts of a request head. */
 export const readHead = (
   message: IncomingMessage,
@@ -74,7 +85,7 @@ export const readHead = (
           path: query < 0 ? target : target.slice(0, query),
           headers: host === undefined ? headers : { ...headers, host },
           clientIp: unmapped(message.socket.remoteAddress ?? ""),
-          userAgent: message.headers["user-agent"]?.slice(0, 256),
+          userAgent: agentOf(message.headers["user-agent"]),
           body
         }
       })

@@ -9,8 +9,13 @@ export const foldSerial = (hex: string): string => hex.toLowerCase().replace(/^(
 /** The stored form of the content octets of a serial number. */
 export const serialText = (octets: Uint8Array): string => foldSerial(Buffer.from(octets).toString("hex"))
 
-/** A serial number as people write it, with colons or blanks between its digits, in its stored form; `undefined` for other text. */
+const octetsWithHyphens = /^\s*[0-9a-f]{2}(?:-[0-9a-f]{2})+\s*$/i
+
+/**
+ * A serial number as people and programs write it, with colons, blanks or hyphens between its octets, in its stored form; `undefined`
+ * for other text. An id has hyphens too, elsewhere.
+ */
 export const parseSerial = (text: string): string | undefined => {
-  const digits = text.replaceAll(/[:\s]/g, "")
+  const digits = text.replaceAll(octetsWithHyphens.test(text) ? /[-\s]/g : /[:\s]/g, "")
   return /^[0-9a-f]{1,100}$/i.test(digits) ? foldSerial(digits.length % 2 === 0 ? digits : `0${digits}`) : undefined
 }

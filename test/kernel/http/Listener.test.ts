@@ -482,6 +482,19 @@ describe("the answer", () => {
       assert.strictEqual(request?.userAgent, "u".repeat(256))
     }))
 
+  test("a User-Agent is read as UTF-8 where it is, and a blank one is none", () =>
+    Effect.gen(function*() {
+      const seen: Array<string | undefined> = []
+      const { port } = yield* serving(appOf(({ userAgent }) => {
+        seen.push(userAgent)
+        return Effect.succeed({ status: 200, headers: {} })
+      }))
+      for (const line of ["User-Agent: caf\u00c3\u00a9/1\r\n", "User-Agent: caf\u00e9/2\r\n", "User-Agent: \r\n", ""]) {
+        yield* exchange(port, get("/", `${line}${once}`))
+      }
+      assert.deepStrictEqual(seen, ["caf\u00e9/1", "caf\u00e9/2", undefined, undefined])
+    }))
+
   test("a target in absolute form is the same to the app as its path and query, and its host is the one that counts", () =>
     Effect.gen(function*() {
       const seen: Array<Request> = []
