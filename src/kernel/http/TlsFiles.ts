@@ -15,6 +15,7 @@ import type { Loops } from "../Loops.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
+import { faultOf } from "./TlsPairFault.ts"
 
 /** The TLS files of a listener cannot be used, or the host does not allow to create them. */
 export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
@@ -110,32 +111,6 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
     })
     return true
   })
-
-const isUsable = (half: { readonly cert: string } | { readonly key: string }): boolean => {
-  try {
-    createSecureContext(half)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Which of both files is at fault: its key of the section, and a sentence. */
-const faultOf = (
-  { cert_path, key_path }: Pick<TlsFileSettings, "cert_path" | "key_path">,
-  { cert, key }: { readonly cert: string; readonly key: string }
-): string => {
-  if (!cert.includes("-----BEGIN CERTIFICATE-----") || !isUsable({ cert })) {
-    return `cert_path: ${cert_path} holds no certificate in PEM.`
-  }
-  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: 4,ENCRYPTED/.test(key)) {
-    return `key_path: ${key_path} is encrypted, and nobody can give its password.`
-  }
-  if (!key.includes("PRIVATE KEY-----") || !isUsable({ key })) {
-    return `key_path: ${key_path} holds no private key in PEM.`
-  }
-  return `key_path: ${key_path} is not the key of the first certificate in ${cert_path}.`
-}
 
 const matching = (
   { cert_path, key_path, listener }: TlsFileSettings,
