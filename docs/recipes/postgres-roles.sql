@@ -32,12 +32,12 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
   accounts, orders, authorizations, challenges, order_identifiers, eab_keys, upstream_orders,
   admin_users, admin_sessions, admin_recovery_codes, api_tokens, login_attempts, login_failures TO acme_admin;
 GRANT SELECT, INSERT ON revocations, burnt_keys TO acme_admin;
-GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses TO acme_admin;
+GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses, orphaned_certificates TO acme_admin;
 
 -- `serve --role worker`: everything but the schema, second factors and tokens. It sweeps sessions and the trail.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
   accounts, orders, authorizations, challenges, order_identifiers, upstream_orders, http01_tokens, revocations, crls,
-  burnt_keys, profile_states, expiry_digests, expiry_reminders, reminded_addresses, login_attempts, login_failures
+  burnt_keys, orphaned_certificates, profile_states, expiry_digests, expiry_reminders, reminded_addresses, login_attempts, login_failures
   TO acme_worker;
 GRANT SELECT ON eab_keys TO acme_worker;
 GRANT SELECT (id, username, status, role, contact_email) ON admin_users TO acme_worker;

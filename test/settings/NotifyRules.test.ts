@@ -111,7 +111,7 @@ describe("a section of notifications", () => {
     ["[notify.webhook.a]\nevents = [\"issued\"]", [
       "notify.webhook.a.events: entry 1 must be one of \"profile_mounted\", \"account_created\", \"account_deactivated\", "
       + "\"certificate_issued\", \"certificate_revoked\", \"challenge_failed\", \"certificates_expiring\", "
-      + "\"authority_expiring\", \"admin_sign_in\", \"admin_credential_changed\""
+      + "\"authority_expiring\", \"admin_sign_in\", \"admin_credential_changed\", and not \"issued\""
     ]]
   ])("%s is refused", (toml, expected) => {
     assert.deepStrictEqual(faultsOf(toml), expected)

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
-import { isUtf8 } from "node:buffer"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
 import type { Entropy } from "../../pki/Entropy.ts"
@@ -62,7 +61,8 @@ const agentOf = (given: string | undefined): string | undefined => {
   if (given === undefined || given.trim() === "") return undefined
   if (!/[\x80-\xff]/.test(given)) return given.slice(0, longestAgent)
   const octets = Buffer.from(given, "latin1")
-  return (isUtf8(octets) ? octets.toString("utf8") : given).slice(0, longestAgent)
+  const text = octets.toString("utf8")
+  return (Buffer.from(text).equals(octets) ? text : given).slice(0, longestAgent)
 }
 
 /** The facts of a request head. */

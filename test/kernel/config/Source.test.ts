@@ -207,7 +207,6 @@ describe("faults", () => {
       "ACME_SVC_X",
       "challenge.timeout_ms",
       "nonce.ttl_seconds",
-      "profiles",
       "profiles.none",
       "server.tls.enabled"
     ])

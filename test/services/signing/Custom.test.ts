@@ -192,7 +192,10 @@ describe("the hook issue", () => {
       const finite = yield* failureOf(shellScript("head -c 70000 /dev/zero | tr '\\0' x"))
       assert.deepStrictEqual([finite.cause, finite.detail], ["chain_rejected", "the script printed too much"])
       const endless = yield* failureOf(shellScript("yes"), { timeout_ms: 500 })
-      assert.deepStrictEqual([endless.cause, endless.detail], ["script_failed", "the script did not end within 500 ms"])
+      assert.deepStrictEqual([endless.cause, endless.detail], [
+        "script_failed",
+        "the script printed more than the 65537 octets that are read, and did not end within 500 ms"
+      ])
     }))
 })
 
