@@ -88,18 +88,44 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** Learns from the upstream's answers what its paths are for. */
+/** The leaf of a chain, base64url DER. */
+const leafOf = (chain: string): string | undefined =>
+  /-----BEGIN CERTIFICATE-----([^-]*)-----END/.exec(chain)?.[1]?.replaceAll(/\s/g, "")
+    .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
+
+/** The certificate that a signed request asks to revoke. */
+const toRevoke = (body: Buffer): unknown => {
+  const signed = parsed(body.toString()) as { readonly payload?: string } | undefined
+  const payload = parsed(Buffer.from(signed?.payload ?? "", "base64url").toString())
+  return (payload as { readonly certificate?: unknown } | undefined)?.certificate
+}
+
+/**
+ * Learns from the upstream's answers what its paths are for. What a relay asks about an order of a former play, whose end it looks
+ * after, is nothing to the play that is on.
+ */
 const makeAtlas = (directory: string) => {
   const known = new Map<string, Asked>([[directory, "directory"]])
+  const fresh = new Set<string>()
+  const leaves = new Set<unknown>()
   const learn = (url: unknown, at: Asked) => {
     const path = pathOf(url)
-    if (path !== undefined && !known.has(path)) known.set(path, at)
+    if (path === undefined || known.has(path)) return
+    known.set(path, at)
+    fresh.add(path)
   }
   return {
     of: (path: string): Asked | undefined => known.get(path),
+    begin: () => {
+      fresh.clear()
+      leaves.clear()
+    },
+    isOfPlay: (at: Asked | undefined, path: string, body: Buffer): boolean =>
+      at === "order" || at === "certificate" ? fresh.has(path) : at !== "revokeCert" || leaves.has(toRevoke(body)),
     learn: (at: Asked | undefined, location: unknown, text: string) => {
       if (at === "newAccount") learn(location, "account")
       if (at === "newOrder") learn(location, "order")
+      if (at === "certificate") leaves.add(leafOf(text))
       const body = parsed(text)
       if (typeof body !== "object" || body === null) return
       const members = body as { readonly [member: string]: unknown }
@@ -150,8 +176,10 @@ export const startFaultProxy = async (options: ProxyOptions): Promise<FaultProxy
 
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(incoming)
-    const at = atlas.of(new URL(incoming.url ?? "/", "https://x").pathname)
-    const due = rules.find(({ left, rule }) => rule.at === at && left > 0)
+    const path = new URL(incoming.url ?? "/", "https://x").pathname
+    const at = atlas.of(path)
+    const isOfPlay = atlas.isOfPlay(at, path, body)
+    const due = isOfPlay ? rules.find(({ left, rule }) => rule.at === at && left > 0) : undefined
     if (due !== undefined) due.left--
     const fault = due?.rule.fault
     const millis = performance.now()
@@ -168,7 +196,7 @@ export const startFaultProxy = async (options: ProxyOptions): Promise<FaultProxy
       return
     }
     const answer = await ask(incoming, body)
-    seen.push({ at, fault, millis, status: answer.status })
+    if (isOfPlay) seen.push({ at, fault, millis, status: answer.status })
     atlas.learn(at, answer.headers["location"], answer.body.toString())
     if (fault?.damage === "lost") return void incoming.socket.destroy()
     const { "content-length": _, "replay-nonce": nonce, "transfer-encoding": __, ...headers } = answer.headers
@@ -189,6 +217,7 @@ export const startFaultProxy = async (options: ProxyOptions): Promise<FaultProxy
     host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     begin: (next) => {
       rules = next.map((rule) => ({ rule, left: rule.times }))
+      atlas.begin()
       seen = []
     },
     seen: () => seen,
