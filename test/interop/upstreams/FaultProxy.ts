@@ -107,7 +107,8 @@ const toRevoke = (body: Buffer): unknown => {
 const makeAtlas = (directory: string) => {
   const known = new Map<string, Asked>([[directory, "directory"]])
   const fresh = new Set<string>()
-  const leaves = new Set<unknown>()
+  // A play that revokes begins anew before it does, so the leaves of the stretch before are its own.
+  let [before, leaves] = [new Set<unknown>(), new Set<unknown>()]
   const learn = (url: unknown, at: Asked) => {
     const path = pathOf(url)
     if (path === undefined || known.has(path)) return
@@ -118,10 +119,12 @@ const makeAtlas = (directory: string) => {
     of: (path: string): Asked | undefined => known.get(path),
     begin: () => {
       fresh.clear()
-      leaves.clear()
+      ;[before, leaves] = [leaves, new Set()]
     },
     isOfPlay: (at: Asked | undefined, path: string, body: Buffer): boolean =>
-      at === "order" || at === "certificate" ? fresh.has(path) : at !== "revokeCert" || leaves.has(toRevoke(body)),
+      at === "order" || at === "certificate"
+        ? fresh.has(path)
+        : at !== "revokeCert" || [before, leaves].some((one) => one.has(toRevoke(body))),
     learn: (at: Asked | undefined, location: unknown, text: string) => {
       if (at === "newAccount") learn(location, "account")
       if (at === "newOrder") learn(location, "order")
