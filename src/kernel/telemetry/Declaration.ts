@@ -22,6 +22,8 @@ const declare = (level: Level, outcome: Outcome) =>
 ): Declaration<F[number]> => ({ level, outcome, fields: names })
 
 export const debug = declare("debug", "success")
+/** What did not work, and is usual: a stranger's handshake, a name that nobody has. */
+export const debugFailure = declare("debug", "failure")
 export const info = declare("info", "success")
 export const progress = declare("info", "progress")
 export const warn = declare("warn", "failure")

@@ -4,7 +4,7 @@
  */
 
 import type { Declaration } from "./Declaration.ts"
-import { advisory, debug, error, info, progress, warn } from "./Declaration.ts"
+import { advisory, debug, debugFailure, error, info, progress, warn } from "./Declaration.ts"
 import type { fields, FieldTypes } from "./EventField.ts"
 import { notificationEvents } from "./NotificationEvent.ts"
 import { operatorEvents } from "./OperatorEvent.ts"
@@ -44,7 +44,7 @@ export const events = {
   server_shutdown_started: progress("signal"),
   server_shutdown_completed: info("requests_cut", "jobs_released", "elapsed_ms"),
   profile_mounted: info("profile", "backend"),
-  profile_unmounted: warn("profile"),
+  profile_unmounted: advisory("profile"),
   profile_degraded: error("profile", "error"),
   profile_recovered: info("profile"),
   profile_init_failed: error("profile", "error"),
@@ -58,8 +58,8 @@ export const events = {
   tls_pair_renewed: info("listener", "sha256", "not_after", "set_aside"),
   tls_certificate_loaded: info("listener", "sha256", "not_after", "self_signed"),
   tls_certificate_expiring: advisory("listener", "not_after"),
-  tls_handshake_failed: debug("listener", "client_ip", "error"),
-  tls_handshake_timeout: debug("listener", "client_ip", "error"),
+  tls_handshake_failed: debugFailure("listener", "client_ip", "error"),
+  tls_handshake_timeout: debugFailure("listener", "client_ip", "error"),
 
   // database
   db_commits_unsynced: advisory("key"),
@@ -72,7 +72,7 @@ export const events = {
   db_pool_timeout: error("waited_ms"),
   db_listen_lost: warn("error"),
   db_listen_restored: info(),
-  db_job_leases_reclaimed: warn("rows_updated"),
+  db_job_leases_reclaimed: advisory("rows_updated"),
   db_job_times_corrected: debug("rows_updated"),
 
   // one request
@@ -123,7 +123,7 @@ export const events = {
   filter_check_unused: advisory("profile", "check"),
   filter_request_blocked: warn("profile", "listener", "stage", "rule", "check", "detail"),
   filter_denied: warn("profile", "stage", "rule", "check", "detail"),
-  filter_rule_warned: warn("profile", "listener", "stage", "rule"),
+  filter_rule_warned: advisory("profile", "listener", "stage", "rule"),
   filter_undecided: error("profile", "listener", "stage", "rule", "check", "error"),
   ipam_lookup_failed: warn("backend", "error"),
   ipam_tls_verification_disabled: advisory("profile"),
@@ -223,7 +223,7 @@ export const events = {
   job_run_retried: warn("kind", "job_id", "attempts", "error"),
   job_run_abandoned: error("kind", "job_id", "attempts", "error"),
   job_run_panicked: error("kind", "job_id", "attempts", "error"),
-  job_lease_lost: warn("kind", "job_id", "attempts"),
+  job_lease_lost: advisory("kind", "job_id", "attempts"),
   job_deadline_passed: warn("kind", "job_id", "attempts"),
   job_runner_started: progress("owner"),
   job_runner_retuned: info(
@@ -258,8 +258,8 @@ export const events = {
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
   audit_write_failed: error("audit_event", "order_id", "cert_serial", "error"),
-  audit_reverse_dns_failed: debug("address"),
-  audit_reverse_dns_timeout: debug("address")
+  audit_reverse_dns_failed: debugFailure("address"),
+  audit_reverse_dns_timeout: debugFailure("address")
 } as const satisfies Record<string, Declaration>
 
 export type EventName = keyof typeof events

@@ -210,10 +210,23 @@ describe("the vocabulary", () => {
   it("leaves no doubt between level and outcome", () => {
     for (const [event, { level, outcome }] of declarations) {
       if (level === "error") assert.strictEqual(outcome, "failure", event)
-      if (outcome === "failure") assert.include(["error", "warn"], level, event)
+      if (outcome === "failure") assert.notStrictEqual(level, "info", event)
       if (outcome === "advisory") assert.strictEqual(level, "warn", event)
       assert.strictEqual(outcome === "progress", /_(?:started|requested)$/.test(event), event)
     }
+  })
+
+  it("calls what is usual and did not work a failure, and what did its work none", () => {
+    const of = (outcome: string, level: string) =>
+      declarations.filter(([, one]) => one.outcome === outcome && one.level === level).map(([event]) => event)
+    assert.sameMembers(of("failure", "debug"), [
+      "audit_reverse_dns_failed",
+      "audit_reverse_dns_timeout",
+      "tls_handshake_failed",
+      "tls_handshake_timeout"
+    ])
+    const advisories = ["filter_rule_warned", "profile_unmounted", "db_job_leases_reclaimed", "job_lease_lost"]
+    assert.includeMembers(of("advisory", "warn"), advisories)
   })
 
   it("shows by default what the specification does not tell apart as debug", () => {
