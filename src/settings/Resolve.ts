@@ -11,6 +11,7 @@ import { dotted, printableVariable, variableOf } from "../kernel/config/KeyPath.
 import { tableOf } from "../kernel/config/Salvage.ts"
 import type { Environment, Layer, Written } from "../kernel/config/Source.ts"
 import { readEnvironment, readFile } from "../kernel/config/Source.ts"
+import { isExemption } from "../kernel/net/Proxy.ts"
 import type { Config } from "./AppConfig.ts"
 import { makeInUse } from "./InUse.ts"
 import { findings } from "./Rules.ts"
@@ -76,7 +77,9 @@ const readVariables = (env: Environment): Config["proxyVariables"] => {
   return {
     http_url: url(first("http_proxy")),
     https_url: url(first("https_proxy", "HTTPS_PROXY")),
-    no_proxy: first("no_proxy", "NO_PROXY").split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
+    // Some programs take a port with an entry. Here a host is reached one way, whatever the port.
+    no_proxy: first("no_proxy", "NO_PROXY").split(",").map((entry) => entry.trim().replace(/^([^:]+):\d+$/, "$1"))
+      .filter(isExemption)
   }
 }
 

@@ -102,7 +102,7 @@ describe("the variables of proxies", () => {
       assert.deepStrictEqual(variablesOf({ [name]: "http://p:1" }), { ...none, https_url: "http://p:1" })
     }
     for (const name of ["no_proxy", "NO_PROXY"]) {
-      assert.deepStrictEqual(variablesOf({ [name]: "a, b:80,,c " }), { ...none, no_proxy: ["a", "b:80", "c"] })
+      assert.deepStrictEqual(variablesOf({ [name]: "a, b:80,,c , d/e" }), { ...none, no_proxy: ["a", "b", "c"] })
     }
     assert.strictEqual(variablesOf({ http_proxy: "p.example:3128" }).http_url, "http://p.example:3128")
     assert.strictEqual(variablesOf({ https_proxy: "http://a", HTTPS_PROXY: "http://b" }).https_url, "http://a")

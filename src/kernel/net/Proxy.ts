@@ -51,22 +51,20 @@ export const isExemption = (text: string): boolean =>
   text === "*" || parseCidr(text)._tag === "Some" || (domain.test(text) && parseAddress(text)._tag === "None")
 
 /**
- * Whether a host is reached directly. A domain matches itself and the names below it; with a dot in front, only the
- * names below it. Ranges are compared with literal addresses. Other entries match no host.
+ * Whether a host is reached directly. A domain matches itself and the names below it, with a dot in front or without, as other
+ * programs read the variable. Ranges are compared with literal addresses. Other entries match no host.
  */
 export const makeExempt = (entries: ReadonlyArray<string>): (host: string) => boolean => {
   const isAll = entries.includes("*")
   const inRange = makeAddressSet(entries)
   const isLoopback = makeAddressSet(["127.0.0.0/8", "::1/128"])
-  const domains = entries.filter((entry) => domain.test(entry)).map((entry) => entry.toLowerCase())
+  const domains = entries.filter((entry) => domain.test(entry)).map((entry) => entry.toLowerCase().replace(/^\./, ""))
   return (host) => {
     const address = comparable(bare(host))
     if (address !== undefined) return isAll || isLoopback(address) || inRange(address)
     const name = host.toLowerCase().replace(/\.$/, "")
     return isAll || name === "localhost" || name.endsWith(".localhost") ||
-      domains.some((entry) =>
-        entry.startsWith(".") ? name.endsWith(entry) : name === entry || name.endsWith(`.${entry}`)
-      )
+      domains.some((entry) => name === entry || name.endsWith(`.${entry}`))
   }
 }
 

@@ -5,6 +5,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Http from "node:http"
 import type * as Net from "node:net"
+import { oneLine } from "../HiddenText.ts"
 import { exhausted, isExhaustion } from "../host/Exhausted.ts"
 import { candidates, comparable } from "./Address.ts"
 import type { Dialer } from "./Connect.ts"
@@ -73,14 +74,19 @@ const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: 
     }
     request.on("error", ({ message }) => failed(message))
     request.once("close", () => failed("closed without an answer"))
-    request.once("response", ({ statusCode }) => failed(`answers ${statusCode}`))
-    request.once("connect", ({ statusCode }, stream: Net.Socket, early) => {
-      if (statusCode === undefined || statusCode < 200 || statusCode > 299) return failed(`answers ${statusCode}`)
+    const refused = ({ statusCode, statusMessage = "" }: Http.IncomingMessage) =>
+      failed(`answers ${statusCode} ${oneLine(statusMessage)}`.trimEnd())
+    request.once("response", refused)
+    request.once("connect", (answer, stream: Net.Socket, early) => {
+      const { statusCode } = answer
+      if (statusCode === undefined || statusCode < 200 || statusCode > 299) return refused(answer)
       // Nothing has been sent to the host yet, so it cannot have answered.
       if (early.length > 0) return failed("answers with more than its answer")
       request.removeAllListeners()
       resume(Effect.succeed(stream.on("error", ignore)))
     })
+    // A tunnel has no end that a header could announce, and a proxy that heeds one closes it.
+    request.removeHeader("Connection")
     request.end()
     return Effect.sync(() => {
       request.destroy()

@@ -59,7 +59,7 @@ describe("what is reached directly", () => {
     ["EXAMPLE.org.", true],
     ["a.b.example.org", true],
     ["notexample.org", false],
-    ["lab.example", false],
+    ["lab.example", true],
     ["x.lab.example", true],
     ["upper.example", true],
     ["10.1.2.3", true],
