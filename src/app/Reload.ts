@@ -6,9 +6,11 @@ import type { Running } from "../kernel/queue/Running.ts"
 import type { StorageFailed } from "../kernel/sql/Database.ts"
 import { supervised } from "../kernel/Supervised.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
+import { currentMillis } from "../kernel/Time.ts"
 import * as crl from "../operations/crl/Crl.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import { changedKeys } from "../settings/Changes.ts"
 import { shownAt } from "../settings/Effective.ts"
 import { frozenChanges } from "../settings/Frozen.ts"
 import { checkAddresses } from "./Addresses.ts"
@@ -84,6 +86,7 @@ export const reload = (
   const { listeners, runner, scope } = surroundings
   return Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
+      const begun = yield* currentMillis
       const before = yield* Ref.get(current)
       const { fresh } = yield* Settings
       const loaded = yield* restore(fresh(surroundings.roles))
@@ -110,7 +113,12 @@ export const reload = (
       yield* adviseOfIgnored(loaded)
       yield* advise(config, surroundings.roles)
       yield* adviseOnOperators(config, surroundings.roles)
-      yield* emit("server_config_reloaded", { generation, listeners_rebound: sockets.rebound })
+      yield* emit("server_config_reloaded", {
+        generation,
+        listeners_rebound: sockets.rebound,
+        changed_keys: changedKeys(before.config, config),
+        elapsed_ms: (yield* currentMillis) - begun
+      })
       yield* Scope.provide(supervised("generation_retired", Effect.uninterruptible(before.retire)), scope)
       if (next.signers === undefined) return
       // A CA that is new gets its first list. A failure is logged; the next revocation or sweep makes the list.

@@ -113,7 +113,10 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
   it("serves a profile that was added and no longer one that was taken away, and says so", async () => {
     const { profileUrl } = ground.server
     assert.strictEqual(await statusOf(profileUrl("second")), 404)
-    assert.deepInclude(await reload({ profiles: ["default", "second"] }), { listeners_rebound: 0 })
+    assert.deepInclude(await reload({ profiles: ["default", "second"] }), {
+      listeners_rebound: 0,
+      changed_keys: ["profiles.second"]
+    })
     await ground.server.waitForEvent("profile_mounted", { where: ({ fields }) => fields["profile"] === "second" })
     await issue("second.example", profileUrl("second"))
     await reload({ profiles: ["second"], more: "[challenge]\nbypass = true" })

@@ -21,7 +21,7 @@ export const events = {
   server_listening: info("address", "tls", "base_url"),
   server_listener_stopped: info("listener", "address"),
   server_role_no_worker: advisory("roles"),
-  server_config_reloaded: info("generation", "listeners_rebound"),
+  server_config_reloaded: info("generation", "listeners_rebound", "changed_keys", "elapsed_ms"),
   server_config_reload_refused: warn("error"),
   server_config_reload_failed: error("error"),
   server_log_gap: advisory("count"),

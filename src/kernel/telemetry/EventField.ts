@@ -52,6 +52,7 @@ export const fields = {
   http: "text",
   https: "text",
   identifier: "text",
+  changed_keys: "names",
   identifiers: "names",
   in_flight: "int",
   issuer: "text",

@@ -1,0 +1,33 @@
+import * as Redacted from "effect/Redacted"
+import { sectionText } from "../kernel/config/Section.ts"
+import type { Config } from "./AppConfig.ts"
+
+const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Redacted.isRedacted(value) && !Array.isArray(value)
+
+const isSame = (one: unknown, other: unknown): boolean => sectionText({ value: one }) === sectionText({ value: other })
+
+/** The keys below `key` whose values differ, secrets among them; no value is part of the answer. */
+export const differing = (key: string, before: unknown, after: unknown): ReadonlyArray<string> =>
+  isSection(before) && isSection(after)
+    ? [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) =>
+      differing(key === "" ? name : `${key}.${name}`, before[name], after[name])
+    )
+    : isSame(before, after)
+    ? []
+    : [key]
+
+const byName = ({ profiles, proxyVariables: _, ...sections }: Config) => ({
+  ...sections,
+  profiles: Object.fromEntries(profiles.map(({ name, ...profile }) => [name, profile]))
+})
+
+/**
+ * What a reload has changed, as keys of the configuration. A key that profiles inherit is named once where each profile has followed
+ * it; a profile that came or went is named as a whole.
+ */
+export const changedKeys = (before: Config, after: Config): ReadonlyArray<string> => {
+  const keys = differing("", byName(before), byName(after))
+  const shared = new Set(keys.filter((key) => !key.startsWith("profiles.")))
+  return keys.filter((key) => !shared.has(key.replace(/^profiles\.[^.]+\./, "")) || shared.has(key))
+}
