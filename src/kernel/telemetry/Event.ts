@@ -165,6 +165,7 @@ export const events = {
   local_ca_leaf_discarded: advisory("order_id", "cert_serial"),
   local_ca_leaf_issued: info("order_id", "cert_serial"),
   order_finalized: info("order_id", "cert_serial", "elapsed_ms"),
+  certificate_served: debug("order_id", "account_id"),
   order_extensions_not_granted: advisory("order_id", "cert_serial", "extensions"),
   order_finalize_bad_csr: warn("order_id", "error"),
   order_finalize_issuance_failed: error("order_id", "error"),

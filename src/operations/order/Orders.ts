@@ -247,5 +247,7 @@ export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId 
 export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
   const row = yield* certificates.certificate({ id, ...scopeOf(caller) })
   if (row === undefined) return yield* new NotFound()
-  return isReadable(row.certificate) ? row.certificate : yield* refuseChain("order_certificate", id)
+  if (!isReadable(row.certificate)) return yield* refuseChain("order_certificate", id)
+  yield* emit("certificate_served", { order_id: id, account_id: caller.accountId })
+  return row.certificate
 })

@@ -95,6 +95,7 @@ export const own = words(`
   certificate_orphan_search_failed
   certificate_orphan_stored
   certificate_orphaned
+  certificate_served
   challenge_validation_postponed
   db_job_times_corrected
   db_row_unreadable

@@ -20,6 +20,7 @@ import {
   column,
   count,
   eventsOf,
+  fieldsOf,
   handmadeChain,
   orderOf,
   profileOf,
@@ -304,6 +305,8 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       const { caller, id } = yield* finalized()
       yield* relay
       const certId = namedLeafOf(yield* orders.certificate(caller, id))?.certId ?? ""
+      const served = { order_id: id, account_id: caller.accountId }
+      assert.deepStrictEqual(fieldsOf(records, "certificate_served"), [served])
       const renewal = yield* finalized("default", ["a.example"], { caller, certId })
       play(({ keeper }) =>
         Effect.andThen(
