@@ -9,7 +9,17 @@ import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
 import { AskedFor } from "./AskedFor.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
-import { isProblem, nextOf, objectOf, parsed, problemIn, resultOf, retryAfterOf, textOf } from "./UpstreamAnswer.ts"
+import {
+  isProblem,
+  nextOf,
+  objectOf,
+  parsed,
+  plain,
+  problemIn,
+  resultOf,
+  retryAfterOf,
+  textOf
+} from "./UpstreamAnswer.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { upstreamUrl } from "./UpstreamUrl.ts"
@@ -24,7 +34,8 @@ export interface Directory {
   readonly newNonce: string
   readonly newAccount: string
   readonly newOrder: string
-  readonly revokeCert: string
+  /** Absent where the upstream takes no revocations. */
+  readonly revokeCert: string | undefined
   readonly keyChange: string | undefined
   /** Absent where the upstream has no renewal information (RFC 9773). */
   readonly renewalInfo: string | undefined
@@ -89,19 +100,24 @@ export const make = (
     const asking = Effect.map(AskedFor, (asker) => asker ?? profile)
     const unavailable = (detail: string, status?: number, retryAfter?: number) =>
       new UpstreamUnavailable({ detail, status, retryAfter })
-    const lie = (what: string) =>
-      new UpstreamRefused({
-        detail: `the upstream names ${what} that is not a trusted URL`,
-        status: undefined,
-        type: "untrusted"
-      })
+    const lie = (text: unknown, what: string) => {
+      const isText = typeof text === "string"
+      const fault = text === undefined || text === null
+        ? what.replace(/^an? /, "no ")
+        : isText && URL.canParse(text)
+        ? `${what} that is not a trusted URL: ${plain(new URL(text).origin)}`
+        : `${what} that is no URL`
+      return new UpstreamRefused({ detail: `the upstream names ${fault}`, status: undefined, type: "untrusted" })
+    }
 
     /** A URL that the upstream has named, checked but unchanged, because it goes into signatures. */
     const checked = (text: unknown, what: string): Effect.Effect<string, UpstreamRefused> =>
-      typeof text === "string" && upstreamUrl(text, base) !== undefined ? Effect.succeed(text) : lie(what)
+      typeof text === "string" && upstreamUrl(text, base) !== undefined ? Effect.succeed(text) : lie(text, what)
 
     const optional = (members: Members, name: string): Effect.Effect<string | undefined, UpstreamRefused> =>
-      members[name] === undefined ? Effect.succeed(undefined) : checked(members[name], `a ${name}`)
+      members[name] === undefined || members[name] === null
+        ? Effect.succeed(undefined)
+        : checked(members[name], `a ${name}`)
 
     const waitIn = (answer: WebAnswer) =>
       Effect.map(currentMillis, (now) => retryAfterOf(answer.headers["retry-after"], now))
@@ -155,7 +171,7 @@ export const make = (
         newNonce: yield* checked(members["newNonce"], "a newNonce"),
         newAccount: yield* checked(members["newAccount"], "a newAccount"),
         newOrder: yield* checked(members["newOrder"], "a newOrder"),
-        revokeCert: yield* checked(members["revokeCert"], "a revokeCert"),
+        revokeCert: yield* optional(members, "revokeCert"),
         keyChange: yield* optional(members, "keyChange"),
         renewalInfo: yield* optional(members, "renewalInfo"),
         termsOfService: textOf(meta["termsOfService"])

@@ -126,6 +126,12 @@ const asSigning = (
   })
 }
 
+const takesNone = new UpstreamRefused({
+  detail: "the upstream's directory has no revokeCert, so that it takes no revocations",
+  status: undefined,
+  type: "unauthorized"
+})
+
 /** Refusals of a revocation that no other attempt changes. */
 const definite: ReadonlySet<string> = new Set(["badRevocationReason", "unauthorized", "malformed"])
 
@@ -260,6 +266,7 @@ export const make = (
       revoke: (leaf, reason) =>
         Effect.gen(function*() {
           const { revokeCert } = yield* client.directory
+          if (revokeCert === undefined) return yield* takesNone
           yield* client.post("revokeCert", revokeCert, {
             certificate: Buffer.from(leaf).toString("base64url"),
             ...(reason === undefined || !revocation_reasons ? {} : { reason })

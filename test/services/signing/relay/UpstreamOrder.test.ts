@@ -348,6 +348,29 @@ describe("an order at an honest upstream", () => {
       assert.deepStrictEqual(counts, [1, 1, 2, 2])
     }))
 
+  for (const revokeCert of [undefined, null]) {
+    it.effect(`issues where its directory has no revokeCert: ${revokeCert}`, () =>
+      Effect.gen(function*() {
+        const { ended } = yield* play({ "/directory": [{ json: { ...directory, revokeCert } }] })
+        assert.deepInclude(ended, { _tag: "Success", success: "the chain" })
+      }))
+  }
+
+  it.effect("has the faults of its directory told apart", () =>
+    Effect.gen(function*() {
+      for (
+        const [newOrder, detail] of [
+          [undefined, "the upstream names no newOrder"],
+          [7, "the upstream names a newOrder that is no URL"],
+          ["somewhere", "the upstream names a newOrder that is no URL"],
+          ["https://127.0.0.1/a", "the upstream names a newOrder that is not a trusted URL: https://127.0.0.1"]
+        ] as const
+      ) {
+        const { failure } = yield* failureOf({ "/directory": [{ json: { ...directory, newOrder } }] })
+        assert.strictEqual(failure.detail, detail)
+      }
+    }))
+
   it.effect("goes on past nonces that are refused", () =>
     Effect.gen(function*() {
       const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }
