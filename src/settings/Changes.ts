@@ -17,7 +17,7 @@ export const differing = (key: string, before: unknown, after: unknown): Readonl
     ? []
     : [key]
 
-const byName = ({ profiles, proxyVariables: _, ...sections }: Config) => ({
+const byName = ({ profiles, ...sections }: Omit<Config, "proxyVariables">) => ({
   ...sections,
   profiles: Object.fromEntries(profiles.map(({ name, ...profile }) => [name, profile]))
 })

@@ -98,7 +98,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     const specified = place.at("test/kernel/telemetry/specified.ts")
     writeFileSync(
       specified,
-      readFileSync(specified, "utf8").replace("export const own = words(\n  \"", "$&account_terms_refused ")
+      readFileSync(specified, "utf8").replace("export const own = words(`\n", "$&  account_terms_refused\n")
     )
     await place.succeed("catalogues")
     assert.match(await place.succeed("firstChange"), /^\d+ passed, 0 failed$/m)

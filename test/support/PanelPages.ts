@@ -25,6 +25,8 @@ export interface PageRow extends Place {
   readonly says: string
   /** What it says on a new installation; undefined where there is no such record. */
   readonly saysEmpty: string | undefined
+  /** A list that has no such page there leads back to its first. */
+  readonly leadsBack?: boolean
 }
 
 /** A file that is saved, or that pages are made of. */
@@ -44,6 +46,7 @@ export interface WayRow extends Place {
 export type Row = PageRow | FileRow | WayRow
 
 interface More {
+  readonly leadsBack?: boolean
   readonly status?: number
   readonly what?: string
   readonly from?: Reader
@@ -145,7 +148,8 @@ export const rows: ReadonlyArray<Row> = [
   page("/ui/audit", "certificate issue failed", "operator created"),
   page("/ui/audit", "certificate issued", "No row matches.", {
     what: "page 2",
-    at: "/ui/audit?page=2&profile=corp"
+    at: "/ui/audit?page=2&profile=corp",
+    leadsBack: true
   }),
   record("/ui/audit/{id}", "/ui/audit?event=certificate_issued", "certificate_issued"),
   page("/ui/search", "What can be searched"),

@@ -48,7 +48,7 @@ describe("the panel", () => {
   test("says no more that there is none where one has just been made", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "anna", "admin")
-      const gone = "<div id=\"none\" hx-swap-oob=\"delete\"></div>"
+      const gone = "<div id=\"none\" hx-swap-oob=\"true\" hidden></div>"
       assert.include((yield* panel.ask("/ui/eab", held)).text, "id=\"none\"")
       assert.include((yield* send(panel, held, "/ui/eab", { label: "shop" })).text, gone)
       assert.include((yield* panel.ask("/ui/account", held)).text, "id=\"none\"")
