@@ -93,10 +93,10 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
         return (await stage.telling(act, () => [signIn(late, "second_factor_refused", at(17))]))[0]
       }),
       way("forcedConfirm", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
-        const half = await door.signIn(late, password, at(17))
+        const half = await door.signIn(late, password, at(34))
         await door.forcedBegin(half)
         const act = () => wrongly(door, "forcedConfirm", half, wrongCode, 1)
-        return (await stage.telling(act, () => [signIn(late, "locked_out", at(17))]))[0]
+        return (await stage.telling(act, () => [signIn(late, "locked_out", at(34))]))[0]
       })
     ]
   }

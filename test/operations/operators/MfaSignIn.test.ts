@@ -226,6 +226,24 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
     }))
 
   describe("as an enrolment", () => {
+    test("takes five codes of an operator in a window, whatever the address", () =>
+      Effect.gen(function*() {
+        yield* made("olga")
+        const most = { ...strict.admin, login_max_attempts: 5 }
+        const one = from("192.0.2.66")
+        const { identity } = yield* half("olga", one, strict.admin)
+        yield* mfa.beginEnrolment(config.admin, identity)
+        const confirm = (of: typeof identity, at: typeof one) =>
+          Effect.flip(mfa.confirmEnrolment(most, of, "000000", at))
+        for (let count = 0; count < 5; count++) {
+          assert.strictEqual((yield* confirm(identity, one))._tag, "InvalidCredentials")
+        }
+        const other = from("192.0.2.77")
+        const anew = yield* half("olga", other, strict.admin)
+        yield* mfa.beginEnrolment(config.admin, anew.identity)
+        assert.strictEqual((yield* confirm(anew.identity, other))._tag, "RateLimited")
+      }))
+
     test("shows a secret, and has recovery codes once its first code is right; the step is claimed", () =>
       Effect.gen(function*() {
         yield* made("olga")
