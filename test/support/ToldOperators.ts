@@ -87,10 +87,10 @@ export const operatorWays = (surface: Door["name"], number: 0 | 1, part: "forced
         async (stage) => (await stage.once<ReadonlyArray<Expected>>(`${forced} told`, () => Promise.resolve([])))[1]
       ),
       way("forcedConfirm", "admin_sign_in", "second_factor_refused", undefined, async (stage, door) => {
-        const half = await door.signIn(late, password, at(17))
+        const half = await door.signIn(late, password, at(35))
         await door.forcedBegin(half)
         const act = () => wrongly(door, "forcedConfirm", half, wrongCode, mostAttempts)
-        return (await stage.telling(act, () => [signIn(late, "second_factor_refused", at(17))]))[0]
+        return (await stage.telling(act, () => [signIn(late, "second_factor_refused", at(35))]))[0]
       }),
       way("forcedConfirm", "admin_sign_in", "locked_out", undefined, async (stage, door) => {
         const half = await door.signIn(late, password, at(34))
