@@ -23,17 +23,17 @@ import * as audit from "../../store/Audit.ts"
 import * as deletions from "../../store/Deletions.ts"
 import * as certificates from "../../store/orders/Certificates.ts"
 import * as orders from "../../store/orders/Orders.ts"
-import type { OrphanCause, OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts"
+import type { OrphanCause } from "../../store/orders/OrphanedCertificateRows.ts"
 import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
+import * as upstreamOrders from "../../store/upstream/UpstreamOrders.ts"
 import { listed } from "../Listed.ts"
 import type { Actor } from "../Operator.ts"
+import type { Open } from "./OrphanEnds.ts"
+import { settle } from "./OrphanEnds.ts"
 
 /* Certificates whose orders ended while a program or an upstream signed them (docs/decisions/orphaned-certificates.md). */
 
 type Payload = PayloadOf<"orphan_revoke">
-
-/** Who gave a revocation up. */
-type By = { readonly actorKind: "system"; readonly actorId: undefined } | Actor
 
 /** The order of a certificate. */
 type Of = Pick<Payload, "order_id" | "profile">
@@ -134,14 +134,21 @@ export const lookAfterAll = (accounts: ReadonlyArray<AccountId>) =>
       { discard: true }
     ))
 
-type Open = Effect.Success<ReturnType<typeof rows.open>>[number]
-
 const isStored = (found: Pick<Open, "serial" | "leaf">) =>
   Effect.map(certificates.ofSerials([found.serial]), (others) =>
     others.some(({ certificate }) => {
       const leaf = readStoredChain(certificate)?.leaf
       return leaf !== undefined && sameBytes(leaf, found.leaf)
     }))
+
+/**
+ * Whether an upstream's order is another's here by now: an upstream may give one that nobody finished to the next equal request, whose
+ * certificate is about to be stored.
+ */
+const isTakenOver = Effect.fnUntraced(function*(orderId: OrderId, orderUrl: string) {
+  const own = yield* upstreamOrders.find(orderId)
+  return own?.orderUrl !== orderUrl && (yield* upstreamOrders.claimed([orderUrl])).length > 0
+})
 
 /** Records what an upstream issued for an order that ended here. */
 const search = Effect.fnUntraced(
@@ -150,45 +157,10 @@ const search = Effect.fnUntraced(
     const request = Result.getOrUndefined(reopenCsr(Buffer.from(csr, "base64url")))
     const found = chain === undefined || request === undefined ? undefined : findLeaf(chain, request.spki)
     if (found === undefined || (yield* isStored(found))) return
+    if (yield* isTakenOver(OrderId(of.order_id), order_url)) return
     yield* transaction(recordFound(of, found, "order_ended"))
   }
 )
-
-/** Says what became of a certificate: in its row, the log and the metrics, and in the trail where somebody will ask. */
-const settle = (
-  { order_id, profile }: Of,
-  { fingerprint, serial }: Open,
-  status: Exclude<OrphanStatus, "waiting">,
-  { by = { actorKind: "system", actorId: undefined }, error }: { readonly by?: By; readonly error?: string } = {}
-) =>
-  Effect.gen(function*() {
-    const orderId = OrderId(order_id)
-    const now = yield* currentSeconds
-    if ((yield* rows.settle({ orderId, fingerprint, status, error, now })) === undefined) return
-    const about = { profile, orderId, certSerial: serial }
-    const facts = { order_id, profile, cert_serial: serial }
-    switch (status) {
-      case "revoked":
-        yield* audit.insert({
-          event: "certificate_orphan_revoked",
-          actorKind: "system",
-          actorId: undefined,
-          ...about,
-          detail: {}
-        })
-        yield* afterCommit(emit("certificate_orphan_revoked", facts))
-        break
-      case "kept":
-        yield* audit.insert({ event: "certificate_orphan_kept", ...by, ...about, detail: { error: error ?? "" } })
-        yield* afterCommit(emit("certificate_orphan_kept", { ...facts, error: error ?? "" }))
-        break
-      case "stored":
-        yield* afterCommit(emit("certificate_orphan_stored", facts))
-        break
-      case "expired":
-    }
-    yield* afterCommit(count((metrics) => metrics.orphaned(profile, status)))
-  })
 
 const daySeconds = 86_400
 
@@ -249,7 +221,11 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   if (order?.status === "processing") return yield* again(job, undefined)
   const signers = yield* Signers
   const signer = yield* Effect.orElseSucceed(signers.of(profile), () => undefined)
-  if (signer === undefined) return yield* again(job, new ProfileNotServed({ profile }))
+  const isOver = (yield* currentSeconds) >= job.createdAt + patience
+  if (signer === undefined) {
+    const failure = new ProfileNotServed({ profile })
+    return isOver ? Failed(failure) : yield* again(job, failure)
+  }
   const failures: Array<SigningFailed> = []
   if (upstream !== undefined) {
     const searched = yield* Effect.result(search(payload, upstream, signer))
@@ -267,7 +243,7 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const [failure] = failures
   // What was found while this attempt ran has joined its job.
   if (failure === undefined) return Done({ ifJoined: enqueue(payload) })
-  if ((yield* currentSeconds) >= job.createdAt + patience) return Failed(asFailure(failure))
+  if (isOver) return Failed(asFailure(failure))
   return yield* again(job, asFailure(failure), failure.again?.atLeast)
 })
 

@@ -35,7 +35,7 @@ import {
   world
 } from "../../support/Graph.ts"
 import { work } from "../../support/Issued.ts"
-import { finalized, relay, relaying, signsByCa, useRelays } from "../../support/Relayed.ts"
+import { finalized, relay, relaying, relaysBy, signsByCa, useRelays } from "../../support/Relayed.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 import { watched } from "../../support/Watched.ts"
 
@@ -331,6 +331,32 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
         assert.deepStrictEqual(yield* rows, [])
       }))
 
+    test("is left alone where another order here has taken the upstream's order over", () =>
+      Effect.gen(function*() {
+        const { caller } = yield* opened
+        yield* sql("UPDATE orders SET status = 'invalid'")
+        yield* later
+        // The certificate is there, and not stored yet.
+        yield* finalized("default", ["a.example"])
+        yield* sql("UPDATE upstream_orders SET upstream_order_url = NULL WHERE upstream_order_url IS NOT NULL")
+        yield* sql(`UPDATE upstream_orders SET upstream_order_url = '${url}' WHERE status = 'processing'`)
+        yield* revokes
+        assert.deepStrictEqual([revoked, yield* rows], [[], []], caller.accountId)
+      }))
+
+    test("of a profile that nobody serves any more is looked for no longer than a week", () =>
+      Effect.gen(function*() {
+        yield* opened
+        yield* sql("UPDATE orders SET status = 'invalid'")
+        yield* later
+        const nobody = relaysBy(() => Effect.die("asked"), [])
+        for (let days = 0; days < 9; days++) {
+          yield* Effect.provide(revokes, nobody)
+          yield* TestClock.adjust("1 day")
+        }
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs WHERE kind = 'orphan_revoke'"), ["failed"])
+      }))
+
     test("is kept when its upstream refuses to revoke it", () =>
       Effect.gen(function*() {
         yield* opened
@@ -339,8 +365,6 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
         revokeBy(() => new SigningFailed({ cause: "upstream_refused", detail: "no", problemType: "unauthorized" }))
         yield* revokes
         assert.deepInclude((yield* rows)[0], { status: "kept", error: "upstream_refused: no" })
-        // An operator who has mended that gives the job one more attempt.
-        revokeBy(() => Effect.void)
       }))
 
     test("is not looked for where the upstream has refused the order", () =>

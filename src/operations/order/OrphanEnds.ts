@@ -1,0 +1,54 @@
+import * as Effect from "effect/Effect"
+import { OrderId } from "../../domain/Id.ts"
+import { afterCommit } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { count } from "../../kernel/telemetry/Metrics.ts"
+import { currentSeconds } from "../../kernel/Time.ts"
+import * as audit from "../../store/Audit.ts"
+import type { OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts"
+import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
+import type { Actor } from "../Operator.ts"
+
+/* The ends of certificates whose orders ended without them (docs/decisions/orphaned-certificates.md). */
+
+/** A certificate that is not revoked. */
+export type Open = Effect.Success<ReturnType<typeof rows.open>>[number]
+
+/** Who gave a revocation up. */
+type By = { readonly actorKind: "system"; readonly actorId: undefined } | Actor
+
+/** Says what became of a certificate: in its row, the log and the metrics, and in the trail where somebody will ask. */
+export const settle = (
+  { order_id, profile }: { readonly order_id: string; readonly profile: string },
+  { fingerprint, serial }: Open,
+  status: Exclude<OrphanStatus, "waiting">,
+  { by = { actorKind: "system", actorId: undefined }, error }: { readonly by?: By; readonly error?: string } = {}
+) =>
+  Effect.gen(function*() {
+    const orderId = OrderId(order_id)
+    const now = yield* currentSeconds
+    if ((yield* rows.settle({ orderId, fingerprint, status, error, now })) === undefined) return
+    const about = { profile, orderId, certSerial: serial }
+    const facts = { order_id, profile, cert_serial: serial }
+    switch (status) {
+      case "revoked":
+        yield* audit.insert({
+          event: "certificate_orphan_revoked",
+          actorKind: "system",
+          actorId: undefined,
+          ...about,
+          detail: {}
+        })
+        yield* afterCommit(emit("certificate_orphan_revoked", facts))
+        break
+      case "kept":
+        yield* audit.insert({ event: "certificate_orphan_kept", ...by, ...about, detail: { error: error ?? "" } })
+        yield* afterCommit(emit("certificate_orphan_kept", { ...facts, error: error ?? "" }))
+        break
+      case "stored":
+        yield* afterCommit(emit("certificate_orphan_stored", facts))
+        break
+      case "expired":
+    }
+    yield* afterCommit(count((metrics) => metrics.orphaned(profile, status)))
+  })
