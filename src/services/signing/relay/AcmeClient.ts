@@ -9,20 +9,10 @@ import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
 import { AskedFor } from "./AskedFor.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
-import {
-  isProblem,
-  nextOf,
-  objectOf,
-  parsed,
-  plain,
-  problemIn,
-  resultOf,
-  retryAfterOf,
-  textOf
-} from "./UpstreamAnswer.ts"
+import { isProblem, nextOf, objectOf, parsed, problemIn, resultOf, retryAfterOf, textOf } from "./UpstreamAnswer.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
-import { upstreamUrl } from "./UpstreamUrl.ts"
+import { upstreamUrl, urlFault } from "./UpstreamUrl.ts"
 
 /* The service as ACME client of an upstream CA (RFC 8555): signed requests, nonces, and which parts of answers to trust. */
 
@@ -100,15 +90,12 @@ export const make = (
     const asking = Effect.map(AskedFor, (asker) => asker ?? profile)
     const unavailable = (detail: string, status?: number, retryAfter?: number) =>
       new UpstreamUnavailable({ detail, status, retryAfter })
-    const lie = (text: unknown, what: string) => {
-      const isText = typeof text === "string"
-      const fault = text === undefined || text === null
-        ? what.replace(/^an? /, "no ")
-        : isText && URL.canParse(text)
-        ? `${what} that is not a trusted URL: ${plain(new URL(text).origin)}`
-        : `${what} that is no URL`
-      return new UpstreamRefused({ detail: `the upstream names ${fault}`, status: undefined, type: "untrusted" })
-    }
+    const lie = (text: unknown, what: string) =>
+      new UpstreamRefused({
+        detail: `the upstream names ${urlFault(text, what)}`,
+        status: undefined,
+        type: "untrusted"
+      })
 
     /** A URL that the upstream has named, checked but unchanged, because it goes into signatures. */
     const checked = (text: unknown, what: string): Effect.Effect<string, UpstreamRefused> =>

@@ -1,6 +1,7 @@
 import * as Option from "effect/Option"
 import { makeAddressPolicy, parseAddress } from "../../../kernel/net/Address.ts"
 import { metadataServices } from "../../../kernel/net/MetadataServices.ts"
+import { plain } from "./UpstreamAnswer.ts"
 
 /** Addresses to which no answer of an upstream may lead: this host, its link and its cloud, and addresses of no host. */
 const policy = makeAddressPolicy({
@@ -33,4 +34,12 @@ export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
   const address = parseAddress(url.hostname.replace(/^\[|\]$/g, ""))
   if (Option.isSome(address)) return policy.check(address.value) === undefined ? url : undefined
   return /(?:^|\.)localhost\.?$/i.test(url.hostname) ? undefined : url
+}
+
+/** What is wrong with a URL that {@link upstreamUrl} does not take; `what` names it, such as `a newOrder`. */
+export const urlFault = (text: unknown, what: string): string => {
+  if (text === undefined || text === null) return what.replace(/^an? /, "no ")
+  return typeof text === "string" && URL.canParse(text)
+    ? `${what} that is not a trusted URL: ${plain(new URL(text).origin)}`
+    : `${what} that is no URL`
 }
