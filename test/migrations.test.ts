@@ -47,7 +47,8 @@ const frozen = {
     "0032_validation_causes.sql": "6f4434225fbe73b6a26d117aebbfc1efc0a8e437cb269d88303b5e1eaa7e3369",
     "0035_not_granted.sql": "3cb80709ef0d649fcc1f460bbf3f0819dc1bec57a261a3f752aa9246266c3430",
     "0036_orphaned_certificates.sql": "517f5274a4ba14766dd48476008f08db96165cb13833ec0488b37c4580294ff9",
-    "0037_expiry.sql": "dba80c7ef0253d6b3b128b11144431373020f1a876bcef73492af971fdd50b54"
+    "0037_expiry.sql": "dba80c7ef0253d6b3b128b11144431373020f1a876bcef73492af971fdd50b54",
+    "0038_nonce_moments.sql": "6fc1afc05236a614c57d112f821eaa7792c41dc139409d6de601c82fd7a8eeba"
   },
   sqlite: {
     "0001_acme.sql": "bac41fef7f2635cd26f4d19e8188f5b0218b7622c557d0d553059149aa0b78c8",
@@ -80,7 +81,8 @@ const frozen = {
     "0032_validation_causes.sql": "0b69149b6384811b96d059cce055b1ebd23796d9bad18b771178f44863ccb1b6",
     "0035_not_granted.sql": "24afd226b0720f68279451ecd4a9bbd94d3fc0c151a46c0e91f381dfd818be54",
     "0036_orphaned_certificates.sql": "de4598b5669a6358dc182ca57028ef6bf6c37c7def1886fde9fd23bd1add760f",
-    "0037_expiry.sql": "3e93853a99e912608298ef768c21081691e4e291a2039510193554c9bc28449a"
+    "0037_expiry.sql": "3e93853a99e912608298ef768c21081691e4e291a2039510193554c9bc28449a",
+    "0038_nonce_moments.sql": "6af765978719c7e3da9e62bb196312cdadbd904c08a5756f95b8846451abc813"
   }
 } as const
 

@@ -1,29 +1,44 @@
 import * as Effect from "effect/Effect"
-import { int, rows, text } from "../kernel/sql/Column.ts"
+import { int, nullable, rows, text } from "../kernel/sql/Column.ts"
 import { all, first, partitioned, run } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
+const moment = { second: int, millisecond: nullable(int) }
+const momentColumns = `created_at AS "second", created_millisecond AS "millisecond"`
+
+/** A nonce and when it was made, in milliseconds since 1970; at the end of its second where an older version made it. */
+interface Made {
+  readonly value: string
+  readonly madeAt: number
+}
+
+const madeAt = ({ millisecond = 999, second }: { readonly second: number; readonly millisecond: number | undefined }) =>
+  second * 1000 + millisecond
+
 const insertBatch = statement({
   name: "nonce_insert",
-  params: { values: rows, now: int },
+  params: { values: rows, second: int, millisecond: int },
   row: {},
-  sql: ({ at, each }) => `INSERT INTO nonces (value, created_at) SELECT ${at(0, "text")}, :now FROM ${each(":values")}`
+  sql: ({ at, each }) =>
+    `INSERT INTO nonces (value, created_at, created_millisecond)
+     SELECT ${at(0, "text")}, :second, :millisecond FROM ${each(":values")}`
 })
 
 const consumeBatch = statement({
   name: "nonce_consume",
   params: { values: rows },
-  row: { value: text(), createdAt: int },
+  row: { value: text(), ...moment },
   sql: ({ at, each }) =>
-    `DELETE FROM nonces WHERE value IN (SELECT ${at(0, "text")} FROM ${each(":values")})
-     RETURNING value, created_at AS "createdAt"`
+    `DELETE FROM nonces WHERE value IN (SELECT ${at(0, "text")} FROM ${
+      each(":values")
+    }) RETURNING value, ${momentColumns}`
 })
 
 const consumeOne = statement({
   name: "nonce_consume_one",
   params: { value: text() },
-  row: { createdAt: int },
-  sql: () => `DELETE FROM nonces WHERE value = :value RETURNING created_at AS "createdAt"`
+  row: moment,
+  sql: () => `DELETE FROM nonces WHERE value = :value RETURNING ${momentColumns}`
 })
 
 const sweepBatch = statement({
@@ -35,21 +50,28 @@ const sweepBatch = statement({
        (SELECT value FROM nonces WHERE created_at < :before ORDER BY created_at LIMIT :limit) RETURNING value`
 })
 
-/** Stores new nonces. */
+/** Stores new nonces, made at `now`, in milliseconds since 1970. */
 export const insert = (values: ReadonlyArray<string>, now: number) =>
-  run(insertBatch, { values: values.map((value) => [value]), now })
+  run(insertBatch, {
+    values: values.map((value) => [value]),
+    second: Math.floor(now / 1000),
+    millisecond: now % 1000
+  })
 
 /**
  * Deletes those of `values` that exist, and answers when each was made. The delete decides every race. One whose row cannot be read
  * counts as unknown.
  */
-export const consume = (values: ReadonlyArray<string>) =>
-  values.length === 1
+export const consume = ([first = "", ...others]: ReadonlyArray<string>) =>
+  others.length === 0
     ? Effect.map(
-      partitioned(consumeOne, { value: values[0] ?? "" }),
-      ({ readable }) => readable.map(({ createdAt }) => ({ value: values[0], createdAt }))
+      partitioned(consumeOne, { value: first }),
+      ({ readable }) => readable.map((row): Made => ({ value: first, madeAt: madeAt(row) }))
     )
-    : Effect.map(partitioned(consumeBatch, { values: values.map((value) => [value]) }), ({ readable }) => readable)
+    : Effect.map(
+      partitioned(consumeBatch, { values: [first, ...others].map((value) => [value]) }),
+      ({ readable }) => readable.map((row): Made => ({ value: row.value, madeAt: madeAt(row) }))
+    )
 
 /** Deletes up to `limit` nonces made before an epoch second; answers how many there were. */
 export const sweep = (before: number, limit: number) =>

@@ -220,7 +220,10 @@ describe("nonce and audit", () => {
   test("nonces are counted and cleaned up", () =>
     Effect.gen(function*() {
       const { place, run } = yield* peopled
-      yield* served(place, Effect.andThen(nonces.insert(["a", "b"], startsAt - 400), nonces.insert(["c"], startsAt)))
+      yield* served(
+        place,
+        Effect.andThen(nonces.insert(["a", "b"], (startsAt - 400) * 1000), nonces.insert(["c"], startsAt * 1000))
+      )
       assert.deepStrictEqual(jsonOf<object>(yield* run(["nonce", "count", "--json"])), { count: 3, ttlSeconds: 300 })
       const asked = yield* run(["nonce", "cleanup", "--ttl-seconds", "10"], { typed: "n" })
       assert.include(asked.err, "older than 10 second(s), which clients may still use?")

@@ -211,9 +211,9 @@ describe.each(databases)("nonces in the operator's hands on $name", (backend) =>
 
   test("are counted, and those too old deleted with a row that says how many", () =>
     Effect.gen(function*() {
-      yield* nonces.insert(["a", "b"], now - 61)
-      yield* nonces.insert(["c"], now - 60)
-      yield* nonces.insert(["d"], now)
+      yield* nonces.insert(["a", "b"], (now - 61) * 1000)
+      yield* nonces.insert(["c"], (now - 60) * 1000)
+      yield* nonces.insert(["d"], now * 1000)
       assert.deepStrictEqual(yield* nonceRecords.count(config), { count: 4, ttlSeconds: 60 })
       assert.deepStrictEqual(yield* withServerClock(nonceRecords.cleanup(config, operator)), { removed: 2 })
       assert.deepStrictEqual(yield* withServerClock(nonceRecords.cleanup(config, operator)), { removed: 0 })

@@ -59,7 +59,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
   test("a clock that is days ahead, here or at the database's server, sweeps away nothing that is young", () =>
     Effect.gen(function*() {
       const config = configOf("[order]\nretention_days = 1\n")
-      yield* nonces.insert(["young"], madeAt)
+      yield* nonces.insert(["young"], madeAt * 1000)
       yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 600 })
       yield* loginAttempts.take({ key: "k", most: 5, windowSeconds: 300, now: madeAt })
       yield* nonceRow
@@ -225,7 +225,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
 
   const old = Effect.gen(function*() {
     yield* nonceRow
-    yield* nonces.insert(["spent too late"], madeAt)
+    yield* nonces.insert(["spent too late"], madeAt * 1000)
     yield* loginAttempts.take({ key: "192.0.2.1", most: 5, windowSeconds: 300, now: madeAt })
     yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 60 })
     const caller = yield* callerAt(profileOf(everything))

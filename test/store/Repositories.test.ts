@@ -655,13 +655,13 @@ describe.each(databases)("repositories on $name", (backend) => {
   describe("nonces", () => {
     test("are consumed once, alone and together, and swept by age", () =>
       Effect.gen(function*() {
-        yield* nonces.insert(["a", "b", "c"], 100)
-        yield* nonces.insert(["d"], 200)
-        assert.deepStrictEqual(yield* nonces.consume(["a"]), [{ value: "a", createdAt: 100 }])
+        yield* nonces.insert(["a", "b", "c"], 100_001)
+        yield* nonces.insert(["d"], 200_000)
+        assert.deepStrictEqual(yield* nonces.consume(["a"]), [{ value: "a", madeAt: 100_001 }])
         assert.deepStrictEqual(yield* nonces.consume(["a"]), [])
-        assert.sameDeepMembers([...yield* nonces.consume(["a", "b", "x"])], [{ value: "b", createdAt: 100 }])
+        assert.sameDeepMembers([...yield* nonces.consume(["a", "b", "x"])], [{ value: "b", madeAt: 100_001 }])
         assert.strictEqual(yield* nonces.sweep(100, 10), 0, "not before its time")
-        yield* nonces.insert(["e", "f"], 100)
+        yield* nonces.insert(["e", "f"], 100_999)
         assert.strictEqual(yield* nonces.sweep(101, 2), 2)
         assert.strictEqual(yield* nonces.sweep(101, 2), 1)
         assert.deepStrictEqual(yield* column("SELECT value FROM nonces"), ["d"])

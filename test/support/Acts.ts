@@ -186,7 +186,7 @@ export const actsOn = (dialect: Dialect, config: Config) => {
       records: ["admin_eab_deleted"]
     },
     "cleans nonces up": {
-      subject: () => Effect.as(nonces.insert(["a", "b"], 1), { id: "-" }),
+      subject: () => Effect.as(nonces.insert(["a", "b"], 1000), { id: "-" }),
       api: () => ["POST", "/api/nonces/cleanup", {}],
       panel: () => ["/ui/nonces/sweep"],
       cli: () => ["nonce", "cleanup", "--yes"],

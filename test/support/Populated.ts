@@ -102,7 +102,11 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     created_at: "6",
     cause: position === 0 ? undefined : `{"reason":"status","detail":"status 404"}`
   })),
-  nonces: ["_", "A", "a", "-", "é", "\u{1F510}", "\uFFFD"].map((value) => ({ value, created_at: "7" })),
+  nonces: ["_", "A", "a", "-", "é", "\u{1F510}", "\uFFFD"].map((value) => ({
+    value,
+    created_at: "7",
+    created_millisecond: value === "_" ? undefined : "999"
+  })),
   upstream_orders: [
     {
       order_id: idOf(2, 0),

@@ -77,7 +77,7 @@ const make = (ttlSeconds: () => number) =>
       batch = millis - emptiedAt < 1000 ? Math.min(batch * 2, largestBatch) : Math.max(batch / 2, smallestBatch)
       emptiedAt = millis
       const values = yield* entropy.tokens(batch)
-      yield* nonces.insert(values, Math.floor(millis / 1000))
+      yield* nonces.insert(values, millis)
       ahead = values.map((value) => ({ value, madeAt: millis })).concat(ahead)
     }).pipe(Effect.provideService(Database, database))
 
@@ -130,8 +130,8 @@ const make = (ttlSeconds: () => number) =>
     const waiting: Array<Waiting> = []
     let spending = false
 
-    const verdictOn = (found: { readonly createdAt: number } | undefined, now: number): Spent =>
-      found === undefined ? "unknown" : found.createdAt + ttlSeconds() < Math.floor(now / 1000) ? "expired" : "fresh"
+    const verdictOn = (found: { readonly madeAt: number } | undefined, now: number): Spent =>
+      found === undefined ? "unknown" : found.madeAt + ttlSeconds() * 1000 < now ? "expired" : "fresh"
 
     /**
      * Spends the nonces of all requests that wait when the statement runs: on SQLite at the end of this turn of the event

@@ -78,7 +78,7 @@ export const tables: ReadonlyArray<Table> = [
     created_at: "int",
     cause: "text"
   }),
-  table("nonces", "value", { value: "text", created_at: "int" }),
+  table("nonces", "value", { value: "text", created_at: "int", created_millisecond: "int" }),
   table("upstream_orders", "order_id", {
     order_id: "uuid",
     status: "text",

@@ -238,15 +238,28 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(verdicts, presented.map(({ expected }) => expected))
       }))
 
-    test("takes a nonce until its time is over, and not a second longer", (nonces) =>
+    test("takes a nonce until its time is over, and not a millisecond longer, wherever in a second it was made", () =>
       Effect.gen(function*() {
-        yield* TestClock.setTime(1_000_000_000)
-        const [first, second] = [yield* issued(nonces), yield* issued(nonces)]
-        yield* TestClock.adjust(`${ttlSeconds} seconds`)
+        for (const within of [0, 1, 500, 999]) {
+          yield* TestClock.setTime(1_000_000_000 + within)
+          const nonces = yield* noncesOver(database.driver())
+          const [first, second] = [yield* issued(nonces), yield* issued(nonces)]
+          yield* TestClock.adjust(`${ttlSeconds} seconds`)
+          assert.strictEqual(yield* nonces.spend(first), "fresh")
+          yield* TestClock.adjust("1 millis")
+          assert.strictEqual(yield* nonces.spend(second), "expired")
+          assert.strictEqual(yield* nonces.spend(second), "unknown", "expired ones are spent too")
+        }
+      }))
+
+    test("takes a nonce of an older version to the end of its second", (nonces) =>
+      Effect.gen(function*() {
+        const [first, second] = ["a", "b"].map((letter) => letter.repeat(43)) as [string, string]
+        yield* sql(`INSERT INTO nonces (value, created_at) VALUES ('${first}', 1000000), ('${second}', 1000000)`)
+        yield* TestClock.setTime(1_000_000_999 + ttlSeconds * 1000)
         assert.strictEqual(yield* nonces.spend(first), "fresh")
-        yield* TestClock.adjust("1 second")
+        yield* TestClock.adjust("1 millis")
         assert.strictEqual(yield* nonces.spend(second), "expired")
-        assert.strictEqual(yield* nonces.spend(second), "unknown", "expired ones are spent too")
       }))
 
     test("at ttl - 1 s / ttl + 1 s, and with the clock stepped back: one from the future is fresh", (nonces) =>

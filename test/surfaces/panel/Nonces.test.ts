@@ -13,7 +13,7 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
 
   test("counts them, and offers a sweep to operators alone", (panel) =>
     Effect.gen(function*() {
-      yield* nonces.insert(["a", "b"], startsAt)
+      yield* nonces.insert(["a", "b"], startsAt * 1000)
       const viewer = yield* entered(panel, "vic", "viewer")
       const seen = yield* panel.ask("/ui/nonces", viewer)
       assert.include(wordsOf(seen), "Nonces 2 Each can be used for 300 seconds")
@@ -30,8 +30,8 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
 
   test("sweeps those that are older than an age, and says how many", (panel) =>
     Effect.gen(function*() {
-      yield* nonces.insert(["a", "b"], startsAt - 61)
-      yield* nonces.insert(["c"], startsAt)
+      yield* nonces.insert(["a", "b"], (startsAt - 61) * 1000)
+      yield* nonces.insert(["c"], startsAt * 1000)
       const held = yield* entered(panel, "otto", "operator")
       const swept = yield* send(panel, held, "/ui/nonces/sweep", { ttlSeconds: "60" })
       assert.strictEqual(swept.headers["hx-redirect"], "/ui/nonces?done=swept&removed=2")
@@ -44,7 +44,7 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
 
   test("refuses an age that is none beside the form, and a form without its token", (panel) =>
     Effect.gen(function*() {
-      yield* nonces.insert(["a"], startsAt - 1000)
+      yield* nonces.insert(["a"], (startsAt - 1000) * 1000)
       const held = yield* entered(panel, "otto", "operator")
       for (const ttlSeconds of ["-1", "soon", "1.5", "9999999999"]) {
         assert.isTrue(isBeside(yield* send(panel, held, "/ui/nonces/sweep", { ttlSeconds }), 400, "bad_request"))
