@@ -194,7 +194,9 @@ export const make = (
     answer: Answer
   ): Effect.Effect<Answer, never, Nonces> => {
     const given = answer.headers.link
-    const links = [...(at === undefined ? [] : [at.endpoint.indexLink]), ...(given === undefined ? [] : [given].flat())]
+    const isDirectory = at?.rest === "/directory" && answer.status < 400
+    const index = at === undefined || isDirectory ? [] : [at.endpoint.indexLink]
+    const links = [...index, ...(given === undefined ? [] : [given].flat())]
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
     const isNewNonce = at?.rest === "/newNonce"
     if (request.method !== "POST" && !isNewNonce) return Effect.succeed(unlessHeld(request, linked))

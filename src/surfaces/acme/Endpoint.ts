@@ -6,7 +6,7 @@ export class Endpoint {
   readonly profile: ProfileConfig
   /** `<base_url>/profile/<name>` */
   readonly base: string
-  /** `Link: rel="index"`, on every ACME answer. */
+  /** `Link: rel="index"`, on every ACME answer but the directory itself (RFC 8555 section 7.1). */
   readonly indexLink: string
   /** The directory object (RFC 8555 section 7.1.1), rendered once: UTF-8. */
   readonly directory: Uint8Array
