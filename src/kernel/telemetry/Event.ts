@@ -16,6 +16,7 @@ export const events = {
   // process
   server_config_loaded: info("path", "file_present", "keys_from_file", "keys_from_env"),
   server_config_file_absent: advisory("path"),
+  server_config_file_permissive: advisory("path"),
   server_config_fault_ignored: advisory("key", "error"),
   server_logging_key_unused: advisory("key"),
   server_listening: info("address", "tls", "base_url"),
@@ -184,7 +185,7 @@ export const events = {
   upstream_registered: info("profile", "target_host"),
   upstream_account_key_permissive: advisory("path"),
   upstream_account_reused: info("profile", "target_host"),
-  upstream_request_failed: warn("profile", "status", "error"),
+  upstream_request_failed: warn("profile", "status", "error", "body_preview"),
   upstream_order_lost: advisory("order_id", "attempts"),
   upstream_replaces_refused: warn("order_id", "error"),
   upstream_record_left: warn("identifier", "error"),

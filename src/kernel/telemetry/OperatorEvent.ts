@@ -36,6 +36,7 @@ export const operatorEvents = {
   admin_operator_session_revoked: info("username", "surface", "target_username", "sessions"),
   admin_no_users: advisory(),
   admin_mfa_enrolment_pending: advisory("count"),
+  admin_users_without_address: advisory("count"),
   admin_eab_created: info("username", "surface", "kid"),
   admin_eab_revoked: info("username", "surface", "kid"),
   admin_eab_deleted: info("username", "surface", "kid", "accounts", "orders"),

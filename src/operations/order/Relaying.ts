@@ -15,12 +15,13 @@ import {
 } from "../../domain/AcmeError.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure, Subproblem } from "../../domain/JobFailure.ts"
-import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
+import { ProfileNotServed, readFailure, SignerFailed } from "../../domain/JobFailure.ts"
 import { mendableTypes } from "../../domain/UpstreamProblems.ts"
 import { DeadlinePassed } from "../../kernel/queue/Failure.ts"
 import { Done, Failed, Retry } from "../../kernel/queue/Handler.ts"
 import type { Job, PayloadOf } from "../../kernel/queue/Job.ts"
 import { isTaken } from "../../kernel/queue/JobLeases.ts"
+import * as jobRecords from "../../kernel/queue/JobRecords.ts"
 import { Database, StorageFailed, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
@@ -93,6 +94,14 @@ const keeperIn = (database: Database["Service"], orderId: OrderId): Relaying<Sto
 const isTakenOverIn = (database: Database["Service"], job: Job): Effect.Effect<boolean> =>
   Effect.orElseSucceed(Effect.provideService(isTaken(job), Database, database), () => true)
 
+/** How the attempt before this one ended. */
+const lastFailureIn = (database: Database["Service"], { id }: Job): Effect.Effect<string | undefined> =>
+  jobRecords.find(id).pipe(
+    Effect.map((record) => readFailure(record?.lastError)?.text),
+    Effect.orElseSucceed(() => undefined),
+    Effect.provideService(Database, database)
+  )
+
 /** The certificate that an order replaces, if an upstream issued it and its order there is known. */
 const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string | undefined) {
   const former = certId === undefined ? "unknown" : yield* locate(profile, certId)
@@ -145,6 +154,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       replaced,
       spentSeconds: job.spentSeconds,
       wasBegun: row.startedAt !== undefined,
+      lastFailure: lastFailureIn(database, job),
       keeper: keeperIn(database, id),
       tokens: tokensIn(database),
       isTakenOver: isTakenOverIn(database, job)

@@ -79,6 +79,8 @@ export interface Relaying<E> {
   readonly spentSeconds: number
   /** This is not the first attempt. */
   readonly wasBegun: boolean
+  /** How the attempt before ended, in words for operators; undefined where that is not known. */
+  readonly lastFailure: Effect.Effect<string | undefined>
   readonly keeper: Keeper<E>
   readonly tokens: TokenStore
   /** Whether another attempt has the order by now, because this one stood still for too long. */

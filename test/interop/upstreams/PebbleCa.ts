@@ -18,7 +18,7 @@ export const pebble: Upstream = {
   isReference: true,
   strategy: "bypass",
   takesReasons: true,
-  lists: true,
+  lists: "whole",
   installer: "go",
   isThere: () => existsSync(program),
   install: () => buildInto(folder, `github.com/letsencrypt/pebble/v2/cmd/pebble@${version}`),

@@ -21,7 +21,7 @@ export const stepCa: Upstream = {
   isReference: false,
   strategy: "dns01",
   takesReasons: true,
-  lists: true,
+  lists: "harmful",
   installer: "go",
   isThere: () => existsSync(server) && existsSync(cli),
   install: () =>

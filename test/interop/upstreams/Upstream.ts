@@ -12,8 +12,8 @@ export interface Upstream {
   readonly strategy: "bypass" | "dns01"
   /** Whether it takes another reason for a revocation than none. */
   readonly takesReasons: boolean
-  /** Whether the list of an account's orders can be read, by which an order is found whose answer was lost. */
-  readonly lists: boolean
+  /** Whether the list of an account's orders, by which an order is found whose answer was lost, can be read without harm. */
+  readonly lists: "whole" | "none" | "harmful"
   /** The command that fetches or builds its programs. */
   readonly installer: "go" | "pip3"
   /** Whether its programs are in the kept folder. */

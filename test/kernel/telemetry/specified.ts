@@ -136,6 +136,8 @@ export const own = words(`
   tls_pair_renewed
   trace_export_failed
   trace_spans_dropped
+  admin_users_without_address
+  server_config_file_permissive
   upstream_account_key_permissive
   upstream_order_lost
   upstream_record_left

@@ -9,7 +9,18 @@ import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
 import type { RequestKey } from "../../../pki/jose/RequestKey.ts"
 import { AskedFor } from "./AskedFor.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
-import { isProblem, nextOf, objectOf, parsed, problemIn, resultOf, retryAfterOf, textOf } from "./UpstreamAnswer.ts"
+import {
+  excerptOf,
+  isProblem,
+  nextOf,
+  objectOf,
+  parsed,
+  problemIn,
+  resultOf,
+  retryAfterOf,
+  textOf
+} from "./UpstreamAnswer.ts"
+import type { Directory, Operation } from "./UpstreamDirectory.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { upstreamUrl, urlFault } from "./UpstreamUrl.ts"
@@ -18,36 +29,6 @@ import { upstreamUrl, urlFault } from "./UpstreamUrl.ts"
 
 /** How one request is signed. */
 export type SignedBy = "jwk" | { readonly kid: string }
-
-/** The members of the directory that the relay uses. */
-export interface Directory {
-  readonly newNonce: string
-  readonly newAccount: string
-  readonly newOrder: string
-  /** Absent where the upstream takes no revocations. */
-  readonly revokeCert: string | undefined
-  readonly keyChange: string | undefined
-  /** Absent where the upstream has no renewal information (RFC 9773). */
-  readonly renewalInfo: string | undefined
-  readonly termsOfService: string | undefined
-}
-
-/** What a request is about, and the label `operation` of its series. */
-export type Operation =
-  | "directory"
-  | "newNonce"
-  | "newAccount"
-  | "account"
-  | "orders"
-  | "newOrder"
-  | "order"
-  | "authorization"
-  | "challenge"
-  | "finalize"
-  | "certificate"
-  | "revokeCert"
-  | "renewalInfo"
-  | "keyChange"
 
 const maxAnswerBytes = 1_048_576
 /** Time limit of a request: nothing else ends a request to a silent upstream while the service starts. */
@@ -88,8 +69,12 @@ export const make = (
     const known = yield* Ref.make<{ readonly directory: Directory; readonly at: number } | undefined>(undefined)
 
     const asking = Effect.map(AskedFor, (asker) => asker ?? profile)
-    const unavailable = (detail: string, status?: number, retryAfter?: number) =>
-      new UpstreamUnavailable({ detail, status, retryAfter })
+    const unavailable = (detail: string, answer: WebAnswer) =>
+      Effect.flatMap(currentMillis, (now) => {
+        const { body, headers, status } = answer
+        const retryAfter = retryAfterOf(headers["retry-after"], now)
+        return new UpstreamUnavailable({ detail, status, retryAfter, excerpt: excerptOf(body) })
+      })
     const lie = (text: unknown, what: string) =>
       new UpstreamRefused({
         detail: `the upstream names ${urlFault(text, what)}`,
@@ -133,7 +118,10 @@ export const make = (
           ),
           Effect.timeoutOrElse({
             duration: answerMillis,
-            orElse: () => Effect.fail(unavailable(`no answer within ${answerMillis} ms`))
+            orElse: () =>
+              Effect.fail(
+                new UpstreamUnavailable({ detail: `no answer within ${answerMillis} ms`, status: undefined })
+              )
           }),
           Effect.tapError(({ unsent }) => counted(unsent === true ? "unreachable" : "unanswered"))
         )
@@ -150,9 +138,9 @@ export const make = (
     const readDirectory: Effect.Effect<Directory, UpstreamFailed> = Effect.gen(function*() {
       const answer = yield* send("directory", "GET", directoryUrl)
       const { status } = answer
-      if (status !== 200) return yield* unavailable(`the directory answers ${status}`, status, yield* waitIn(answer))
+      if (status !== 200) return yield* unavailable(`the directory answers ${status}`, answer)
       const members = objectOf(parsed(answer.body))
-      if (members === undefined) return yield* unavailable("the directory is no JSON object", status)
+      if (members === undefined) return yield* unavailable("the directory is no JSON object", answer)
       const meta = (members["meta"] ?? {}) as { readonly [member: string]: unknown }
       return {
         newNonce: yield* checked(members["newNonce"], "a newNonce"),
@@ -183,7 +171,7 @@ export const make = (
       const answer = yield* send("newNonce", "HEAD", newNonce)
       const { status } = answer
       return nonces.pop() ??
-        (yield* unavailable(`newNonce answers ${status} without a nonce`, status, yield* waitIn(answer)))
+        (yield* unavailable(`newNonce answers ${status} without a nonce`, answer))
     })
 
     /** Marks a failure to get a nonce: without a nonce no request was sent. */
@@ -194,6 +182,7 @@ export const make = (
           detail: error.detail,
           status: error.status,
           retryAfter: error.retryAfter,
+          excerpt: error.excerpt,
           unsent: true
         })
 
@@ -221,7 +210,7 @@ export const make = (
           const says = status < 400
             ? `${status} instead of a success or a failure`
             : `${status} without a problem document`
-          return yield* unavailable(`answers ${says}`, status, retryAfter)
+          return yield* unavailable(`answers ${says}`, answer)
         }
         const problem = problemIn(members, status)
         const { detail, type } = problem
@@ -267,21 +256,29 @@ export const make = (
         )
       })
 
-    const log = ({ detail: error, status }: UpstreamFailed) =>
-      Effect.flatMap(asking, (asker) => emit("upstream_request_failed", { profile: asker, status, error }))
+    const log = (failure: UpstreamFailed) => {
+      const { detail: error, status } = failure
+      const excerpt = failure._tag === "UpstreamUnavailable" ? failure.excerpt : undefined
+      return Effect.flatMap(
+        asking,
+        (asker) => emit("upstream_request_failed", { profile: asker, status, error, body_preview: excerpt })
+      )
+    }
+    const logUnlessRefused = (error: UpstreamFailed) => error._tag === "UpstreamUnavailable" ? log(error) : Effect.void
     const told = <A>(asked: Effect.Effect<A, UpstreamFailed>): Effect.Effect<A, UpstreamFailed> =>
       Effect.tapError(asked, log)
     return {
       directory: told(directory),
       post: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         told(post(operation, url, payload, by)),
-      /** As `post`, for a question to which a refusal is an answer: failures are not logged. */
-      probe: post,
+      /** As `post`, for a question to which a refusal is an answer: only other failures are logged. */
+      probe: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
+        Effect.tapError(post(operation, url, payload, by), logUnlessRefused),
       /** Reads without a signature what is public; a refusal is an answer, and only other failures are logged. */
       get: (operation: Operation, url: string) =>
         Effect.tapError(
           Effect.flatMap(Effect.flatMap(checked(url, "a URL"), (text) => send(operation, "GET", text)), successOf),
-          (error) => error._tag === "UpstreamUnavailable" ? log(error) : Effect.void
+          logUnlessRefused
         ),
       checked,
       /** The key that is in force, as far as it is known. */

@@ -17,7 +17,7 @@ import type { RelaySettings } from "./RelaySettings.ts"
 import type { Strategy } from "./Strategy.ts"
 import { bypass, dns01, http01 } from "./Strategy.ts"
 import type { AccountUnusable } from "./UpstreamAccount.ts"
-import { accountLost, open, readKid } from "./UpstreamAccount.ts"
+import { accountLost, open, readKid, withoutStop } from "./UpstreamAccount.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { isLimit, UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { keyInForce } from "./UpstreamKey.ts"
@@ -186,9 +186,13 @@ export const make = (
     const updates = yield* DnsUpdate
     const { client, kid } = yield* account(profile, settings)
     const known = yield* Ref.make(kid)
-    const noTimeLeft =
+    const noTimeLeft = (lastFailure: string | undefined) =>
       `signer.relay.poll_timeout_secs, ${poll_timeout_secs}, had passed since the first attempt when a worker ` +
-      "took the order again, so that the upstream was not asked; the log says what delayed the workers"
+      `took the order again, so that the upstream was not asked; ${
+        lastFailure === undefined
+          ? "the log says what delayed the workers"
+          : `the attempt before ended with: ${withoutStop(lastFailure)}`
+      }`
     /** A lost account is not the client's fault: the operator is told, and an account registered since then is used. */
     const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
       if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
@@ -205,7 +209,7 @@ export const make = (
     return {
       relay: <E>(
         request: IssueRequest,
-        { isTakenOver, keeper, replaced, spentSeconds, stored, tokens, wasBegun }: Relaying<E>
+        { isTakenOver, keeper, lastFailure, replaced, spentSeconds, stored, tokens, wasBegun }: Relaying<E>
       ) =>
         Effect.gen(function*() {
           const wanted: Wanted = {
@@ -248,7 +252,7 @@ export const make = (
             )
             if (late !== undefined) return yield* taken(late)
             if (stored.orderUrl !== undefined) yield* clear(upstream, request.names, stored.orderUrl)
-            return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft })
+            return yield* new SigningFailed({ cause: "poll_timeout", detail: noTimeLeft(yield* lastFailure) })
           }
           return yield* taken(yield* judged(Effect.catch(fulfil(upstream, wanted, keeper), named<E>)))
         }),

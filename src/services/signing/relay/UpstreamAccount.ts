@@ -153,11 +153,20 @@ export const accountLost = (profile: string, keyPath: string, detail: string): s
 /** Remote text without its final full stop, for use within a sentence. */
 export const withoutStop = (text: string): string => text.replace(/[.\s]+$/, "")
 
-/** What an operator can do about an upstream that wants a credential, or another one. */
-const wayOut = (error: UpstreamFailed, profile: string): string =>
-  error._tag === "UpstreamRefused" && error.type === "externalAccountRequired"
-    ? `; it wants a credential: give it to \`acme-svc upstream register --profile ${profile} --eab-kid KID\`, or set signer.relay.eab`
+/**
+ * What an operator can do about an upstream that wants a credential, or another one. Upstreams refuse a credential with types of
+ * many kinds, so that any refusal of a request that had one may be about it.
+ */
+const wayOut = (error: UpstreamFailed, profile: string, credential: UpstreamCredential | undefined): string => {
+  if (error._tag !== "UpstreamRefused") return ""
+  const command = `acme-svc upstream register --profile ${profile} --eab-kid KID`
+  if (credential !== undefined) {
+    return `; it was given the credential ${credential.kid} of signer.relay.eab: if that is what it refuses, mend signer.relay.eab.hmac_key and signer.relay.eab.kid, or give another to \`${command}\``
+  }
+  return error.type === "externalAccountRequired"
+    ? `; it wants a credential: give it to \`${command}\`, or set signer.relay.eab`
     : ""
+}
 
 /** The account's URL: the stored one, otherwise the one from a registration at the upstream, which is then stored. */
 export const open = (options: {
@@ -183,7 +192,7 @@ export const open = (options: {
           ? error
           : new AccountUnusable({
             detail: `signer.relay.directory_url: the upstream makes no account: ${withoutStop(error.detail)}${
-              wayOut(error, profile)
+              wayOut(error, profile, credential)
             }.`,
             mayPass: error._tag === "UpstreamUnavailable",
             isOutside: true,

@@ -46,6 +46,16 @@ export const objectOf = (value: unknown): Members | undefined =>
 /** JSON as text; `undefined` when it is none. */
 export const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
+const longestExcerpt = 200
+
+/** What a body begins with, on one line, without the marks of HTML; undefined where there is nothing to show. */
+export const excerptOf = (body: Buffer): string | undefined => {
+  const text = oneLine(
+    body.subarray(0, 4096).toString("utf8").replaceAll(/<(?:style|script)[^]*?<\/(?:style|script)>|<[^<>]*>/gi, " ")
+  )
+  return text === "" ? undefined : text.slice(0, longestExcerpt)
+}
+
 /** Remote text without the characters on which a terminal or a log would act. */
 export const plain = (text: string): string => oneLine(text).slice(0, longestText)
 

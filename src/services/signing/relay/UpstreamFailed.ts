@@ -12,6 +12,8 @@ export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")
   readonly type?: string
   /** The request never left this host, so that it had no effect. */
   readonly unsent?: boolean
+  /** The beginning of an answer that is no problem document, such as the page of a proxy. It is for the log alone. */
+  readonly excerpt?: string | undefined
   /** The answer is longer than any that is read. */
   readonly isTooLong?: boolean
 }> {}

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
-import type { Directory } from "./AcmeClient.ts"
 import type { Conversation, Upstream } from "./Conversation.ts"
 import { converse } from "./Conversation.ts"
 import * as LostOrder from "./LostOrder.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { plain, problemIn } from "./UpstreamAnswer.ts"
 import { authorize, clearAt } from "./UpstreamAuthorization.ts"
+import type { Directory } from "./UpstreamDirectory.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { WantedValidity } from "./UpstreamObjects.ts"
@@ -107,7 +107,8 @@ const open = <E>(
     })
     const known = yield* LostOrder.find(talk, stored, keeper)
     if (typeof known !== "number") return yield* keep(known.url, known.members)
-    if (known >= mostAsks) return yield* unanswered
+    // A CA of that kind is an organisation's own, without a limit of orders, and ends by itself what nobody finishes.
+    if (known >= mostAsks && !LostOrder.isStepCa(talk.kid)) return yield* unanswered
     yield* client.directory
     yield* keeper.asked(known + 1)
     const answer = yield* Effect.tapError(

@@ -27,8 +27,8 @@ import {
 type Damage = "lost" | "cut" | "swallowed" | "unsent"
 
 interface Option {
-  /** Whether the account's orders are listed, three to a page, or in a bare array as step-ca and Caddy list them. */
-  readonly lists: boolean | "array"
+  /** Whether the account's orders are listed, three to a page, or in a bare array; by step-ca to the account's harm. */
+  readonly lists: boolean | "array" | "step-ca"
   /** Orders for the same name that were there before, one of each status. */
   readonly before?: ReadonlyArray<string>
   /** Of the requests, counted from 0, what is damaged. */
@@ -89,6 +89,8 @@ const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) =>
         return {}
       case "acct":
         return { json: { status: "valid", ...(lists !== false ? { orders: `${ca}/orders` } : {}) } }
+      case "acme":
+        return { json: pathname.endsWith("/orders") ? [] : { orders: `${ca}${pathname}/orders` } }
       case "orders": {
         const page = Number(searchParams.get("page") ?? 0)
         const shown = orders.flatMap(({ shownAt }, id) => shownAt <= now ? [`${ca}/order/${id}`] : [])
@@ -147,6 +149,8 @@ const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) =>
   return { orders, asked, triggers, web }
 }
 
+const stepAccount = `${ca}/acme/web/account/1`
+
 /** Attempts to have an order fulfilled until one does; what one keeps the next knows. */
 const attempted = (option: Option, attempts = 6) =>
   Effect.gen(function*() {
@@ -160,7 +164,7 @@ const attempted = (option: Option, attempts = 6) =>
     for (let attempt = 0; attempt < attempts; attempt++) {
       const begun = yield* Clock.currentTimeMillis
       const attempting = fulfil(
-        { client, kid: `${ca}/acct/1`, strategy: bypass, pollMillis: 2000 },
+        { client, kid: option.lists === "step-ca" ? stepAccount : `${ca}/acct/1`, strategy: bypass, pollMillis: 2000 },
         {
           names: ["a.example"],
           validity: { notBefore: undefined, notAfter: undefined },
@@ -286,6 +290,22 @@ describe("an upstream that lists no orders", () => {
       const twice = yield* attempted({ lists: false, damage: new Map([...at(turn, "lost"), ...at(again, "lost")]) })
       assert.deepStrictEqual([twice.chain, newOrders(twice.asked)], [undefined, 2])
       assert.match(twice.errors.at(-1) ?? "", /^UpstreamUnavailable: .*asked 2 times .*it lists no orders/)
+    }))
+
+  it.effect("is what step-ca counts as, and Caddy: an account whose list was read may be of no use after that", () =>
+    Effect.gen(function*() {
+      const { asked: requests } = yield* undisturbed
+      const turn = requests.indexOf("POST /order")
+      for (const kind of ["lost", "swallowed"] as const) {
+        const damage = new Map(at(turn, kind))
+        for (const _ of [2, 3]) {
+          const { asked } = yield* attempted({ lists: "step-ca", damage })
+          damage.set(asked.lastIndexOf("POST /order"), kind)
+        }
+        const { asked, chain, orders } = yield* attempted({ lists: "step-ca", damage })
+        assert.strictEqual(chain, `the chain of ${orders.length - 1}`, "another is opened as often as it takes")
+        assert.deepStrictEqual([newOrders(asked), asked.filter((one) => one.includes("account"))], [4, []])
+      }
     }))
 
   it.effect("that says no, or was not there, may be asked as often as there is time", () =>

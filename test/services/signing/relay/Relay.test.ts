@@ -36,6 +36,7 @@ const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
   },
   tokens: { put: () => Effect.void, remove: () => Effect.void },
   isTakenOver: Effect.succeed(false),
+  lastFailure: Effect.succeed(undefined),
   ...more
 })
 
@@ -277,6 +278,25 @@ describe("an order at the upstream", () => {
           cause,
           detail: "the upstream: answers 503 without a problem document"
         })
+      }
+    }))
+})
+
+describe("an order whose time has passed", () => {
+  it.effect("says how the attempt before ended, where that is known, and else where to look", () =>
+    Effect.gen(function*() {
+      for (
+        const [lastFailure, says] of [
+          [
+            "signer_failed: the upstream: no answer within 30000 ms.",
+            /ended with: signer_failed: .* no answer within 30000 ms$/
+          ],
+          [undefined, /the log says what delayed the workers$/]
+        ] as const
+      ) {
+        const { failure } = yield* failureOf({}, { spentSeconds: 301, lastFailure: Effect.succeed(lastFailure) })
+        assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
+        assert.match(failure.detail, says)
       }
     }))
 })

@@ -57,6 +57,40 @@ describe("the account of a relay", () => {
       }))
   }
 
+  it.effect("that a credential was sent for, and that is refused with whatever type, names the keys and the way to another", () =>
+    Effect.gen(function*() {
+      for (const type of ["unauthorized", "malformed", "externalAccountRequired"]) {
+        const given = relaySettings({ eab: { kid: "kid-1", hmac_key: Redacted.make("-_8") } })
+        const { made } = yield* relayOf({ "/account": [refusal("accountDoesNotExist"), refusal(type)] }, given)
+        const said = Result.isFailure(made) ? made.failure.detail : "made"
+        assert.match(
+          said,
+          /credential kid-1 of signer\.relay\.eab: .*hmac_key .*`acme-svc upstream register --profile web --eab-kid KID`\.$/
+        )
+        assert.notInclude(said, "-_8")
+      }
+    }))
+
+  it.effect("that the page of a proxy refuses has the beginning of the page in the log, and nowhere else", () =>
+    Effect.gen(function*() {
+      const style = `<style>${"x".repeat(300)}</style>`
+      const page = `<!DOCTYPE html>\n<html>${style}<title>Blocked</title>\n<p>by \u001b[31mpolicy</p>${"y".repeat(500)}`
+      for (
+        const paths of [{ "/directory": [{ status: 403, text: page }] }, { "/account": [{ status: 407, text: page }] }]
+      ) {
+        const { made, records } = yield* relayOf(paths, relaySettings())
+        assert.notInclude(Result.isFailure(made) ? made.failure.detail : "made", "Blocked")
+        const previews = records.filter(({ event }) => event === "upstream_request_failed").map(({ fields }) =>
+          String(fields["body_preview"])
+        )
+        assert.isNotEmpty(previews)
+        for (const preview of previews) {
+          assert.match(preview, /^Blocked by \[31mpolicy y+$/)
+          assert.lengthOf(preview, 200)
+        }
+      }
+    }))
+
   it.effect("that the upstream does not make is no start, names the key and leaves no account behind", () =>
     Effect.gen(function*() {
       for (
@@ -74,8 +108,12 @@ describe("the account of a relay", () => {
         ] as const
       ) {
         const given = relaySettings()
-        const { made } = yield* relayOf(paths, given)
+        const { made, records } = yield* relayOf(paths, given)
         assert.match(Result.isFailure(made) ? made.failure.detail : "made", says)
+        assert.isTrue(
+          records.every(({ fields }) => fields["body_preview"] === undefined),
+          "an empty body, or a problem"
+        )
         assert.isFalse(existsSync(`${given.account_key_path}.kid`))
       }
     }))
