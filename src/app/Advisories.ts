@@ -4,13 +4,15 @@ import { operatorScope } from "../domain/Notification.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { withPlace } from "../kernel/config/ConfigRefused.ts"
-import { isExecutable } from "../kernel/host/Files.ts"
+import { isExecutable, modeOf } from "../kernel/host/Files.ts"
 import type { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { remarks } from "../operations/operators/Remarks.ts"
 import { advise as notifications } from "../services/notify/Advisories.ts"
 import { advise as policies, adviseOfChecks, scriptsOfFilter } from "../services/policy/Advisories.ts"
 import type { Config } from "../settings/AppConfig.ts"
+import { hasSecretInFile } from "../settings/Effective.ts"
+import type { Loaded } from "../settings/Load.ts"
 import type { Resolved } from "../settings/Resolve.ts"
 import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
@@ -31,6 +33,22 @@ export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.
     ({ key, message, place }) => emit("server_config_fault_ignored", { key, error: withPlace(message, place) }),
     { discard: true }
   )
+
+/** What others than the owner of a file with secrets, and its group, may not have. A package gives the service's own group the file to read. */
+const openToOthers = 0o027
+
+/** Tells of what an operator should see of the file itself, and of those of its faults that refuse nothing. */
+export const adviseOfFile = (
+  loaded: Pick<Loaded, "config" | "filePresent" | "ignored" | "path" | "sources">
+): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    yield* adviseOfIgnored(loaded)
+    if (!loaded.filePresent || !hasSecretInFile(loaded)) return
+    const mode = yield* modeOf(loaded.path)
+    if (mode !== undefined && (mode & openToOthers) !== 0) {
+      yield* emit("server_config_file_permissive", { path: loaded.path })
+    }
+  })
 
 type Listener = Pick<Config["server"], "base_url" | "tls">
 

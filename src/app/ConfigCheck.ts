@@ -12,9 +12,9 @@ import { sectionsOf } from "../services/notify/Routes.ts"
 import { scriptsOfFilter } from "../services/policy/Advisories.ts"
 import * as Backends from "../services/signing/Backends.ts"
 import type { Config } from "../settings/AppConfig.ts"
-import type { Resolved } from "../settings/Resolve.ts"
+import type { Loaded } from "../settings/Load.ts"
 import { checkAddresses } from "./Addresses.ts"
-import { advise, adviseOfIgnored } from "./Advisories.ts"
+import { advise, adviseOfFile } from "./Advisories.ts"
 import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 
@@ -118,13 +118,14 @@ const sentenceOf = ({ event, fields: { key, ...facts } }: Record): string =>
 
 /** One sentence for each profile that a start would serve without issuance, and for each advisory of a start with every role. */
 export const advisoriesOf = (
-  { config, ignored }: Pick<Resolved, "config" | "ignored">
+  loaded: Pick<Loaded, "config" | "filePresent" | "ignored" | "path" | "sources">
 ): Effect.Effect<ReadonlyArray<string>> =>
   Effect.suspend(() => {
+    const { config, ignored } = loaded
     const records: Array<Record> = []
     // Who prints these sentences says where the file has their keys.
     const unplaced = ignored.map(({ key, message }) => ({ key, message }))
-    const advised = Effect.andThen(adviseOfIgnored({ ignored: unplaced }), advise(config, new Set(everyRole)))
+    const advised = Effect.andThen(adviseOfFile({ ...loaded, ignored: unplaced }), advise(config, new Set(everyRole)))
     return Effect.zipWith(
       signersOf(config),
       Effect.provide(advised, layerMemory(records)),

@@ -14,7 +14,7 @@ import { changedKeys } from "../settings/Changes.ts"
 import { shownAt } from "../settings/Effective.ts"
 import { frozenChanges } from "../settings/Frozen.ts"
 import { checkAddresses } from "./Addresses.ts"
-import { advise, adviseOfIgnored, adviseOnOperators } from "./Advisories.ts"
+import { advise, adviseOfFile, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Build, Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
@@ -110,7 +110,7 @@ export const reload = (
       if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
       yield* Generations.told(surroundings.roles, before.config, config)
       const generation = yield* Ref.updateAndGet(count, (known) => known + 1)
-      yield* adviseOfIgnored(loaded)
+      yield* adviseOfFile(loaded)
       yield* advise(config, surroundings.roles)
       yield* adviseOnOperators(config, surroundings.roles)
       yield* emit("server_config_reloaded", {

@@ -27,7 +27,7 @@ import { Entropy } from "../pki/Entropy.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
 import * as states from "../store/ProfileStates.ts"
-import { advise, adviseOfIgnored, adviseOnOperators } from "./Advisories.ts"
+import { advise, adviseOfFile, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
@@ -166,7 +166,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
   yield* Generations.mounted(config)
   yield* sockets.publish
   yield* Generations.told(roles, undefined, config)
-  yield* adviseOfIgnored(loaded)
+  yield* adviseOfFile(loaded)
   yield* advise(config, roles)
   yield* adviseOnOperators(config, roles)
   yield* announce

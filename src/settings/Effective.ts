@@ -57,6 +57,14 @@ const shown = (key: string, value: unknown): EffectiveKey["value"] =>
     ? withoutSecrets(value)
     : value as EffectiveKey["value"]
 
+/** Whether the file of a configuration has a secret in it. Arguments of programs, which may be any text, do not count. */
+export const hasSecretInFile = (resolved: Pick<Resolved, "config" | "sources">): boolean =>
+  [undefined, ...resolved.config.profiles.map(({ name }) => name)]
+    .flatMap((profile) => effectiveKeys(resolved, profile) ?? [])
+    .some(({ isSecret, key, source, value }) =>
+      isSecret && source === "file" && typeof value === "string" && (isWebhookUrl(key) || value.includes("***"))
+    )
+
 /** The value of a key such as `database.url`, as a text that shows no secret. */
 export const shownAt = (config: Config, key: string): string =>
   String(shown(key, key.split(".").reduce<unknown>((value, name) => within(value, name), config)) ?? "")

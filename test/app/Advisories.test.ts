@@ -1,9 +1,9 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
-import { chmodSync, writeFileSync } from "node:fs"
+import { chmodSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
-import { advise, adviseOnOperators } from "../../src/app/Advisories.ts"
+import { advise, adviseOfFile, adviseOnOperators } from "../../src/app/Advisories.ts"
 import type { Role } from "../../src/domain/Role.ts"
 import { everyRole } from "../../src/domain/Role.ts"
 import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
@@ -42,6 +42,36 @@ const told = (fileText: string, roles: ReadonlyArray<Role> = everyRole): Effect.
 describe("advisories", () => {
   it.effect("there are none of a posture that is sound", () =>
     Effect.map(told(quiet), (records) => assert.deepStrictEqual(records, [])))
+
+  it.effect("tell of a file with a secret that others than its owner and its group have, and of no other", () =>
+    Effect.gen(function*() {
+      const path = join(freshDirectory(), "config.toml")
+      const tellOf = (fileText: string, mode: number, env = {}): Effect.Effect<ReadonlyArray<Told>> =>
+        Effect.suspend(() => {
+          const records: Array<Record> = []
+          rmSync(path, { force: true })
+          writeFileSync(path, fileText)
+          chmodSync(path, mode)
+          const resolved = accepted({ fileText, env })
+          return Effect.map(
+            Effect.provide(adviseOfFile({ ...resolved, path, filePresent: true }), layerMemory(records)),
+            () => records.map(({ event, fields }) => ({ event, ...fields }))
+          )
+        })
+      const posted = `${quiet}[database]\nurl = "postgres://acme:kept@db.example/acme"\n`
+      const hooked =
+        `${quiet}[profiles.hooked]\nnotify.enabled = ["webhook"]\nnotify.webhook_enabled = ["chat"]\nnotify.webhook.chat.url = "https://chat.example/hook/kept"\n`
+      for (const secret of [posted, hooked]) {
+        for (const mode of [0o600, 0o400, 0o640, 0o440]) assert.deepStrictEqual(yield* tellOf(secret, mode), [])
+        for (const mode of [0o644, 0o604, 0o620, 0o660, 0o601]) {
+          assert.deepStrictEqual(yield* tellOf(secret, mode), [{ event: "server_config_file_permissive", path }])
+        }
+      }
+      const plain = `${quiet}[database]\nurl = "postgres://db.example/acme"\n`
+      for (const open of [quiet, plain]) assert.deepStrictEqual(yield* tellOf(open, 0o666), [])
+      const ofVariable = { ACME_SVC_DATABASE__URL: "postgres://acme:kept@db.example/acme" }
+      assert.deepStrictEqual(yield* tellOf(quiet, 0o666, ofVariable), [])
+    }))
 
   it.effect("tell of a process that drains no queue", () =>
     Effect.map(

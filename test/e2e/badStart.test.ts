@@ -126,6 +126,15 @@ const configuration: ReadonlyArray<Case> = [
     }
   },
   {
+    name: "a folder of pages of one's own that is not there, by its key",
+    code: invalid,
+    says: [/admin\.template_dir: \S*own is no folder/],
+    with: async () => {
+      const [port, lines] = [await freePort(), [minimalConfig, "[admin]", "enabled = true", "template_dir = \"own\""]]
+      return { config: [...lines, `bind_address = "127.0.0.1:${port}"`].join("\n") }
+    }
+  },
+  {
     name: "every fault at once",
     code: invalid,
     says: [/challenge\.timeout_ms/, /nonce\.ttl_seconds/, /order\.validity_seconds/, /signer\.local_ca\.key_type/],

@@ -17,6 +17,10 @@ export class FileUnreadable extends Data.TaggedError("FileUnreadable")<{
   }
 }
 
+/** Why the entries of a folder cannot be read. */
+const folderReasonOf = (code: string): string =>
+  code === "ENOENT" || code === "ENOTDIR" ? "is no folder" : reasonOf(code)
+
 const reasonOf = (code: string): string => code === "EISDIR" ? "is a directory" : `cannot be read (${code})`
 
 /** The UTF-8 text of a file. */
@@ -47,6 +51,10 @@ export const isExecutable = (path: string): Effect.Effect<boolean> =>
       Effect.orElseSucceed(() => false)
     )
 
+/** The permission bits of a file; undefined where they cannot be read. */
+export const modeOf = (path: string): Effect.Effect<number | undefined> =>
+  Effect.promise(() => fs.stat(path).then(({ mode }) => mode & 0o777, () => undefined))
+
 /** The texts of a folder's files whose names are wanted, by name and in its order. */
 export const readFolder = (
   path: string,
@@ -57,7 +65,7 @@ export const readFolder = (
       try: () => fs.readdir(path),
       catch: (cause) => {
         const code = codeOf(cause) ?? "unknown"
-        return new FileUnreadable({ path, reason: `cannot be read (${code})`, code })
+        return new FileUnreadable({ path, reason: folderReasonOf(code), code })
       }
     })
     const wanted = names.filter(isWanted).sort()
@@ -79,7 +87,7 @@ export const filesBelow = (folder: string): Effect.Effect<ReadonlyArray<FileBelo
       try: () => fs.readdir(folder, { recursive: true, withFileTypes: true }),
       catch: (cause) => {
         const code = codeOf(cause) ?? "unknown"
-        return new FileUnreadable({ path: folder, reason: reasonOf(code), code })
+        return new FileUnreadable({ path: folder, reason: folderReasonOf(code), code })
       }
     }),
     (entries) =>

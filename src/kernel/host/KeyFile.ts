@@ -225,7 +225,7 @@ export const removeFile = (path: string): Effect.Effect<void> => removeAll([path
 /** A text file as read. */
 export interface ReadFile {
   readonly text: string
-  /** Whether group or world may read or change it. That may be fine for a certificate, and for a key it is told. */
+  /** Whether others than its owner may do anything with it. That may be fine for a certificate, and for a key it is told. */
   readonly permissive: boolean
 }
 
@@ -256,7 +256,7 @@ export const readOctets = (
       const stats = yield* attempt<Stats>(path, () => handle.stat())
       if (!stats.isFile()) return yield* new FileUnusable({ path, reason: "not_a_file" })
       if (stats.size > maxBytes) return yield* new FileUnusable({ path, reason: "too_large" })
-      return { octets: yield* attempt(path, () => handle.readFile()), permissive: (stats.mode & 0o066) !== 0 }
+      return { octets: yield* attempt(path, () => handle.readFile()), permissive: (stats.mode & 0o077) !== 0 }
     }))
 
 /**

@@ -1,11 +1,21 @@
 import * as Effect from "effect/Effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Config } from "../../settings/AppConfig.ts"
 import * as users from "../../store/operators/Users.ts"
-import type { SignInSettings } from "./LoginLimiter.ts"
 
-/** Tells whoever starts the service of its operators: that there are none, or how many still have to enrol a second factor. */
-export const remarks = Effect.fnUntraced(function*({ require_mfa }: Pick<SignInSettings, "require_mfa">) {
+interface Settings {
+  readonly require_mfa: boolean
+  readonly notify: Pick<Config["admin"]["notify"], "enabled">
+}
+
+/**
+ * Tells whoever starts the service of its operators: that there are none, how many still have to enrol a second factor, and how many
+ * have no address for the mails that are sent to operators.
+ */
+export const remarks = Effect.fnUntraced(function*({ notify, require_mfa }: Settings) {
   if ((yield* users.count({ status: undefined, role: undefined })) === 0) return yield* emit("admin_no_users", {})
-  const count = require_mfa ? yield* users.countUnenrolled : 0
-  if (count > 0) yield* emit("admin_mfa_enrolment_pending", { count })
+  const unenrolled = require_mfa ? yield* users.countUnenrolled : 0
+  if (unenrolled > 0) yield* emit("admin_mfa_enrolment_pending", { count: unenrolled })
+  const unaddressed = notify.enabled.includes("email") ? yield* users.countUnaddressed : 0
+  if (unaddressed > 0) yield* emit("admin_users_without_address", { count: unaddressed })
 })

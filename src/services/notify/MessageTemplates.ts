@@ -5,7 +5,6 @@ import type * as Scope from "effect/Scope"
 import type { MessageKind, Payload } from "../../domain/Notification.ts"
 import { messageKinds } from "../../domain/Notification.ts"
 import { oneLine } from "../../kernel/HiddenText.ts"
-import type { FileUnreadable } from "../../kernel/host/Files.ts"
 import { filesBelow, readText } from "../../kernel/host/Files.ts"
 import { compile, TemplatesRefused } from "../../kernel/template/Engine.ts"
 import { filters } from "../../kernel/template/Filters.ts"
@@ -33,8 +32,6 @@ const fuel = 1_000_000
 const longestSubject = 200
 
 const isEvent = (name: string): name is MessageKind => messageKinds.some((event) => event === name)
-
-const absent = ({ code }: FileUnreadable): boolean => code === "ENOENT" || code === "ENOTDIR"
 
 const bodyName = (entry: string): string => `webhook.${entry}.body`
 
@@ -70,12 +67,7 @@ export const compileMessages = (
   Effect.gen(function*() {
     const { files, known, unused } = yield* Effect.mapError(
       templatesOf(template_dir),
-      (error) =>
-        new MessagesRefused({
-          message: absent(error)
-            ? `${at}.template_dir: ${error.path} is no folder.`
-            : `${at}.template_dir: ${error.message}.`
-        })
+      ({ message }) => new MessagesRefused({ message: `${at}.template_dir: ${message}.` })
     )
     const bodies = Object.entries(webhook).map(([entry, { body }]) => ({
       name: bodyName(entry),

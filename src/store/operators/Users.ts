@@ -122,6 +122,13 @@ const unenrolledStatement = statement({
   sql: () => `SELECT count(*) AS "total" FROM admin_users WHERE status = 'active' AND totp_secret IS NULL`
 })
 
+const unaddressedStatement = statement({
+  name: "user_count_unaddressed",
+  params: {},
+  row: { total: int },
+  sql: () => `SELECT count(*) AS "total" FROM admin_users WHERE status = 'active' AND contact_email IS NULL`
+})
+
 const signedInStatement = statement({
   name: "user_signed_in",
   params: { id: uuid(), addresses, now: int },
@@ -242,6 +249,9 @@ export const count = ({ role, status }: Filters) =>
 
 /** How many active operators have no second factor. */
 export const countUnenrolled = Effect.map(first(unenrolledStatement, {}), (row) => row?.total ?? 0)
+
+/** How many active operators have no mail address. */
+export const countUnaddressed = Effect.map(first(unaddressedStatement, {}), (row) => row?.total ?? 0)
 
 /** Stamps a complete sign-in. Answers `undefined` if the operator is no longer active. */
 export const signedIn = (id: string, addresses: ReadonlyArray<string>, now: number) =>

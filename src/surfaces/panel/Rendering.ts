@@ -1,3 +1,4 @@
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { readFolder } from "../../kernel/host/Files.ts"
@@ -14,6 +15,9 @@ import { wordsAt } from "./Words.ts"
 
 /** The most instructions of one rendering. They end an endless loop in an operator's template. A page of fifty rows takes a hundredth. */
 const fuel = 5_000_000
+
+/** The operator's folder of templates cannot be read; the key that names it is in the message. */
+export class TemplateFolderUnusable extends Data.TaggedError("TemplateFolderUnusable")<{ readonly message: string }> {}
 
 /** Renders a template of the panel with these values. */
 export interface Rendering {
@@ -40,10 +44,13 @@ export const renderingOf = (
 export const makeRendering = (
   builtIn: string,
   own: string | undefined
-): Effect.Effect<Rendering, FileUnreadable | TemplatesRefused, Scope.Scope> =>
+): Effect.Effect<Rendering, FileUnreadable | TemplateFolderUnusable | TemplatesRefused, Scope.Scope> =>
   Effect.gen(function*() {
     const sources = yield* readFolder(builtIn, isTemplate)
-    const replacing = own === undefined ? new Map<string, string>() : yield* readFolder(own, isTemplate)
+    const replacing = own === undefined ? new Map<string, string>() : yield* Effect.mapError(
+      readFolder(own, isTemplate),
+      ({ message }) => new TemplateFolderUnusable({ message: `admin.template_dir: ${message}.` })
+    )
     let now = 0
     const named = (fault: TemplateFault) =>
       replacing.has(fault.template) ? new TemplateFault({ ...fault, template: `${own}/${fault.template}` }) : fault

@@ -300,5 +300,12 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       records.length = 0
       yield* remarks(strict.admin)
       assert.deepStrictEqual(eventsOf(records), [])
+      const mailed = { require_mfa: false, notify: { enabled: ["email"] as const } }
+      yield* remarks(mailed)
+      assert.deepStrictEqual(fieldsOf("admin_users_without_address"), [{ count: 1 }])
+      yield* sql("UPDATE admin_users SET contact_email = 'olga@corp.example'")
+      records.length = 0
+      yield* remarks(mailed)
+      assert.deepStrictEqual(eventsOf(records), [])
     }))
 })
