@@ -1,3 +1,4 @@
+import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import {
   chmodSync,
@@ -16,9 +17,11 @@ import { tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { gzipSync } from "node:zlib"
+import { sections, whole } from "../src/app/Cli.ts"
+import type { Setting } from "../src/surfaces/cli/ManPage.ts"
+import { renderManPage } from "../src/surfaces/cli/ManPage.ts"
 import { copyrightOf } from "./Copyright.ts"
 import { endWith, needPrograms, orEnd } from "./Ending.ts"
-import { manPage } from "./ManPage.ts"
 import { copyModules, repository, run, runtimeOf, runtimePackages } from "./Modules.ts"
 import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
@@ -26,6 +29,19 @@ import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
  * `npm run deb`: Debian packages of what `npm run build` makes, `build/acme-svc_<version>_<arch>.deb`, with the runtime in
  * them. Equal sources give equal bytes: every time is that of the last commit, or of SOURCE_DATE_EPOCH.
  */
+
+/** Where a package has its files. */
+const installed: Setting = {
+  description: [
+    "As root it works on the service of this host: as its user, in /var/lib/acme-svc, with its configuration.",
+    "As anybody else it works in the current directory."
+  ],
+  files: [
+    ["/etc/acme-svc/config.toml", "The configuration."],
+    ["/etc/acme-svc/env", "Lines of variables with secrets, which outrank the configuration."],
+    ["/var/lib/acme-svc", "The database, the CA and its keys."]
+  ]
+}
 
 const usage = `Usage: npm run deb -- [options]
 
@@ -173,7 +189,8 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
     put(`usr/lib/systemd/system/${unit}`, here(text(`deploy/systemd/${unit}`)))
   }
   put("etc/acme-svc/config.toml", readFileSync(debian("config.toml")), 0o640)
-  put("usr/share/man/man1/acme-svc.1.gz", gzipped(await manPage(upstream, date.toISOString().slice(0, 10))))
+  const page = { version: upstream, day: date.toISOString().slice(0, 10), setting: installed }
+  put("usr/share/man/man1/acme-svc.1.gz", gzipped(renderManPage(await Effect.runPromise(whole), sections, page)))
   const completions = (shell: string) => run(process.execPath, ["dist/main.js", "completions", shell])
   put("usr/share/bash-completion/completions/acme-svc", completions("bash"))
   put("usr/share/zsh/vendor-completions/_acme-svc", completions("zsh"))

@@ -52,6 +52,7 @@ const commands = {
   notify: async () => (await import("./commands/Notify.ts")).notifyCommand,
   upstream: async () => (await import("./commands/Upstream.ts")).upstreamCommand,
   completions: async () => (await import("./commands/Help.ts")).completionsCommand(whole),
+  man: async () => (await import("./commands/Help.ts")).manCommand(whole, sections),
   help: async () => (await import("./commands/Help.ts")).helpCommand(showHelp)
 }
 
@@ -63,7 +64,7 @@ export const sections: Sections = [
   ["Queue", ["jobs", "worker"]],
   ["Operators", ["admin", "audit"]],
   ["Database", ["migrate", "transfer", "nonce"]],
-  ["Other", ["notify", "completions", "help"]]
+  ["Other", ["notify", "completions", "man", "help"]]
 ]
 
 type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
@@ -177,7 +178,7 @@ const services = (globals: Globals["Service"]) =>
 const interpreted = Effect.gen(function*() {
   const { process } = yield* Host
   const { asks, rest } = yield* Globals
-  if (asks === "version") return yield* Console.log(process.version)
+  if (asks === "version") return yield* Console.log(`acme-svc ${process.version}`)
   if (asks === "help") return yield* showHelp(rest)
   yield* Logging.checkVariable
   yield* Effect.provide(runWords(process.version, rest), silent)

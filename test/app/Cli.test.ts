@@ -51,7 +51,7 @@ describe("a command line", () => {
   test("says its version, without a configuration", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(null)
-      for (const flag of ["--version", "-V"]) assert.deepStrictEqual(yield* run([flag]), done("1.2.3\n"))
+      for (const flag of ["--version", "-V"]) assert.deepStrictEqual(yield* run([flag]), done("acme-svc 1.2.3\n"))
     }))
 
   test("of words nobody knows is refused, naming the nearest; with --json as an object", () =>
@@ -148,7 +148,8 @@ describe("migrate", () => {
       assert.deepStrictEqual(refusalOf(yield* listing), {
         code: 1,
         error: "host_failed",
-        message: "The schema of the database is behind; run `acme-svc migrate`."
+        message:
+          "The schema of the database is behind; a process with the worker role applies what is missing when it starts, or run `acme-svc migrate`."
       })
       const behind = yield* run(["migrate", "--check"])
       assert.strictEqual(behind.code, 3)

@@ -16,7 +16,18 @@ describe("the command line", () => {
   it("says its version, without a configuration", async () => {
     const { code, stderr, stdout } = await runToEnd(["--version"], { config: null })
     assert.deepStrictEqual([code, stderr], [0, ""])
-    assert.match(stdout, /^\d+\.\d+\.\d+\n$/)
+    assert.match(stdout, /^acme-svc \d+\.\d+\.\d+\n$/)
+  })
+
+  it("prints its manual page: every command, each line text or a request of roff", async () => {
+    const { code, stderr, stdout } = await runToEnd(["man"], { config: null })
+    assert.deepStrictEqual([code, stderr], [0, ""])
+    assert.match(stdout, /^\.TH ACME\\-SVC 1 "" "acme\\-svc \d/)
+    for (const said of ["order list", "upstream rollover", "config.toml"]) assert.include(stdout, said)
+    const requests = new Set(["TH", "SH", "SS", "TP", "B", "I", "PP", "RS", "RE", "nf", "fi"])
+    for (const line of stdout.split("\n").filter((one) => /^[.']/.test(one))) {
+      assert.isTrue(requests.has(/^\.([A-Z]+|nf|fi)\b/.exec(line)?.[1] ?? ""), line)
+    }
   })
 
   it("helps with every command: an example and the exit codes, and no flag that is not there", async () => {

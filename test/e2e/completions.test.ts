@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { whole } from "../../src/app/Cli.ts"
@@ -68,7 +68,7 @@ describe("in bash", () => {
     assert.sameMembers([...dashed], [...node.flags.map(({ name }) => name), ...globals])
     for (const [at, { name, words }] of flags.entries()) {
       const given = values[3 * at] ?? []
-      assert.sameMembers([...given], name.endsWith("-file") ? ["bash", "fish", "some-file", "zsh"] : [...words], name)
+      assert.sameMembers([...given], name.endsWith("-file") ? [...shells, "some-file"] : [...words], name)
       assert.deepStrictEqual(values[3 * at + 1], given)
       assert.deepStrictEqual(values[3 * at + 2], given)
     }
@@ -83,6 +83,50 @@ describe("in bash", () => {
     assert.deepStrictEqual(offeredByBash("completions", "z"), ["zsh"])
     assert.deepStrictEqual(offeredByBash("help", "order", "li"), ["list"])
     assert.deepStrictEqual(offeredByBash("nonsense", "x"), [])
+  })
+})
+
+/** The script of a shell without what only its editor has, which asks a function of ours. */
+const offeredByElvish = (...words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const script = readFileSync(join(directory, "elvish"), "utf8").split("\nset edit:")[0] ?? ""
+  const line = words.map((word) => `'${word}'`).join(" ")
+  return runIn("elvish", `${script}\nacme-svc-completions acme-svc ${line} | each {|offer| echo $offer[0] }`)
+}
+
+describe.skipIf(!isInstalled("elvish"))("in elvish", () => {
+  it("a place offers its commands and flags, a flag its words, and whatever takes any text nothing", () => {
+    assert.includeMembers([...offeredByElvish("")], ["order", "--json"])
+    assert.includeMembers([...offeredByElvish("order", "")], ["list", "show"])
+    assert.includeMembers([...offeredByElvish("help", "order", "")], ["list", "show"])
+    assert.sameMembers([...offeredByElvish("eab", "list", "--status", "")], ["active", "revoked"])
+    assert.deepStrictEqual(offeredByElvish("order", "list", "--limit", ""), [])
+  })
+})
+
+describe("in PowerShell", () => {
+  it("the script has every place with its commands and flags, and every word of a flag", () => {
+    const script = readFileSync(join(directory, "powershell"), "utf8")
+    for (const { args, children, flags, path } of nodesOf(root)) {
+      const place = path.slice(1).map((word) => ` ${word}`).join("")
+      const line = script.split("\n").find((one) => one.startsWith(`    '${place}' = @(@(`)) ?? ""
+      const offered = [...line.matchAll(/@\('([^' ]+)', '(?:[^']|'')*'\)/g)].map(([, word]) => word)
+      const words = [...children.map(wordOf), ...args.flatMap(({ words }) => words), ...flags.map(({ name }) => name)]
+      assert.includeMembers(offered, words, place)
+      for (const { name, words } of flags.filter(({ words }) => words.length > 0)) {
+        assert.include(script, `    '${place} ${name}' = @(${words.map((word) => `'${word}'`).join(", ")})`)
+      }
+    }
+  })
+})
+
+describe.skipIf(!isInstalled("pwsh"))("in PowerShell that is installed", () => {
+  it("a line is completed", () => {
+    const offered = (line: string) => {
+      const ask = `[System.Management.Automation.CommandCompletion]::CompleteInput('${line}', ${line.length}, $null)`
+      return runIn("pwsh", `Get-Content -Raw powershell | Invoke-Expression; ${ask}.CompletionMatches.CompletionText`)
+    }
+    assert.include(offered("acme-svc ord"), "order")
+    assert.sameMembers([...offered("acme-svc eab list --status ")], ["active", "revoked"])
   })
 })
 

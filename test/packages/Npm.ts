@@ -73,7 +73,7 @@ const play = async (site: Site): Promise<void> => {
   })
   await step("tells its version", async () => {
     const said = await shell("npx acme-svc --version")
-    check(/^\d+\.\d+\.\d+$/m.test(said), said)
+    check(/^acme-svc \d+\.\d+\.\d+$/m.test(said), said)
   })
   await step("makes what is missing", async () => {
     const said = await shell(npmLines.init)

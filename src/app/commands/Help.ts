@@ -3,6 +3,9 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import type { CommandNode } from "../../surfaces/cli/CommandTree.ts"
 import { renderCompletions, shells } from "../../surfaces/cli/Completions.ts"
+import type { Sections } from "../../surfaces/cli/HelpPage.ts"
+import { renderManPage } from "../../surfaces/cli/ManPage.ts"
+import { Host } from "../Host.ts"
 import { command } from "./Descriptor.ts"
 import { choiceArgument } from "./Flags.ts"
 
@@ -17,6 +20,18 @@ export const completionsCommand = (tree: Effect.Effect<CommandNode>) =>
       )
     },
     ({ shell }) => Effect.flatMap(tree, (root) => Console.log(renderCompletions(root, shell)))
+  )
+
+/** `man`: the manual page. `tree` is the tree of all commands, `sections` their order. */
+export const manCommand = (tree: Effect.Effect<CommandNode>, sections: Sections) =>
+  command(
+    "man",
+    "Print the manual page, as roff; it needs no configuration and no database. Example: acme-svc man > acme-svc.1. Exit codes: 0, 2.",
+    {},
+    () =>
+      Effect.flatMap(Host, ({ process: { version } }) =>
+        Effect.flatMap(tree, (root) =>
+          Console.log(renderManPage(root, sections, { version, day: "" }))))
   )
 
 /** `help`: the help page of a command, like `--help` after the command. `show` prints the page of the given words. */

@@ -3,7 +3,7 @@ import { summaryOf, wordOf } from "./CommandTree.ts"
 import { globalFlags } from "./Globals.ts"
 
 /** The shells that have a completion script. */
-export const shells = ["bash", "fish", "zsh"] as const
+export const shells = ["bash", "elvish", "fish", "powershell", "zsh"] as const
 
 /*
  * Each script contains the whole tree, so that completing runs no program. `place` is the words of the current command,
@@ -181,7 +181,86 @@ const fish = (places: ReadonlyArray<Place>): ReadonlyArray<string> => [
   })
 ]
 
-const scripts = { bash, fish, zsh }
+/** A quotation of PowerShell and of Elvish, which both write an apostrophe twice. */
+const doubled = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+/** The values of flags that have words, by place and flag; a global flag at every place. */
+const wordsAt = (places: ReadonlyArray<Place>): ReadonlyArray<readonly [at: string, words: ReadonlyArray<string>]> =>
+  places.flatMap(({ flags, name }) =>
+    flags.flatMap((flag) => flag.words.length === 0 ? [] : [[`${name} ${flag.name}`, flag.words] as const])
+  )
+
+/** The flags with any other value, by place and flag: files are offered by PowerShell and Elvish themselves. */
+const freeAt = (places: ReadonlyArray<Place>): ReadonlyArray<string> =>
+  places.flatMap(({ flags, name }) =>
+    flags.filter(({ value, words }) => value !== undefined && words.length === 0).map((flag) => `${name} ${flag.name}`)
+  )
+
+const powershell = (places: ReadonlyArray<Place>): ReadonlyArray<string> => [
+  "# PowerShell completion of acme-svc: acme-svc completions powershell | Out-String | Invoke-Expression",
+  "Register-ArgumentCompleter -Native -CommandName acme-svc -ScriptBlock {",
+  "  param($word, $ast, $cursor)",
+  "  $offers = @{",
+  ...places.map(({ name, offers }) =>
+    `    ${doubled(name)} = @(${
+      offers.map(({ text, word }) => `@(${doubled(word)}, ${doubled(text === "" ? word : text)})`).join(", ")
+    })`
+  ),
+  "  }",
+  "  $words = @{",
+  ...wordsAt(places).map(([at, words]) => `    ${doubled(at)} = @(${words.map(doubled).join(", ")})`),
+  "  }",
+  `  $free = @(${freeAt(places).map(doubled).join(", ")})`,
+  "  $given = @($ast.CommandElements | Select-Object -Skip 1 | Where-Object { $_.Extent.EndOffset -lt $cursor } | ForEach-Object { $_.Extent.Text })",
+  "  $place = ''",
+  "  for ($at = 0; $at -lt $given.Count; $at++) {",
+  "    if ($at -eq 0 -and $given[$at] -eq 'help') { continue }",
+  "    if ($offers.ContainsKey(\"$place $($given[$at])\")) { $place = \"$place $($given[$at])\" }",
+  "  }",
+  "  $before = if ($given.Count -gt 0) { \"$place $($given[-1])\" } else { '' }",
+  "  if ($free -contains $before) { return }",
+  "  $found = if ($words.ContainsKey($before)) { $words[$before] | ForEach-Object { , @($_, $_) } } else { $offers[$place] }",
+  "  $found | Where-Object { $_[0] -like \"$word*\" } | ForEach-Object {",
+  "    [System.Management.Automation.CompletionResult]::new($_[0], $_[0], 'ParameterValue', $_[1])",
+  "  }",
+  "}"
+]
+
+const elvish = (places: ReadonlyArray<Place>): ReadonlyArray<string> => [
+  "# Elvish completion of acme-svc: eval (acme-svc completions elvish | slurp)",
+  "var acme-svc-offers = [",
+  ...places.map(({ name, offers }) =>
+    `  &${doubled(name)}=[${offers.map(({ text, word }) => `[${doubled(word)} ${doubled(text)}]`).join(" ")}]`
+  ),
+  "]",
+  "var acme-svc-words = [",
+  ...wordsAt(places).map(([at, words]) => `  &${doubled(at)}=[${words.map(doubled).join(" ")}]`),
+  "]",
+  `var acme-svc-free = [${freeAt(places).map(doubled).join(" ")}]`,
+  "fn acme-svc-completions {|@given|",
+  "  var place = ''",
+  "  var before = ''",
+  "  var at = 0",
+  "  for word $given[1..-1] {",
+  "    if (and (has-key $acme-svc-offers $place' '$word) (not (and (== $at 0) (eq $word help)))) { set place = $place' '$word }",
+  "    set before = $place' '$word",
+  "    set at = (+ $at 1)",
+  "  }",
+  "  if (has-value $acme-svc-free $before) { return }",
+  "  if (has-key $acme-svc-words $before) {",
+  "    for word $acme-svc-words[$before] { put [$word ''] }",
+  "    return",
+  "  }",
+  "  put $@acme-svc-offers[$place]",
+  "}",
+  "set edit:completion:arg-completer[acme-svc] = {|@given|",
+  "  acme-svc-completions $@given | each {|offer|",
+  "    edit:complex-candidate $offer[0] &display=(if (eq $offer[1] '') { put $offer[0] } else { put $offer[0]' ('$offer[1]')' })",
+  "  }",
+  "}"
+]
+
+const scripts = { bash, elvish, fish, powershell, zsh }
 
 /** The completion script of a shell. Completing runs no program and reads nothing of the service. */
 export const renderCompletions = (root: CommandNode, shell: (typeof shells)[number]): string =>

@@ -1,9 +1,8 @@
-import { Effect } from "effect"
-import { sections, whole } from "../src/app/Cli.ts"
-import type { CommandNode, Flag } from "../src/surfaces/cli/CommandTree.ts"
-import { leavesOf, saidOf, usualExits } from "../src/surfaces/cli/CommandTree.ts"
-import { globalFlags } from "../src/surfaces/cli/Globals.ts"
-import { sectioned, usageOf } from "../src/surfaces/cli/HelpPage.ts"
+import type { CommandNode, Flag } from "./CommandTree.ts"
+import { leavesOf, saidOf, usualExits } from "./CommandTree.ts"
+import { globalFlags } from "./Globals.ts"
+import type { Sections } from "./HelpPage.ts"
+import { sectioned, usageOf } from "./HelpPage.ts"
 
 /** Text as roff takes it: a backslash, and a dot or an apostrophe that begins a line, would be commands of its own. */
 const roff = (text: string): string =>
@@ -32,28 +31,46 @@ const commandPart = (node: CommandNode): ReadonlyArray<string> =>
     ...node.example === undefined ? [] : [".PP", "Example:", ".PP", ".RS", ".nf", roff(node.example), ".fi", ".RE"]
   ])
 
-/** `acme-svc.1`, from the tree that the parser and the help use; the day is that of the package. */
-export const manPage = async (version: string, day: string): Promise<string> => {
-  const { children } = await Effect.runPromise(whole)
+/** What a page says of the place where the program runs. */
+export interface Setting {
+  /** Paragraphs of the description. */
+  readonly description: ReadonlyArray<string>
+  readonly files: ReadonlyArray<readonly [path: string, text: string]>
+}
+
+const anywhere: Setting = {
+  description: [
+    "It works in the current directory: the configuration is config.toml there, or the file that ACME_SVC_CONFIG names, and variables outrank it.",
+    "A relative path of the configuration begins in that directory."
+  ],
+  files: [
+    ["config.toml", "The configuration."],
+    ["sqlite.db", "The database, unless database.url names another."],
+    ["ca.pem, ca.key", "The CA of a profile that signs itself, unless signer.local_ca names others."]
+  ]
+}
+
+/**
+ * `acme-svc.1`, from the tree that the parser and the help use. `day` is that of a package, as `YYYY-MM-DD`; empty for none. A package
+ * says where its files are.
+ */
+export const renderManPage = (
+  { children }: CommandNode,
+  sections: Sections,
+  { day, setting = anywhere, version }: { readonly version: string; readonly day: string; readonly setting?: Setting }
+): string => {
   const lines = [
     `.TH ACME\\-SVC 1 "${day}" "acme\\-svc ${roff(version)}" "User Commands"`,
     ...titled("SH", "NAME", ["acme\\-svc \\- ACME server that hands certificates to an organisation's own clients"]),
     ...titled("SH", "SYNOPSIS", [".B acme\\-svc", ".I command", "[flags]"]),
-    ...titled("SH", "DESCRIPTION", [
-      roff("As root it works on the service of this host: as its user, in /var/lib/acme-svc, with its configuration."),
-      roff("As anybody else it works in the current directory.")
-    ]),
+    ...titled("SH", "DESCRIPTION", setting.description.map(roff)),
     ...titled("SH", "OPTIONS", globalFlags.flatMap(flagItem)),
     ...sectioned(sections, children).filter(([, nodes]) => nodes.length > 0).flatMap(([title, nodes]) => [
       ...titled("SH", title.toUpperCase(), []),
       ...nodes.flatMap(leavesOf).flatMap(commandPart)
     ]),
     ...titled("SH", "EXIT STATUS", usualExits.flatMap(({ code, meaning }) => item(`${code}`, meaning))),
-    ...titled("SH", "FILES", [
-      ...item("/etc/acme-svc/config.toml", "The configuration."),
-      ...item("/etc/acme-svc/env", "Lines of variables with secrets, which outrank the configuration."),
-      ...item("/var/lib/acme-svc", "The database, the CA and its keys.")
-    ])
+    ...titled("SH", "FILES", setting.files.flatMap(([path, text]) => item(path, text)))
   ]
   return `${lines.join("\n")}\n`
 }
