@@ -40,6 +40,8 @@ describe("what is scraped", () => {
       metrics.notifying("default", "webhook")
       metrics.upstreamAsked({ profile: "default", operation: "newOrder", result: "ok" }, 0.1)
       metrics.issueFailed("default", "badCSR")
+      metrics.digested("default", "queued")
+      metrics.reminded("default", "queued")
       const samples = new Map(
         Object.entries(sampled).map(([name, { labels }]) => {
           const sample: Sample = { labels: Object.fromEntries(labels.map((label) => [label, "x"])), value: 1 }

@@ -26,7 +26,12 @@ const checked = Effect.gen(function*() {
   ),
   Effect.filterOrFail(
     (pending) => pending.length === 0,
-    () => new CommandFailed({ code: 1, message: "The schema of the database is behind; run `acme-svc migrate`." })
+    () =>
+      new CommandFailed({
+        code: 1,
+        message:
+          "The schema of the database is behind; a process with the worker role applies what is missing when it starts, or run `acme-svc migrate`."
+      })
   )
 )
 

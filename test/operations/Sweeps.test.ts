@@ -206,6 +206,11 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.isDefined(again, "due again tomorrow")
       const due = yield* column("SELECT run_at FROM jobs WHERE kind = 'audit_sweep' AND status = 'ready'")
       assert.deepStrictEqual(due, [String(madeAt + daySeconds)])
+      runner.retune(unwanted.jobs, yield* handlers(unwanted))
+      yield* runner.enqueuePeriodic()
+      yield* runner.pass
+      yield* runner.idle
+      assert.deepStrictEqual((yield* statuses).filter((status) => status !== "done"), [], "none stays due")
     }))
 
   const said = (event: string) => records.filter((one) => one.event === event).map(({ fields }) => fields)

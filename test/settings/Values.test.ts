@@ -173,12 +173,18 @@ describe("values", () => {
     assert.deepStrictEqual(of("nonce.ttl_seconds = 2020-01-01").message, "must be an integer")
     assert.deepStrictEqual(of("nonce.ttl_seconds = 99999999999999999999").message, "must be 1 to 2147483647")
     assert.deepStrictEqual(of("server.tls.enabled = \"true\"").message, "must be true or false")
-    assert.deepStrictEqual(of("meta.caa_identities = \"a,b\"").message, "must be an array of strings")
+    assert.deepStrictEqual(
+      of("meta.caa_identities = \"a,b\"").message,
+      "must be an array of strings, in brackets even if it is one"
+    )
     assert.deepStrictEqual(
       of("meta.caa_identities = [\"a\", 1, 2]").message,
       "entry 2 must be a string; entry 3 must be a string"
     )
-    assert.deepStrictEqual(of("[meta.caa_identities]\na = 1").message, "must be an array of strings")
+    assert.deepStrictEqual(
+      of("[meta.caa_identities]\na = 1").message,
+      "must be an array of strings, in brackets even if it is one"
+    )
     assert.strictEqual(accepted({ fileText: `nonce.ttl_seconds = 0x10\n${minimal}` }).config.nonce.ttl_seconds, 16)
   })
 

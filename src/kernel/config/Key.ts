@@ -166,7 +166,7 @@ export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: s
 }
 
 const readItems = <A>(read: Read<A>): Read<ReadonlyArray<A>> => (raw) => {
-  if (!Array.isArray(raw)) return Result.fail("must be an array of strings")
+  if (!Array.isArray(raw)) return Result.fail("must be an array of strings, in brackets even if it is one")
   const items = raw.map((item: unknown, index) =>
     Result.mapError(read(item), (message) => `entry ${index + 1} ${message}`)
   )

@@ -103,7 +103,9 @@ const behind = (pending: ReadonlyArray<Migration>) =>
   new SchemaUnusable({
     reason: "behind",
     migration: pending[0]?.name ?? "",
-    detail: `The database lacks ${pending.length} migration(s), from ${pending[0]?.name ?? "?"}; run acme-svc migrate.`
+    detail: `The database lacks ${pending.length} migration(s), from ${
+      pending[0]?.name ?? "?"
+    }; a process with the worker role applies them when it starts, or run acme-svc migrate.`
   })
 
 /** The applied migrations, in order. This build may not know all of them. */

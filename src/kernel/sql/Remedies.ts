@@ -52,7 +52,7 @@ const known: ReadonlyArray<Known> = [
     when: /^(57P0[123]|08006|08001|ECONNREFUSED|ECONNRESET)/,
     cause: "away",
     remedy:
-      "the PostgreSQL server is down, starting or stopping: do nothing here, the service continues when the server is back"
+      "the PostgreSQL server is down, starting or stopping: a service that runs continues when the server is back, and a start or a command is to be tried again"
   },
   {
     when: /^53300/,

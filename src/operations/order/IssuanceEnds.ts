@@ -11,7 +11,7 @@ import { afterCommit, afterTransaction } from "../../kernel/sql/Database.ts"
 import { arrived } from "../../kernel/sql/Query.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
-import { currentMillis } from "../../kernel/Time.ts"
+import { currentMillis, rfc3339 } from "../../kernel/Time.ts"
 import type { Csr } from "../../pki/x509/Csr.ts"
 import { notGranted } from "../../pki/x509/RequestedExtensions.ts"
 import { notify } from "../../services/notify/Notifier.ts"
@@ -108,7 +108,7 @@ export const stored = Effect.fnUntraced(
       certSerial: serial,
       identifiers: order.identifiers.map(({ value }) => value),
       ...auditFacts(of.profile, of.client),
-      detail: { key_type: csr.keyType, not_after: new Date(notAfter * 1000).toISOString() }
+      detail: { key_type: csr.keyType, not_after: rfc3339(notAfter) }
     })
     yield* notify({
       event: "certificate_issued",

@@ -80,6 +80,8 @@ const sweep = (
   return handler<typeof kind, Needs, JobFailure>({
     kind,
     periodic: !isIdle,
+    // The row of a sweep that is not wanted any more is made due, and ends.
+    ...isIdle ? { subjects: [] } : {},
     reachSeconds: everySeconds,
     budgetMillis: () => budgetSeconds * 1000,
     run: () =>
