@@ -2,8 +2,10 @@ import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import * as Acme from "../../src/domain/AcmeError.ts"
 import { limitedThings } from "../../src/domain/Limit.ts"
 import { problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
+import { recordsOf } from "../../src/domain/ProblemRecords.ts"
 import * as Http from "../../src/kernel/http/Refused.ts"
 import * as Jose from "../../src/pki/jose/Refused.ts"
+import { recordText, renderCauses, renderOperatorRecords } from "./Causes.ts"
 import { tableOf } from "./Markdown.ts"
 
 /** What a sentence says that is written where the failure is made. */
@@ -49,6 +51,13 @@ const classes = Object.entries({ ...Acme, ...Http, ...Jose } as { readonly [name
   (entry): entry is [string, FailureClass] => typeof entry[1] === "function" && entry[1].prototype instanceof Error
 ).toSorted(([one], [other]) => one < other ? -1 : 1)
 
+/** The records of a failure: where it has several causes, their events, and the causes have a table of their own. */
+const recordsText = ({ _tag }: AcmeError): string => {
+  const records = recordsOf(_tag)
+  const hasCauses = records.some(({ cause }) => cause !== undefined)
+  return [...new Set(records.map((record) => hasCauses ? record.event : recordText(record)))].join(", ")
+}
+
 /** A time that the failure carries differs each time; one that does not is the same for another example. */
 const retryOf = (one: AcmeError, other: AcmeError): string => {
   const seconds = retryAfter(one)
@@ -68,11 +77,23 @@ const rowsOf = ([tag, Failure]: [string, FailureClass]): ReadonlyArray<ReadonlyA
       String(status),
       retryOf(failure, new Failure({ ...example, retryAfter: 61 })),
       Object.keys(more).join(", "),
-      detail
+      detail,
+      recordsText(failure)
     ]
   })
 }
 
-/** The catalogue of `docs/errors.md`: every problem document a client can be answered, or find in an order or challenge. */
+/** The catalogue of `docs/errors.md`: every problem document a client can be answered, or find in an order or challenge; and causes. */
 export const renderProblems = (): string =>
-  tableOf(["Failure", "Type", "Status", "Retry-After", "Further members", "Sentence"], classes.flatMap(rowsOf))
+  [
+    tableOf(
+      ["Failure", "Type", "Status", "Retry-After", "Further members", "Sentence", "Record"],
+      classes.flatMap(rowsOf)
+    ),
+    "## Causes",
+    "A sentence that stands for several causes, and the record by which the log tells them apart. The words behind a colon are those that\nthe page of an order has for the cause.",
+    renderCauses(classes.map(([, Failure]) => new Failure(example))),
+    "## Refusals of operators",
+    "Those that have a record: of the API, of the panel, and of a sign-in. A cause that the answer does not tell is in the log alone.",
+    renderOperatorRecords()
+  ].join("\n\n")

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { problemOf } from "../../domain/Problem.ts"
+import { isRefusalTold, refusalWord } from "../../domain/ProblemRecords.ts"
 import type { Request } from "../../kernel/http/Message.ts"
 import { peerOf } from "../../kernel/net/Peer.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
@@ -30,9 +31,6 @@ const counting = (most: number) => {
   }
 }
 
-/** `NotFound` is `not_found`. */
-const wordOf = (tag: string): string => tag.replace(/(?<=[a-z])[A-Z]/g, "_$&").toLowerCase()
-
 /** A sentence may quote the URL of a request. Nobody knows what its query holds. */
 const withoutQuery = (detail: string): string => detail.replace(/\?\S+/g, "?***")
 
@@ -43,12 +41,12 @@ const withoutQuery = (detail: string): string => detail.replace(/\?\S+/g, "?***"
 export const recording = () => {
   const [ofHost, ofNetwork] = [counting(mostOfHost), counting(mostOfNetwork)]
   return (error: AcmeError, { clientIp }: Request): Effect.Effect<void> => {
-    const { detail = "", status } = problemOf(error)
-    if (status >= 500 || error._tag === "BadNonce") return Effect.void
+    if (!isRefusalTold(error)) return Effect.void
+    const { detail = "" } = problemOf(error)
     return Effect.flatMap(lifeMillis, (now) => {
       const { host, network } = peerOf(clientIp)
       return ofHost(host, now) && ofNetwork(network, now)
-        ? emit("request_refused", { reason: wordOf(error._tag), detail: withoutQuery(detail) })
+        ? emit("request_refused", { reason: refusalWord(error), detail: withoutQuery(detail) })
         : Effect.void
     })
   }
