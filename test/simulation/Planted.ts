@@ -18,8 +18,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "a nonce is looked at and not taken",
     file: "src/store/Nonces.ts",
-    guard: "sql: () => `DELETE FROM nonces WHERE value = :value RETURNING created_at AS \"createdAt\"`",
-    without: "sql: () => `SELECT created_at AS \"createdAt\" FROM nonces WHERE value = :value`"
+    guard: "sql: () => `DELETE FROM nonces WHERE value = :value RETURNING ${momentColumns}`",
+    without: "sql: () => `SELECT ${momentColumns} FROM nonces WHERE value = :value`"
   },
   {
     name: "an order is issued whatever became of its authorizations since the signing began",
