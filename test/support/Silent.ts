@@ -143,6 +143,7 @@ export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {
     "nonce cleanup",
     "notify test",
     "completions",
+    "man",
     "help"
   ]
 }
