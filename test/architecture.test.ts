@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs"
-import { dirname, join, relative } from "node:path"
+import { basename, dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
@@ -222,7 +222,7 @@ describe("src", () => {
       // a command line, until it ends or a signal does
       "app/Cli.ts Effect.forkDetach",
       // the wait for a defect of the process, which each step of a start is raced with
-      "app/commands/Serve.ts Effect.forkChild",
+      "app/commands/ServeCommand.ts Effect.forkChild",
       // a request, which its listener counts, and the answer of one that is late
       "kernel/http/Listener.ts Effect.runForkWith",
       "kernel/http/Listener.ts Effect.forkChild",
@@ -257,7 +257,7 @@ describe("src", () => {
       "app/Cli.ts",
       "app/Serve.ts",
       "app/Stoppable.ts",
-      "app/commands/Serve.ts",
+      "app/commands/ServeCommand.ts",
       "kernel/net/Resolver.ts",
       "kernel/queue/Waits.ts"
     ])
@@ -269,6 +269,11 @@ describe("src", () => {
     assert.deepStrictEqual(files.filter((file) => !named(file)), [])
     const folders = files.flatMap((file) => file.split("/").slice(0, -1))
     assert.deepStrictEqual([...new Set(folders)].filter((folder) => !/^[a-z0-9]+$/.test(folder)), [])
+  })
+
+  it("holds no two files of one name", () => {
+    const names = files.map((file) => basename(file))
+    assert.deepStrictEqual(names.filter((name, at) => names.indexOf(name) !== at), [])
   })
 
   it("holds no file of more than 300 lines", () => {

@@ -49,7 +49,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   if (!admin.enabled) return []
   // It is loaded only here, because the declaration is large and most processes serve no operators.
   const { declaredApp } = yield* Effect.promise(() => import("../surfaces/api/Declared.ts"))
-  const { make } = yield* Effect.promise(() => import("../surfaces/api/App.ts"))
+  const { make } = yield* Effect.promise(() => import("../surfaces/api/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { doorsOf } = yield* Effect.promise(() => import("../surfaces/admin/Doors.ts"))
   const built = Context.merge(issuers, yield* Layer.build(services(config, version)))

@@ -18,42 +18,42 @@ import type { Sections } from "../surfaces/cli/HelpPage.ts"
 import { renderHelp } from "../surfaces/cli/HelpPage.ts"
 import { Rendered } from "../surfaces/cli/Rendered.ts"
 import { CommandFailed, messageOf } from "./CommandFailed.ts"
+import { Operator } from "./CommandOperator.ts"
 import { commandTree, wrongValues } from "./commands/Descriptor.ts"
 import { helpOn, readWords, wordsOf } from "./commands/Usage.ts"
 import { Confirmation } from "./Confirmation.ts"
 import type { Output } from "./Host.ts"
 import { Host } from "./Host.ts"
 import * as Logging from "./Logging.ts"
-import { Operator } from "./Operator.ts"
 import { Progress } from "./Progress.ts"
 import { Settings } from "./Settings.ts"
-import { viewOn } from "./View.ts"
+import { viewOn } from "./StreamView.ts"
 
 /** The commands by name. Each is loaded only when it is used, so that it does not slow down the start of the others. */
 const commands = {
-  serve: async () => (await import("./commands/Serve.ts")).serveCommand,
-  init: async () => (await import("./commands/Init.ts")).initCommand,
-  migrate: async () => (await import("./commands/Migrate.ts")).migrateCommand,
-  config: async () => (await import("./commands/Config.ts")).configCommand,
-  profile: async () => (await import("./commands/Profile.ts")).profileCommand,
-  health: async () => (await import("./commands/Health.ts")).healthCommand,
-  transfer: async () => (await import("./commands/Transfer.ts")).transferCommand,
-  account: async () => (await import("./commands/Account.ts")).accountCommand,
-  eab: async () => (await import("./commands/Eab.ts")).eabCommand,
-  admin: async () => (await import("./commands/Admin.ts")).adminCommand,
-  order: async () => (await import("./commands/Order.ts")).orderCommand,
-  cert: async () => (await import("./commands/Cert.ts")).certCommand,
-  nonce: async () => (await import("./commands/Nonce.ts")).nonceCommand,
-  audit: async () => (await import("./commands/Audit.ts")).auditCommand,
-  crl: async () => (await import("./commands/Crl.ts")).crlCommand,
-  jobs: async () => (await import("./commands/Jobs.ts")).jobsCommand,
-  worker: async () => (await import("./commands/Jobs.ts")).workerCommand,
-  filter: async () => (await import("./commands/Filter.ts")).filterCommand,
-  notify: async () => (await import("./commands/Notify.ts")).notifyCommand,
-  upstream: async () => (await import("./commands/Upstream.ts")).upstreamCommand,
-  completions: async () => (await import("./commands/Help.ts")).completionsCommand(whole),
-  man: async () => (await import("./commands/Help.ts")).manCommand(whole, sections),
-  help: async () => (await import("./commands/Help.ts")).helpCommand(showHelp)
+  serve: async () => (await import("./commands/ServeCommand.ts")).serveCommand,
+  init: async () => (await import("./commands/InitCommand.ts")).initCommand,
+  migrate: async () => (await import("./commands/MigrateCommand.ts")).migrateCommand,
+  config: async () => (await import("./commands/ConfigCommand.ts")).configCommand,
+  profile: async () => (await import("./commands/ProfileCommand.ts")).profileCommand,
+  health: async () => (await import("./commands/HealthCommand.ts")).healthCommand,
+  transfer: async () => (await import("./commands/TransferCommand.ts")).transferCommand,
+  account: async () => (await import("./commands/AccountCommand.ts")).accountCommand,
+  eab: async () => (await import("./commands/EabCommand.ts")).eabCommand,
+  admin: async () => (await import("./commands/AdminCommand.ts")).adminCommand,
+  order: async () => (await import("./commands/OrderCommand.ts")).orderCommand,
+  cert: async () => (await import("./commands/CertCommand.ts")).certCommand,
+  nonce: async () => (await import("./commands/NonceCommand.ts")).nonceCommand,
+  audit: async () => (await import("./commands/AuditCommand.ts")).auditCommand,
+  crl: async () => (await import("./commands/CrlCommand.ts")).crlCommand,
+  jobs: async () => (await import("./commands/JobsCommand.ts")).jobsCommand,
+  worker: async () => (await import("./commands/JobsCommand.ts")).workerCommand,
+  filter: async () => (await import("./commands/FilterCommand.ts")).filterCommand,
+  notify: async () => (await import("./commands/NotifyCommand.ts")).notifyCommand,
+  upstream: async () => (await import("./commands/UpstreamCommand.ts")).upstreamCommand,
+  completions: async () => (await import("./commands/HelpCommand.ts")).completionsCommand(whole),
+  man: async () => (await import("./commands/HelpCommand.ts")).manCommand(whole, sections),
+  help: async () => (await import("./commands/HelpCommand.ts")).helpCommand(showHelp)
 }
 
 /** What each command is for, in the order of the help; a word that is in none of them is listed last. */
@@ -86,7 +86,7 @@ const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>
 /** The command tree, with only the commands this command line needs. */
 const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   const serve = Effect.flatMap(
-    Effect.promise(() => import("./commands/Serve.ts")),
+    Effect.promise(() => import("./commands/ServeCommand.ts")),
     ({ serveEverything }) => serveEverything
   )
   return Command.make("acme-svc", {}, () => serve).pipe(

@@ -5,7 +5,7 @@ import { currentMillis } from "../kernel/Time.ts"
 import { Globals } from "../surfaces/cli/Globals.ts"
 import { progressBar, progressLine } from "../surfaces/cli/ProgressBar.ts"
 import { Host } from "./Host.ts"
-import { viewOn } from "./View.ts"
+import { viewOn } from "./StreamView.ts"
 
 /** Long work, as its progress is shown. */
 export interface Work {

@@ -9,7 +9,7 @@ import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count } from "../kernel/telemetry/Metrics.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
-import * as limits from "../store/Limits.ts"
+import * as limits from "../store/LimitRows.ts"
 import type { Caller } from "./Caller.ts"
 
 /** Retry-After in seconds for too many pending authorizations. The client itself decides when they end. */

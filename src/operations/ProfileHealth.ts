@@ -8,9 +8,9 @@ import type { Degraded } from "../services/signing/ProfileStates.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import { Signers } from "../services/signing/Signer.ts"
 import type { Config } from "../settings/AppConfig.ts"
-import * as states from "../store/ProfileStates.ts"
+import * as states from "../store/ProfileStateRows.ts"
 import { member } from "./objects/Members.ts"
-import { profileObjects } from "./objects/Settings.ts"
+import { profileObjects } from "./objects/SettingObjects.ts"
 
 /* Which profiles nobody can sign for (docs/decisions/degraded-profiles.md). */
 

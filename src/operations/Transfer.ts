@@ -5,9 +5,9 @@ import { Database } from "../kernel/sql/Database.ts"
 import type { Driver } from "../kernel/sql/Driver.ts"
 import * as Migrations from "../kernel/sql/Migrations.ts"
 import { currentSeconds } from "../kernel/Time.ts"
-import * as audit from "../store/Audit.ts"
-import type { Counted } from "../store/transfer/Transfer.ts"
-import * as Transfer from "../store/transfer/Transfer.ts"
+import * as audit from "../store/AuditRows.ts"
+import type { Counted } from "../store/transfer/RowTransfer.ts"
+import * as Transfer from "../store/transfer/RowTransfer.ts"
 import type { AtKeyboard } from "./Operator.ts"
 
 /** Processes were seen a moment ago; they may be writing to the source. */

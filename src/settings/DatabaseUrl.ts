@@ -1,5 +1,5 @@
 import * as Redacted from "effect/Redacted"
-import type { Form } from "../kernel/config/Form.ts"
+import type { Form } from "../kernel/config/ValueForm.ts"
 
 const sqlite = "sqlite://"
 const parameters = ["sslmode", "sslrootcert", "application_name"]

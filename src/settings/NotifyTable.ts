@@ -1,7 +1,6 @@
 import * as Schema from "effect/Schema"
 import { isMailAddress } from "../domain/Account.ts"
 import { notificationEvents, usualEvents } from "../domain/Notification.ts"
-import { anyText, form, headerName, orEmpty, path } from "../kernel/config/Form.ts"
 import type { Names } from "../kernel/config/Key.ts"
 import {
   entries,
@@ -16,6 +15,7 @@ import {
   texts,
   word
 } from "../kernel/config/Key.ts"
+import { anyText, form, headerName, orEmpty, path } from "../kernel/config/ValueForm.ts"
 import { hiddenIn } from "../kernel/HiddenText.ts"
 
 /** The sections of notifications. What their keys mean together is in docs/notifications.md. */

@@ -1,15 +1,5 @@
 import * as Schema from "effect/Schema"
 import { namePattern, reservedNames } from "../domain/policy/Condition.ts"
-import {
-  addressOrCidr,
-  anyText,
-  fieldName,
-  form,
-  headerName,
-  orEmpty,
-  path,
-  serviceUrl
-} from "../kernel/config/Form.ts"
 import type { Names } from "../kernel/config/Key.ts"
 import {
   choice,
@@ -25,6 +15,16 @@ import {
   word,
   words
 } from "../kernel/config/Key.ts"
+import {
+  addressOrCidr,
+  anyText,
+  fieldName,
+  form,
+  headerName,
+  orEmpty,
+  path,
+  serviceUrl
+} from "../kernel/config/ValueForm.ts"
 
 /** The sections of the filter and the inventory. What their keys mean together is in docs/policy.md. */
 

@@ -1,18 +1,4 @@
 import * as Schema from "effect/Schema"
-import {
-  addressOrCidr,
-  baseUrl,
-  bindAddress,
-  dnsName,
-  exemption,
-  httpUrl,
-  orEmpty,
-  origin,
-  path,
-  proxyUrl,
-  resolver,
-  serviceUrl
-} from "../kernel/config/Form.ts"
 import type { Names, Node } from "../kernel/config/Key.ts"
 import {
   count,
@@ -29,6 +15,20 @@ import {
   words
 } from "../kernel/config/Key.ts"
 import { logFilter } from "../kernel/config/LogFilterForm.ts"
+import {
+  addressOrCidr,
+  baseUrl,
+  bindAddress,
+  dnsName,
+  exemption,
+  httpUrl,
+  orEmpty,
+  origin,
+  path,
+  proxyUrl,
+  resolver,
+  serviceUrl
+} from "../kernel/config/ValueForm.ts"
 import { metadataServices } from "../kernel/net/MetadataServices.ts"
 import { account, eab, limits } from "./AccountTable.ts"
 import { admin } from "./AdminTable.ts"

@@ -3,11 +3,11 @@ import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { int, kid, nullable, text, uuid } from "../kernel/sql/Column.ts"
 import { perFilters } from "../kernel/sql/Filters.ts"
-import { keptTotal } from "../kernel/sql/Kept.ts"
+import { keptTotal } from "../kernel/sql/KeptCounts.ts"
 import { first, lenient, lenientFirst } from "../kernel/sql/Query.ts"
 import type { Fragments } from "../kernel/sql/Statement.ts"
 import { select, statement } from "../kernel/sql/Statement.ts"
-import { accountColumns } from "./Accounts.ts"
+import { accountColumns } from "./AccountRows.ts"
 
 /* Searches of accounts for operators: by id without a profile, or by any of a set of filters. */
 

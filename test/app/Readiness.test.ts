@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { withReadiness } from "../../src/app/Readiness.ts"
 import { supervised } from "../../src/kernel/Supervised.ts"
-import { make as makeMetrics } from "../../src/surfaces/metrics/Metrics.ts"
+import { make as makeMetrics } from "../../src/surfaces/metrics/MetricsApp.ts"
 import { requestOf } from "../support/Handle.ts"
 import { useTests } from "../support/UseTests.ts"
 

@@ -2,7 +2,7 @@ import { it } from "@effect/vitest"
 import { Result } from "effect"
 import * as fc from "fast-check"
 import { assert, describe } from "vitest"
-import { checkPassword } from "../../src/domain/Password.ts"
+import { checkPassword } from "../../src/domain/PasswordRules.ts"
 import {
   readRecoveryCode,
   recoveryCodeFrom,

@@ -10,7 +10,7 @@ import {
   printPasswordHash,
   unmatchable,
   unmatchableSize
-} from "../../src/pki/Password.ts"
+} from "../../src/pki/PasswordHash.ts"
 import { isTotpCode, totp, totpCode, totpSecretSize, totpStep, totpUri } from "../../src/pki/Totp.ts"
 import { prop } from "../support/Property.ts"
 

@@ -17,19 +17,19 @@ export interface PlantedBug {
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "a nonce is looked at and not taken",
-    file: "src/store/Nonces.ts",
+    file: "src/store/NonceRows.ts",
     guard: "sql: () => `DELETE FROM nonces WHERE value = :value RETURNING ${momentColumns}`",
     without: "sql: () => `SELECT ${momentColumns} FROM nonces WHERE value = :value`"
   },
   {
     name: "an order is issued whatever became of its authorizations since the signing began",
-    file: "src/store/orders/Orders.ts",
+    file: "src/store/orders/OrderRows.ts",
     guard: "WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyNameProved}\n",
     without: "WHERE id = :id AND ${leaving(orderMoves.issue)}\n"
   },
   {
     name: "an order becomes ready however few authorizations it has left",
-    file: "src/store/orders/Orders.ts",
+    file: "src/store/orders/OrderRows.ts",
     guard: "const everyNameProved = `${nameCountOf(\"orders\")} = NULLIF(${validOf(\"orders\")}, 0)`",
     without: `const everyNameProved =
   "NOT EXISTS (SELECT 1 FROM authorizations a WHERE a.order_id = orders.id AND a.status <> 'valid')"`
@@ -42,7 +42,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "an order is claimed in whatever state it is",
-    file: "src/store/orders/Orders.ts",
+    file: "src/store/orders/OrderRows.ts",
     guard: "AND ${leaving(orderMoves.claim)} AND ${everyNameProved}",
     without: "AND ${everyNameProved}"
   },
@@ -73,7 +73,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "a revocation that came while a list was signed is not looked for",
-    file: "src/operations/crl/Crl.ts",
+    file: "src/operations/crl/ListPublication.ts",
     guard: "Done({ ifJoined: enqueue(crl) })",
     without: "Done()"
   },
@@ -133,14 +133,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "a notification has a new id at each attempt",
-    file: "src/operations/notify/Delivery.ts",
+    file: "src/operations/notify/DeliveryJob.ts",
     guard: "Effect.result(deliver(payload))",
     without:
       "Effect.result(deliver({ ...payload, fields: { ...payload.fields, delivery_id: `${job.id}/${job.attempts}` } }))"
   },
   {
     name: "a receiver that is away is not told later",
-    file: "src/operations/notify/Delivery.ts",
+    file: "src/operations/notify/DeliveryJob.ts",
     guard:
       "  return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })",
     without: "  return Done()"

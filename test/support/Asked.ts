@@ -1,6 +1,6 @@
 import { Effect, Stream } from "effect"
+import { BodyTooLarge } from "../../src/kernel/http/HttpRefused.ts"
 import type { App, Request } from "../../src/kernel/http/Message.ts"
-import { BodyTooLarge } from "../../src/kernel/http/Refused.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { sessionCookie } from "../../src/surfaces/admin/Credentials.ts"
 

@@ -5,7 +5,7 @@ import type { Answer, App, Request, Routed } from "../../src/kernel/http/Message
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
-import * as acme from "../../src/surfaces/acme/App.ts"
+import * as acme from "../../src/surfaces/acme/AcmeApp.ts"
 import { Endpoint } from "../../src/surfaces/acme/Endpoint.ts"
 import type { AcmeKey, ProblemBody } from "./AcmeSession.ts"
 import { signJws } from "./AcmeSession.ts"

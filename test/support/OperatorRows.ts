@@ -1,4 +1,4 @@
-import * as sessions from "../../src/store/operators/Sessions.ts"
+import * as sessions from "../../src/store/operators/SessionRows.ts"
 import * as users from "../../src/store/operators/Users.ts"
 
 /* Rows of operators as their statements write them, for tests of those statements. */

@@ -1,6 +1,6 @@
-import type { Guarded } from "../../src/surfaces/admin/Routes.ts"
-import { matcherOf } from "../../src/surfaces/admin/Routes.ts"
-import { routesOf } from "../../src/surfaces/panel/Routes.ts"
+import type { Guarded } from "../../src/surfaces/admin/RouteMatcher.ts"
+import { matcherOf } from "../../src/surfaces/admin/RouteMatcher.ts"
+import { routesOf } from "../../src/surfaces/panel/PanelRoutes.ts"
 import { configOf } from "./Graph.ts"
 
 /* The panel's own declaration of its routes, for tests that have to know all of them. */

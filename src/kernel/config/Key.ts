@@ -4,8 +4,8 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
-import type { Form } from "./Form.ts"
-import { quoteOf } from "./Form.ts"
+import type { Form } from "./ValueForm.ts"
+import { quoteOf } from "./ValueForm.ts"
 
 /** The TOML type of a value in the file. The form of the value in an environment variable follows from it. */
 export type Kind = "string" | "integer" | "boolean" | "array"

@@ -1,7 +1,7 @@
 import { isKnownTarget, levelWords, readDirective, targets } from "../telemetry/LogFilter.ts"
-import type { Form } from "./Form.ts"
-import { quoteOf } from "./Form.ts"
 import { nearest } from "./KeyPath.ts"
+import type { Form } from "./ValueForm.ts"
+import { quoteOf } from "./ValueForm.ts"
 
 const shape = /^[A-Za-z0-9_.:/@-]+(?:=[A-Za-z0-9]+)?$/
 const own = /^acme_svc\b/

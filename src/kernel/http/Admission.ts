@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { makeTurns } from "../net/Turns.ts"
 import { emit } from "../telemetry/EventLog.ts"
-import { Shed } from "./Refused.ts"
+import { Shed } from "./HttpRefused.ts"
 
 /**
  * A bound on the requests that are handled at once: `server.max_concurrent_requests` and `server.admission_wait_ms`.

@@ -4,7 +4,7 @@ import { currentPeer } from "../net/Turns.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { millisOf } from "../Time.ts"
 import { linger } from "./Connections.ts"
-import { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
+import { BodyTooLarge, BodyTooSlow, Shed } from "./HttpRefused.ts"
 import { Shares } from "./Shares.ts"
 
 const bodyTimeoutMillis = 10_000

@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import type { BodyTooLarge, BodyTooSlow, Shed } from "./Refused.ts"
+import type { BodyTooLarge, BodyTooSlow, Shed } from "./HttpRefused.ts"
 
 /** A parsed request head, and its body on demand. */
 export interface Request {

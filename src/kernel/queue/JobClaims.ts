@@ -4,8 +4,8 @@ import { lenient, partitioned } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { Job, JobId, JobKind } from "./Job.ts"
 import { jobKinds } from "./Job.ts"
-import type { Claimant } from "./Jobs.ts"
-import { job } from "./Jobs.ts"
+import type { Claimant } from "./JobRows.ts"
+import { job } from "./JobRows.ts"
 
 /* Which rows a runner takes, and how. */
 

@@ -3,7 +3,7 @@ import { beyondSafe, int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
 import { all, first, lenient } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
 import type { Job, JobId } from "./Job.ts"
-import { spentAnd } from "./Jobs.ts"
+import { spentAnd } from "./JobRows.ts"
 
 /* Rows that a process holds, and their leases. */
 

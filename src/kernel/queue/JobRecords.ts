@@ -5,7 +5,7 @@ import { all, first, lenientFirst } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
 import type { JobKind, JobStatus } from "./Job.ts"
-import { tellingOfEnd, wakeChannel } from "./Jobs.ts"
+import { tellingOfEnd, wakeChannel } from "./JobRows.ts"
 
 /* Jobs as operators see them, and the commands they have for one. */
 

@@ -16,7 +16,7 @@ import type { JobId } from "./Job.ts"
 import { JobId as makeJobId } from "./Job.ts"
 import type { JobKind, PayloadOf } from "./Job.ts"
 import { payloads } from "./Job.ts"
-import * as jobs from "./Jobs.ts"
+import * as jobs from "./JobRows.ts"
 import { leaseSeconds } from "./Leases.ts"
 
 /** A job to enqueue: `runAt` (now by default) and `deadline` in epoch seconds. */

@@ -12,7 +12,7 @@ import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Fa
 import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
 import type { BackoffPolicy, Job } from "./Job.ts"
 import { backoffSeconds } from "./Job.ts"
-import * as jobs from "./Jobs.ts"
+import * as jobs from "./JobRows.ts"
 import type { Holding } from "./Leases.ts"
 import { spentSince } from "./Leases.ts"
 

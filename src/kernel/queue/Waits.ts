@@ -12,7 +12,7 @@ import type { Ends, Moment, Subject } from "./Ends.ts"
 import type { JobId } from "./Job.ts"
 import type { JobRecord } from "./JobRecords.ts"
 import * as jobRecords from "./JobRecords.ts"
-import * as jobs from "./Jobs.ts"
+import * as jobs from "./JobRows.ts"
 import { Queue } from "./Queue.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])

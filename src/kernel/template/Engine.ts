@@ -2,7 +2,6 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Environment } from "minijinja-js"
-import type { Filter } from "./Filters.ts"
 import { unknownIn } from "./Known.ts"
 import type { Knows } from "./Known.ts"
 import type { Machine } from "./Machine.ts"
@@ -10,6 +9,7 @@ import { loadMachine } from "./Machine.ts"
 import { outsideSubset } from "./Subset.ts"
 import { tagsOf } from "./Tags.ts"
 import { TemplateFault } from "./TemplateFault.ts"
+import type { Filter } from "./TemplateFilters.ts"
 
 /* Templates of MiniJinja, which runs as WebAssembly. It is loaded when the first templates are compiled. */
 

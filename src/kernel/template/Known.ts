@@ -1,7 +1,7 @@
 import { tagsOf } from "./Tags.ts"
 import { TemplateFault } from "./TemplateFault.ts"
-import type { Token } from "./Tokens.ts"
-import { end, tokensOf } from "./Tokens.ts"
+import type { Token } from "./TemplateTokens.ts"
+import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
  * What templates call must be there. The engine looks for a filter, a test, a function, a macro or another template when it

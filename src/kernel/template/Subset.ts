@@ -1,8 +1,8 @@
 import * as Data from "effect/Data"
 import { tagsOf } from "./Tags.ts"
 import { TemplateFault } from "./TemplateFault.ts"
-import type { Token } from "./Tokens.ts"
-import { end, tokensOf } from "./Tokens.ts"
+import type { Token } from "./TemplateTokens.ts"
+import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
  * The subset of the language that messages are written in (docs/decisions/templates.md, "The subset"). The engine

@@ -5,11 +5,11 @@ import { isId } from "../../domain/Id.ts"
 import { open } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { MacDigest } from "../../pki/Digest.ts"
+import type { MalformedJws } from "../../pki/jose/JoseRefused.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { importJwk } from "../../pki/jose/Jwk.ts"
 import type { Jws } from "../../pki/jose/Jws.ts"
 import { macDigestOf, parseObject, readJws, verifyMac } from "../../pki/jose/Jws.ts"
-import type { MalformedJws } from "../../pki/jose/Refused.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
 
 /** The `reason` of `eab_rejected`. */

@@ -6,6 +6,7 @@ import type { AcmeError } from "../../domain/AcmeError.ts"
 import { KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { sameBytes } from "../../pki/asn1/DerReader.ts"
+import { BadPublicKey } from "../../pki/jose/JoseRefused.ts"
 import type { AccountKey } from "../../pki/jose/Jwk.ts"
 import { importJwk } from "../../pki/jose/Jwk.ts"
 import {
@@ -17,11 +18,10 @@ import {
   signatureFault,
   verifyJws
 } from "../../pki/jose/Jws.ts"
-import { BadPublicKey } from "../../pki/jose/Refused.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
-import * as accounts from "../../store/Accounts.ts"
-import * as audit from "../../store/Audit.ts"
-import { changing } from "../../store/Audit.ts"
+import * as accounts from "../../store/AccountRows.ts"
+import * as audit from "../../store/AuditRows.ts"
+import { changing } from "../../store/AuditRows.ts"
 import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
 import { refuseUnlessValid } from "./Accounts.ts"

@@ -31,8 +31,8 @@ import { notify } from "../../services/notify/Notifier.ts"
 import type { ChallengeRefused } from "../../services/validation/Attempt.ts"
 import { Validator } from "../../services/validation/Validator.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
-import * as authorizations from "../../store/Authorizations.ts"
-import * as orders from "../../store/orders/Orders.ts"
+import * as authorizations from "../../store/AuthorizationRows.ts"
+import * as orders from "../../store/orders/OrderRows.ts"
 
 /** The records that one verdict changes. */
 export interface Subject {

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import type { Guessable } from "../../domain/Password.ts"
-import { checkPassword } from "../../domain/Password.ts"
+import type { Guessable } from "../../domain/PasswordRules.ts"
+import { checkPassword } from "../../domain/PasswordRules.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 

@@ -5,7 +5,7 @@ import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { aside } from "../../kernel/sql/Database.ts"
 import { pages } from "../../kernel/sql/Pages.ts"
 import { serialPart } from "../../pki/x509/CertId.ts"
-import * as expiring from "../../store/orders/Expiring.ts"
+import * as expiring from "../../store/orders/ExpiringRows.ts"
 
 /* The certificates of a window of time, and which of them were followed by others (docs/decisions/expiring.md). */
 

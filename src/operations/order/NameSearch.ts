@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
 import { hasFilterWord } from "../../domain/Order.ts"
-import { forget, kept } from "../../kernel/sql/Kept.ts"
+import { forget, kept } from "../../kernel/sql/KeptCounts.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import type { Sought, Stretch } from "../../store/orders/NameWalk.ts"
 import * as nameWalk from "../../store/orders/NameWalk.ts"

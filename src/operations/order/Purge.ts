@@ -4,9 +4,9 @@ import { transaction } from "../../kernel/sql/Database.ts"
 import { inBatches } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
-import * as audit from "../../store/Audit.ts"
-import * as orders from "../../store/orders/Orders.ts"
-import * as purge from "../../store/orders/Purge.ts"
+import * as audit from "../../store/AuditRows.ts"
+import * as orders from "../../store/orders/OrderRows.ts"
+import * as purge from "../../store/orders/PurgeRows.ts"
 import type { AtKeyboard } from "../Operator.ts"
 
 /* Operators delete all orders whose certificate expired long ago. */

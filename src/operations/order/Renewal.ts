@@ -7,7 +7,7 @@ import type { NamedLeaf } from "../../pki/x509/CertId.ts"
 import { namedLeaf, parseCertId } from "../../pki/x509/CertId.ts"
 import { readStoredChain } from "../../pki/x509/Chain.ts"
 import { ReadHooks } from "../../services/signing/ReadHooks.ts"
-import * as certificates from "../../store/orders/Certificates.ts"
+import * as certificates from "../../store/orders/CertificateRows.ts"
 import { isReadable, refuseChain } from "../StoredCertificate.ts"
 
 /** When to renew a certificate, in epoch seconds. `isRevoked` means that the renewal is urgent. */

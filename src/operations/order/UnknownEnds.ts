@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { count } from "../../kernel/telemetry/Metrics.ts"
-import * as unknownEnds from "../../store/orders/UnknownEnds.ts"
+import * as unknownEnds from "../../store/orders/UnknownEndRows.ts"
 import { leavesOf } from "./Leaves.ts"
 
 const most = 500

@@ -11,7 +11,7 @@ import { validityWindow } from "../../pki/x509/Leaf.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
-import * as certificates from "../../store/orders/Certificates.ts"
+import * as certificates from "../../store/orders/CertificateRows.ts"
 import { unreadableChain } from "../StoredCertificate.ts"
 
 /*

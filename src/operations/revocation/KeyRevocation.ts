@@ -11,7 +11,7 @@ import { pages } from "../../kernel/sql/Pages.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { fingerprint } from "../../pki/jose/Jws.ts"
-import * as certificates from "../../store/orders/Certificates.ts"
+import * as certificates from "../../store/orders/CertificateRows.ts"
 import type { RevokedBy } from "./Revocation.ts"
 import { revoke } from "./Revocation.ts"
 

@@ -3,7 +3,7 @@ import type { KeyObject } from "node:crypto"
 import { createPublicKey } from "node:crypto"
 import { decodeBase64url } from "../Base64url.ts"
 import { sha256Octets } from "../Digest.ts"
-import { BadPublicKey } from "./Refused.ts"
+import { BadPublicKey } from "./JoseRefused.ts"
 
 /** The algorithms of RFC 7518 section 3.1 and RFC 8037 that are implemented: one for each kind of key that may be certified. */
 export const signatureAlgorithms = ["ES256", "RS256", "ES384", "ES512", "EdDSA"] as const

@@ -6,9 +6,9 @@ import { base64urlFault, decodeBase64url } from "../Base64url.ts"
 import type { MacDigest } from "../Digest.ts"
 import { hmac, isSame, sha256 } from "../Digest.ts"
 import { isAbsent } from "./Absent.ts"
+import { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "./JoseRefused.ts"
 import type { AccountKey, SignatureAlgorithm } from "./Jwk.ts"
 import { keyKinds } from "./Jwk.ts"
-import { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "./Refused.ts"
 
 /** The protected header of a request (RFC 8555 section 6.2). Only the JSON types of its members are checked. */
 export interface JwsHeader {

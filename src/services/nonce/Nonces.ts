@@ -9,7 +9,7 @@ import type { Opening } from "../../kernel/sql/Database.ts"
 import { Database, transaction } from "../../kernel/sql/Database.ts"
 import { currentMillis, millisOf } from "../../kernel/Time.ts"
 import { Entropy, tokenLength } from "../../pki/Entropy.ts"
-import * as nonces from "../../store/Nonces.ts"
+import * as nonces from "../../store/NonceRows.ts"
 
 /** The outcome for a nonce that a client presented. */
 export type Spent = "fresh" | "unknown" | "expired"

@@ -12,10 +12,10 @@ import type { Delivery, DeliveryRefused, Receipt } from "./Delivery.ts"
 import { TargetMissing } from "./Delivery.ts"
 import type { Messages, MessagesRefused } from "./MessageTemplates.ts"
 import { compileMessages } from "./MessageTemplates.ts"
+import { run } from "./NotifyProgram.ts"
+import type { Section } from "./NotifyRoutes.ts"
+import { routesOf } from "./NotifyRoutes.ts"
 import { send } from "./Post.ts"
-import { run } from "./Program.ts"
-import type { Section } from "./Routes.ts"
-import { routesOf } from "./Routes.ts"
 import { post } from "./Webhook.ts"
 
 /** The key of a scope's section. */

@@ -7,10 +7,10 @@ import { messageKinds } from "../../domain/Notification.ts"
 import { oneLine } from "../../kernel/HiddenText.ts"
 import { filesBelow, readText } from "../../kernel/host/Files.ts"
 import { compile, TemplatesRefused } from "../../kernel/template/Engine.ts"
-import { filters } from "../../kernel/template/Filters.ts"
 import { TemplateFault } from "../../kernel/template/TemplateFault.ts"
+import { filters } from "../../kernel/template/TemplateFilters.ts"
 import { builtIn, derived, namesOf } from "./Messages.ts"
-import type { Section } from "./Routes.ts"
+import type { Section } from "./NotifyRoutes.ts"
 
 /** Templates of a section cannot be used. The message names each file or key with its line and the cause. */
 export class MessagesRefused extends Data.TaggedError("MessagesRefused")<{ readonly message: string }> {}

@@ -12,8 +12,8 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { Config } from "../../settings/AppConfig.ts"
-import type { Route } from "./Routes.ts"
-import { isOfScope, routesOf, sectionsOf } from "./Routes.ts"
+import type { Route } from "./NotifyRoutes.ts"
+import { isOfScope, routesOf, sectionsOf } from "./NotifyRoutes.ts"
 
 /** A delivery is given up a day after its event. */
 const patienceSeconds = 86_400

@@ -5,7 +5,7 @@ import type { Mail, MailServer } from "../../kernel/net/Mail.ts"
 import type { Receipt } from "./Delivery.ts"
 import { DeliveryRefused, unrendered } from "./Delivery.ts"
 import type { Messages } from "./MessageTemplates.ts"
-import type { Section } from "./Routes.ts"
+import type { Section } from "./NotifyRoutes.ts"
 
 type Entry = Section["email"]
 

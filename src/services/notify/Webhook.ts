@@ -8,7 +8,7 @@ import { hmac } from "../../pki/Digest.ts"
 import type { Receipt } from "./Delivery.ts"
 import { DeliveryRefused, unrendered } from "./Delivery.ts"
 import type { Messages } from "./MessageTemplates.ts"
-import type { Section } from "./Routes.ts"
+import type { Section } from "./NotifyRoutes.ts"
 
 type Entry = Section["webhook"][string]
 

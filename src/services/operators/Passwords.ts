@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import type { RateLimited } from "../../domain/OperatorError.ts"
 import { currentPeer } from "../../kernel/net/Turns.ts"
 import { Entropy } from "../../pki/Entropy.ts"
-import type { Derive, PasswordHash } from "../../pki/Password.ts"
+import type { Derive, PasswordHash } from "../../pki/PasswordHash.ts"
 import {
   derive as pbkdf2,
   isHashOf,
@@ -13,7 +13,7 @@ import {
   saltSize,
   unmatchable,
   unmatchableSize
-} from "../../pki/Password.ts"
+} from "../../pki/PasswordHash.ts"
 import { makeHashQueue } from "./HashQueue.ts"
 
 /** The result of a comparison of a password with a stored hash. */

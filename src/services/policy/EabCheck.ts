@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { textGlob } from "../../domain/policy/Glob.ts"
 import type { Check, CheckAnswer, CheckConfig, Credential } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"
-import { listsOf } from "./Lists.ts"
+import { listsOf } from "./PolicyLists.ts"
 
 const unbound = refused("the account has no external account binding")
 

@@ -1,7 +1,7 @@
 import { labelGlob } from "../../domain/policy/Glob.ts"
 import type { Check, CheckConfig, NamedIdentifier } from "./Check.ts"
 import { passed, refused, refusedNames } from "./Check.ts"
-import { listsOf } from "./Lists.ts"
+import { listsOf } from "./PolicyLists.ts"
 
 const kinds = { dns: "DNS names", cn: "common names of the CSR" }
 const noNames = refused("there are no names to judge")

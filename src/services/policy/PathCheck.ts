@@ -2,7 +2,7 @@ import { pathGlob } from "../../domain/policy/Glob.ts"
 import { shownName } from "../../pki/Character.ts"
 import type { Check, CheckConfig } from "./Check.ts"
 import { passed, refused } from "./Check.ts"
-import { listsOf } from "./Lists.ts"
+import { listsOf } from "./PolicyLists.ts"
 
 const unasked = refused("there is no path to judge")
 

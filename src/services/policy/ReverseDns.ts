@@ -7,7 +7,7 @@ import { currentMillis } from "../../kernel/Time.ts"
 import { shownName } from "../../pki/Character.ts"
 import type { Check, CheckAnswer, CheckConfig } from "./Check.ts"
 import { addressUnknown, passed, refused, undecided } from "./Check.ts"
-import { listsOf } from "./Lists.ts"
+import { listsOf } from "./PolicyLists.ts"
 
 const longestCached = 300
 const mostCached = 10_000

@@ -4,7 +4,7 @@ import type { JobStatus } from "../../kernel/queue/Job.ts"
 import { record } from "../../kernel/queue/JobRecords.ts"
 import { int, text, uuid } from "../../kernel/sql/Column.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
-import { keptTotal } from "../../kernel/sql/Kept.ts"
+import { keptTotal } from "../../kernel/sql/KeptCounts.ts"
 import { first, lenient } from "../../kernel/sql/Query.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 

@@ -6,14 +6,14 @@ import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../../kernel
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { distinct } from "../../kernel/sql/Distinct.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
-import { keptTotal } from "../../kernel/sql/Kept.ts"
+import { keptTotal } from "../../kernel/sql/KeptCounts.ts"
 import { all, first, lenient, lenientFirst } from "../../kernel/sql/Query.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { select, statement } from "../../kernel/sql/Statement.ts"
 import { reversedRange } from "./NameWalk.ts"
 import * as orderNames from "./OrderNames.ts"
 import { nameColumns, nameConditions } from "./OrderNames.ts"
-import { orderColumns } from "./Orders.ts"
+import { orderColumns } from "./OrderRows.ts"
 
 /* Searches of orders for operators: by id without a profile, or by any of a set of filters. */
 

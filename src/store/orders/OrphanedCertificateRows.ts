@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { bytes, int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
-import { keptTotal } from "../../kernel/sql/Kept.ts"
+import { keptTotal } from "../../kernel/sql/KeptCounts.ts"
 import { all, first, lenient } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 

@@ -3,11 +3,11 @@ import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
 import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
 import { perFilters } from "../../kernel/sql/Filters.ts"
-import { keptTotal } from "../../kernel/sql/Kept.ts"
+import { keptTotal } from "../../kernel/sql/KeptCounts.ts"
 import { first, lenient, lenientFirst } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
-import { orderColumns } from "../orders/Orders.ts"
-import type { UpstreamStatus } from "./UpstreamOrders.ts"
+import { orderColumns } from "../orders/OrderRows.ts"
+import type { UpstreamStatus } from "./UpstreamOrderRows.ts"
 
 /* Relayed orders for operators: their state at the upstream, and their state here. The CSR is never shown. */
 

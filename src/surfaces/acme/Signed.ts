@@ -22,10 +22,10 @@ import { fingerprint, signatureFault, verifyJws } from "../../pki/jose/Jws.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import type { SpentWith } from "../../services/nonce/Nonces.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
-import * as accounts from "../../store/Accounts.ts"
-import type { Algorithms, Checked, KeyMember, Payload } from "./Checks.ts"
-import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./Checks.ts"
+import * as accounts from "../../store/AccountRows.ts"
 import type { Endpoint } from "./Endpoint.ts"
+import type { Algorithms, Checked, KeyMember, Payload } from "./RequestChecks.ts"
+import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./RequestChecks.ts"
 
 /** A POST whose body has been read. */
 export interface Posted {

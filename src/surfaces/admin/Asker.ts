@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { currentAsker } from "../../kernel/sql/ReadTurns.ts"
-import type { Sender } from "./Checks.ts"
+import type { Sender } from "./OperatorChecks.ts"
 
 /** The share of all who are not signed in. */
 const strangers = ""

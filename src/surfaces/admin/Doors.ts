@@ -11,8 +11,8 @@ import type { SignInSettings } from "../../operations/operators/LoginLimiter.ts"
 import * as sessions from "../../operations/operators/Sessions.ts"
 import { admitOperator } from "../../operations/PolicyGate.ts"
 import type { Policy } from "../../services/policy/Policy.ts"
-import type { Sender } from "./Checks.ts"
 import type { Shown } from "./Credentials.ts"
+import type { Sender } from "./OperatorChecks.ts"
 
 /** The services that the checks of a request use. */
 export interface Doors {

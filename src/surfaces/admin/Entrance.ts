@@ -9,13 +9,13 @@ import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { SessionToken } from "../../operations/operators/Identity.ts"
-import type { Sender } from "./Checks.ts"
-import { csrfFits, isChange, roleFits, stateFits } from "./Checks.ts"
 import { shownBy } from "./Credentials.ts"
 import type { Doors } from "./Doors.ts"
+import type { Sender } from "./OperatorChecks.ts"
+import { csrfFits, isChange, roleFits, stateFits } from "./OperatorChecks.ts"
 import { isForeign, originOf, sentOrigin } from "./Origin.ts"
-import type { Guarded, Matched } from "./Routes.ts"
-import { isReachedByAnybody, routeOf } from "./Routes.ts"
+import type { Guarded, Matched } from "./RouteMatcher.ts"
+import { isReachedByAnybody, routeOf } from "./RouteMatcher.ts"
 
 /*
  * The checks of every request of operators, before its route handles it (docs/decisions/admin.md, "Order of the

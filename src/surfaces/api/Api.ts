@@ -2,12 +2,12 @@ import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
-import * as accounts from "./groups/Accounts.ts"
-import { notifications } from "./groups/Notifications.ts"
-import * as operators from "./groups/Operators.ts"
-import * as orders from "./groups/Orders.ts"
-import * as service from "./groups/Service.ts"
-import * as sessions from "./groups/Sessions.ts"
+import * as accounts from "./groups/AccountEndpoints.ts"
+import { notifications } from "./groups/NotificationEndpoints.ts"
+import * as operators from "./groups/OperatorEndpoints.ts"
+import * as orders from "./groups/OrderEndpoints.ts"
+import * as service from "./groups/ServiceEndpoints.ts"
+import * as sessions from "./groups/SessionEndpoints.ts"
 
 /**
  * The API of operators, declared in one place. Its routes, decoding, errors, document and typed client are made from

@@ -3,11 +3,11 @@ import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
-import { isPlain, octetsOf } from "../admin/Body.ts"
-import { isChange } from "../admin/Checks.ts"
+import { isPlain, octetsOf } from "../admin/OperatorBody.ts"
+import { isChange } from "../admin/OperatorChecks.ts"
+import type { Route } from "./ApiRoutes.ts"
 import { checkBody, checkQuery } from "./Decoding.ts"
 import { readJson } from "./Json.ts"
-import type { Route } from "./Routes.ts"
 
 /* The body and the query of a request. */
 

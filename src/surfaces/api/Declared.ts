@@ -9,21 +9,21 @@ import type { Resolved } from "../../settings/Resolve.ts"
 import { Api } from "./Api.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
-import { accountsHandlers } from "./handlers/Accounts.ts"
-import { eabHandlers } from "./handlers/Eab.ts"
-import { healthHandlers } from "./handlers/Health.ts"
-import { jobsHandlers } from "./handlers/Jobs.ts"
-import { notificationsHandlers } from "./handlers/Notifications.ts"
-import { operatorsHandlers, tokensHandlers } from "./handlers/Operators.ts"
+import { accountsHandlers } from "./handlers/AccountsApi.ts"
+import { eabHandlers } from "./handlers/EabApi.ts"
+import { healthHandlers } from "./handlers/HealthApi.ts"
+import { jobsHandlers } from "./handlers/JobsApi.ts"
+import { notificationsHandlers } from "./handlers/NotificationsApi.ts"
+import { operatorsHandlers, tokensHandlers } from "./handlers/OperatorsApi.ts"
 import {
   expiringHandlers,
   ordersHandlers,
   orphanedCertificatesHandlers,
   upstreamOrdersHandlers
-} from "./handlers/Orders.ts"
-import { ownHandlers } from "./handlers/Own.ts"
-import { auditHandlers, noncesHandlers, serviceHandlers } from "./handlers/Service.ts"
-import { sessionHandlers } from "./handlers/Sessions.ts"
+} from "./handlers/OrdersApi.ts"
+import { ownHandlers } from "./handlers/OwnApi.ts"
+import { auditHandlers, noncesHandlers, serviceHandlers } from "./handlers/ServiceApi.ts"
+import { sessionHandlers } from "./handlers/SessionsApi.ts"
 
 /* The declaration and its handlers as one app. */
 

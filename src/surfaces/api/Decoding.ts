@@ -5,8 +5,8 @@ import * as SchemaParser from "effect/SchemaParser"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
 import { formOf, pathText } from "../../kernel/JsonForm.ts"
-import { isStorable } from "../admin/Body.ts"
-import type { Reader } from "./Routes.ts"
+import { isStorable } from "../admin/OperatorBody.ts"
+import type { Reader } from "./ApiRoutes.ts"
 
 /*
  * Bodies and queries are decoded here, before the declaration decodes them. Its own errors would quote what the client

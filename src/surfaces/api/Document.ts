@@ -2,13 +2,13 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
 import type { Access } from "../admin/Access.ts"
-import { isChange } from "../admin/Checks.ts"
 import { sessionCookie } from "../admin/Credentials.ts"
+import { isChange } from "../admin/OperatorChecks.ts"
 import { Api } from "./Api.ts"
+import { usualCodes } from "./ApiRefusals.ts"
+import type { Route } from "./ApiRoutes.ts"
+import { routesOf } from "./ApiRoutes.ts"
 import { makeErrorResponses } from "./ErrorResponses.ts"
-import { usualCodes } from "./Refusals.ts"
-import type { Route } from "./Routes.ts"
-import { routesOf } from "./Routes.ts"
 
 /* The OpenAPI document. It is made from the declaration that serves the routes. */
 

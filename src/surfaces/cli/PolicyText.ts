@@ -1,5 +1,5 @@
 import type { PolicyExplanation } from "../../operations/Explain.ts"
-import type { PolicyView } from "../../services/policy/View.ts"
+import type { PolicyView } from "../../services/policy/PolicyView.ts"
 import { renderDetail } from "./Detail.ts"
 import { escaped } from "./Escaped.ts"
 import type { Rendered } from "./Rendered.ts"

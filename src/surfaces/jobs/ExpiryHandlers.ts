@@ -6,10 +6,10 @@ import { Done, handler, Retry } from "../../kernel/queue/Handler.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { afterCommit } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
-import * as digest from "../../operations/notify/Digest.ts"
+import * as digest from "../../operations/notify/ExpiryDigest.ts"
 import * as reminders from "../../operations/notify/Reminders.ts"
 import type { Notifier } from "../../services/notify/Notifier.ts"
-import { hasDigest, hasReminders } from "../../services/notify/Routes.ts"
+import { hasDigest, hasReminders } from "../../services/notify/NotifyRoutes.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 
 /* What comes round for each profile that tells of certificates that expire soon. */

@@ -4,9 +4,9 @@ import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
 import { operatorOf } from "../../operations/operators/Identity.ts"
 import type { Access } from "../admin/Access.ts"
-import type { Sender } from "../admin/Checks.ts"
 import type { Failure } from "../admin/Failures.ts"
-import type { Guarded } from "../admin/Routes.ts"
+import type { Sender } from "../admin/OperatorChecks.ts"
+import type { Guarded } from "../admin/RouteMatcher.ts"
 
 /* Routes of the panel: their requests, and their replies. */
 

@@ -1,4 +1,4 @@
-import type { Filter } from "../../kernel/template/Filters.ts"
+import type { Filter } from "../../kernel/template/TemplateFilters.ts"
 import { parseRfc3339 } from "../../kernel/Time.ts"
 
 /* The filters of the panel's templates. They write times, counts and ids for people. */

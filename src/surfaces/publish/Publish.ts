@@ -6,9 +6,9 @@ import { clientAddress } from "../../domain/ClientAddress.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
 import type { Admission } from "../../kernel/http/Admission.ts"
 import { tagged, unlessHeld } from "../../kernel/http/EntityTag.ts"
+import type { Shed } from "../../kernel/http/HttpRefused.ts"
 import type { Answer, App, Request } from "../../kernel/http/Message.ts"
 import { unmatched } from "../../kernel/http/Message.ts"
-import type { Shed } from "../../kernel/http/Refused.ts"
 import { publications } from "../../operations/crl/Publications.ts"
 
 type Publication = (typeof publications)[keyof typeof publications]

@@ -3,7 +3,7 @@ import { Effect, Ref } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Database, StorageFailed } from "../../../src/kernel/sql/Database.ts"
-import { kept, keptTotal } from "../../../src/kernel/sql/Kept.ts"
+import { kept, keptTotal } from "../../../src/kernel/sql/KeptCounts.ts"
 import { sqlite, useDatabase } from "../../support/Databases.ts"
 
 describe("totals that are kept", () => {

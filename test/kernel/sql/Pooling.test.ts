@@ -12,7 +12,7 @@ import * as Postgres from "../../../src/kernel/sql/Postgres.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
 import { Entropy } from "../../../src/pki/Entropy.ts"
-import * as nonces from "../../../src/store/Nonces.ts"
+import * as nonces from "../../../src/store/NonceRows.ts"
 import { freshPostgresUrl } from "../../support/Databases.ts"
 import { column, migrationsOf, openDriver, sql } from "../../support/Graph.ts"
 

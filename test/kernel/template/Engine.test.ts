@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import type { Language } from "../../../src/kernel/template/Engine.ts"
 import { compile } from "../../../src/kernel/template/Engine.ts"
-import { filters } from "../../../src/kernel/template/Filters.ts"
+import { filters } from "../../../src/kernel/template/TemplateFilters.ts"
 
 /* docs/decisions/templates.md. */
 

@@ -13,7 +13,7 @@ import * as eab from "../../../src/operations/Eab.ts"
 import * as orderRecords from "../../../src/operations/order/OrderRecords.ts"
 import { Notifier, notify } from "../../../src/services/notify/Notifier.ts"
 import { unreachable } from "../../../src/services/validation/Attempt.ts"
-import * as authorizations from "../../../src/store/Authorizations.ts"
+import * as authorizations from "../../../src/store/AuthorizationRows.ts"
 import { databases } from "../../support/Databases.ts"
 import {
   accountKeyOf,

@@ -24,7 +24,7 @@ import type { DirectSigner, Issued, IssueRequest } from "../../../src/services/s
 import { CsrRejected, SigningFailed } from "../../../src/services/signing/Signer.ts"
 import { ChallengePostponed, ChallengeRefused } from "../../../src/services/validation/Attempt.ts"
 import { Validator } from "../../../src/services/validation/Validator.ts"
-import * as stored from "../../../src/store/Accounts.ts"
+import * as stored from "../../../src/store/AccountRows.ts"
 import * as burntKeys from "../../../src/store/revocation/BurntKeys.ts"
 import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
 import { counted } from "../../support/Counted.ts"

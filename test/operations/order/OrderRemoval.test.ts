@@ -1,7 +1,7 @@
 import { Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
 import type { OrderId } from "../../../src/domain/Id.ts"
-import { purgeObject, purgePreviewObject } from "../../../src/operations/objects/Purge.ts"
+import { purgeObject, purgePreviewObject } from "../../../src/operations/objects/PurgeObject.ts"
 import * as removal from "../../../src/operations/order/OrderRemoval.ts"
 import * as purge from "../../../src/operations/order/Purge.ts"
 import { databases } from "../../support/Databases.ts"

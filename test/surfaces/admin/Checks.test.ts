@@ -2,8 +2,8 @@ import { Effect, Result } from "effect"
 import { assert, describe, it } from "vitest"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import type { Guard } from "../../../src/surfaces/admin/Access.ts"
-import type { Sender } from "../../../src/surfaces/admin/Checks.ts"
-import { csrfFits, roleFits, stateFits } from "../../../src/surfaces/admin/Checks.ts"
+import type { Sender } from "../../../src/surfaces/admin/OperatorChecks.ts"
+import { csrfFits, roleFits, stateFits } from "../../../src/surfaces/admin/OperatorChecks.ts"
 
 /* Each check by itself: the entrance asks them one after another, so that one hides what another would let through. */
 

@@ -1,8 +1,8 @@
 import { Effect, Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { operatorProblemOf } from "../../../src/domain/OperatorProblem.ts"
+import { BodyTooLarge, BodyTooSlow } from "../../../src/kernel/http/HttpRefused.ts"
 import type { Request } from "../../../src/kernel/http/Message.ts"
-import { BodyTooLarge, BodyTooSlow } from "../../../src/kernel/http/Refused.ts"
 import { brought } from "../../../src/surfaces/api/Brought.ts"
 import { routes } from "../../support/Roles.ts"
 

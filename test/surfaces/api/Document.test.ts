@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { Api } from "../../../src/surfaces/api/Api.ts"
+import { routesOf } from "../../../src/surfaces/api/ApiRoutes.ts"
 import { documentOf } from "../../../src/surfaces/api/Document.ts"
-import { routesOf } from "../../../src/surfaces/api/Routes.ts"
 import type { OpenApiDocument } from "../../support/Documented.ts"
 import { makeDocumented, operationsOf, schemasOf } from "../../support/Documented.ts"
 

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util"
 import { assert, describe, it } from "vitest"
-import { renderAuditRow, renderTrail } from "../../../src/surfaces/cli/Audit.ts"
+import { renderAuditRow, renderTrail } from "../../../src/surfaces/cli/AuditText.ts"
 import { renderDetail } from "../../../src/surfaces/cli/Detail.ts"
 import { escaped, escapedLines } from "../../../src/surfaces/cli/Escaped.ts"
 import type { View } from "../../../src/surfaces/cli/Paint.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import * as audit from "../../../src/store/Audit.ts"
+import * as audit from "../../../src/store/AuditRows.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { column, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"

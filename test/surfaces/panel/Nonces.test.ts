@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import * as nonces from "../../../src/store/Nonces.ts"
+import * as nonces from "../../../src/store/NonceRows.ts"
 import { databases } from "../../support/Databases.ts"
 import { count } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import * as eab from "../../../src/operations/Eab.ts"
-import * as audit from "../../../src/store/Audit.ts"
+import * as audit from "../../../src/store/AuditRows.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"

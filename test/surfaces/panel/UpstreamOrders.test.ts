@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import * as upstreamOrders from "../../../src/store/upstream/UpstreamOrders.ts"
+import * as upstreamOrders from "../../../src/store/upstream/UpstreamOrderRows.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { callerAt, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"

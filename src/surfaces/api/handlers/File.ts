@@ -4,7 +4,7 @@ import * as Stream from "effect/Stream"
 import type { Database } from "../../../kernel/sql/Database.ts"
 import { emit } from "../../../kernel/telemetry/EventLog.ts"
 import type { Exported } from "../../../operations/Exports.ts"
-import { identity } from "./Caller.ts"
+import { identity } from "./RequestCaller.ts"
 
 /** A file that is sent while it is read. It is logged once the whole file was sent. */
 export const fileAnswer = (list: string, format: string, { fileName, mediaType, text }: Exported) =>

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { crlObject } from "../../../operations/Objects.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
-import { profilesOf } from "../Lists.ts"
+import { profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
 /* The CAs of this service and their revocation lists. */

@@ -13,7 +13,7 @@ import { trendRanges } from "../../../operations/Trends.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { barPatterns, swatch, trendChart } from "../charts/Bars.ts"
 import { urlOf } from "../Listing.ts"
-import { profilesOf } from "../Lists.ts"
+import { profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
 /* The first page: a list of what needs attention, and trends. */

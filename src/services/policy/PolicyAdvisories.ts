@@ -1,0 +1,45 @@
+import * as Effect from "effect/Effect"
+import { isExecutable } from "../../kernel/host/Files.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { canRefuse } from "./Policies.ts"
+import { unusedChecks } from "./PolicyView.ts"
+
+type Scripts = ReadonlyArray<readonly [key: string, path: string]>
+
+/** The programs of a filter's checks, each with the key that names it. */
+export const scriptsOfFilter = (at: string, { check }: Pick<ProfileConfig["filter"], "check">): Scripts =>
+  Object.entries(check).flatMap(([name, { script_path, type }]) =>
+    type === "custom" ? [[`${at}.check.${name}.script_path`, script_path] as const] : []
+  )
+
+/** Programs a profile's policy would run, by key. */
+const scriptsOf = ({ filter, ipam }: ProfileConfig): Scripts => [
+  ...scriptsOfFilter("filter", filter),
+  ...ipam.backend === "custom" ? [["ipam.custom.script_path", ipam.custom.script_path] as const] : []
+]
+
+const acceptsAnyCertificate = ({ ipam }: ProfileConfig): boolean =>
+  (ipam.backend === "netbox" && ipam.netbox.insecure_skip_verify) ||
+  (ipam.backend === "phpipam" && ipam.phpipam.insecure_skip_verify)
+
+/** Tells of checks of a policy that nobody asks. `scope` is the profile, or the word for the listener of operators. */
+export const adviseOfChecks = (scope: string, policy: Pick<ProfileConfig, "filter">): Effect.Effect<void> =>
+  Effect.forEach(unusedChecks(policy), (check) => emit("filter_check_unused", { profile: scope, check }), {
+    discard: true
+  })
+
+/** Logs what an operator should know about the policies in force, once at start. */
+export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<void> =>
+  Effect.gen(function*() {
+    for (const profile of profiles) {
+      const { name } = profile
+      if (!canRefuse(profile.filter)) yield* emit("filter_disabled", { profile: name })
+      yield* adviseOfChecks(name, profile)
+      if (acceptsAnyCertificate(profile)) yield* emit("ipam_tls_verification_disabled", { profile: name })
+      for (const [key, path] of scriptsOf(profile)) {
+        if (yield* isExecutable(path)) continue
+        yield* emit("script_not_executable", { key: `profiles.${name}.${key}`, path })
+      }
+    }
+  })

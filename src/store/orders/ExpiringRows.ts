@@ -1,0 +1,246 @@
+import * as Effect from "effect/Effect"
+import type { AccountId, OrderId } from "../../domain/Id.ts"
+import { int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import { distinct } from "../../kernel/sql/Distinct.ts"
+import { keptTotal } from "../../kernel/sql/KeptCounts.ts"
+import { all, first, lenient } from "../../kernel/sql/Query.ts"
+import type { Fragments } from "../../kernel/sql/Statement.ts"
+import { select, statement } from "../../kernel/sql/Statement.ts"
+import { nameCountOf } from "./NameCount.ts"
+import { orderColumns } from "./OrderRows.ts"
+
+/* Certificates that are issued, not revoked and expire soon, of every profile or of one (docs/decisions/expiring.md). */
+
+/** The orders of every profile, one after the other. */
+const everyProfile = `${distinct("orders", "profile")} JOIN orders o ON o.profile = p.profile`
+
+const living = (alias: string) => `${alias}.certificate IS NOT NULL AND ${alias}.revoked_at IS NULL`
+
+const window = `${living("o")} AND o.cert_not_after > :now AND o.cert_not_after <= :until`
+
+const perReach = <S>(make: (from: string, where: string) => S) => {
+  const [every, one] = [make(everyProfile, window), make("orders o", `o.profile = :profile AND ${window}`)]
+  return (profile: string | undefined): S => profile === undefined ? every : one
+}
+
+const windowColumns = { profile: text(), now: int, until: int }
+
+const countStatement = perReach((from, where) =>
+  statement({
+    name: "expiring_count",
+    params: windowColumns,
+    row: { total: int },
+    sql: () => `SELECT count(*) AS "total" FROM ${from} WHERE ${where}`
+  })
+)
+
+/** The name of `o` that the fewest orders have, counted up to 32: when many orders have one name, few have another. */
+const rarestOfSome = `(SELECT f.name FROM order_identifiers f WHERE f.order_id = o.id
+   ORDER BY (SELECT count(*) FROM (SELECT 1 FROM order_identifiers c WHERE c.profile = o.profile AND c.name = f.name
+     LIMIT 32) AS few), f.name LIMIT 1)`
+
+/** The same; most orders have one name, and then nothing is counted. */
+const rarestName = `(SELECT CASE WHEN count(*) = 1 THEN min(g.name) ELSE ${rarestOfSome} END
+   FROM order_identifiers g WHERE g.order_id = o.id)`
+
+/**
+ * Certificates `s` of the same account that have every name of `o` and end later. They are found by a name, and then each
+ * by its key. CROSS JOIN prevents SQLite, which has no statistics, from walking through the account's orders instead.
+ */
+const coverings = ({ aside }: Fragments): string =>
+  `order_identifiers n CROSS JOIN orders s
+   WHERE s.id = n.order_id AND n.profile = o.profile AND n.name = ${rarestName}
+     AND ${aside("s.account_id")} = o.account_id AND ${living("s")} AND s.cert_not_after > o.cert_not_after
+     AND (SELECT count(*) FROM order_identifiers k WHERE k.order_id = o.id) = ${nameCountOf("o")}
+     AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
+       (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
+
+// Newest first: if a certificate is renewed often, the first order found then decides. PostgreSQL would leave the order out of
+// an EXISTS.
+const isCovered = (f: Fragments): string =>
+  `COALESCE((SELECT 1 FROM ${coverings(f)} ORDER BY n.order_id DESC LIMIT 1), 0)`
+
+const place = {
+  id: uuid<OrderId>(),
+  profile: text(),
+  accountId: uuid<AccountId>(),
+  notAfter: int,
+  certSerial: nullable(text())
+}
+
+// Of every profile no more than a page, because the whole window would have to be sorted for each page otherwise.
+const pageOf = (from: string, { dialect }: Fragments): string => {
+  const one = (profile: string) =>
+    `SELECT w.id FROM orders w WHERE w.profile = ${profile} AND ${living("w")}
+       AND w.cert_not_after > :now AND w.cert_not_after <= :until
+       AND (w.cert_not_after > :afterTime OR (w.cert_not_after = :afterTime AND w.id > :afterId))
+     ORDER BY w.cert_not_after, w.id LIMIT :limit`
+  if (from !== everyProfile) return one(":profile")
+  return dialect === "postgres"
+    ? `SELECT every.id FROM ${distinct("orders", "profile")} CROSS JOIN LATERAL (${one("p.profile")}) AS every`
+    : `SELECT o.id FROM ${distinct("orders", "profile")} CROSS JOIN orders o WHERE o.id IN (${one("p.profile")})`
+}
+
+const placesStatement = perReach((from) =>
+  statement({
+    name: "expiring_places",
+    params: { ...windowColumns, afterTime: int, afterId: uuid<OrderId>(), limit: int },
+    row: { ...place, isCovered: int },
+    // The search for successors is outside of the sorted query, so that it runs for the rows of this page only.
+    sql: (f) =>
+      `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.cert_not_after AS "notAfter",
+         o.cert_serial AS "certSerial", ${isCovered(f)} AS "isCovered" FROM (
+           SELECT o.id FROM (${pageOf(from, f)}) first CROSS JOIN orders o WHERE o.id = first.id
+           ORDER BY o.cert_not_after, o.id LIMIT :limit) page CROSS JOIN orders o WHERE o.id = page.id
+       ORDER BY o.cert_not_after, o.id`
+  })
+)
+
+const coveringStatement = statement({
+  name: "expiring_covering",
+  params: { ids: rows },
+  row: { id: uuid<OrderId>(), other: nullable(uuid<OrderId>()) },
+  sql: (f) =>
+    `SELECT o.id AS "id", (SELECT s.id FROM ${
+      coverings(f)
+    } ORDER BY s.cert_not_after DESC, s.id DESC LIMIT 1) AS "other"
+     FROM orders o WHERE o.id IN (SELECT ${f.at(0, "uuid")} FROM ${f.each(":ids")})`
+})
+
+const certificate = {
+  id: orderColumns.id,
+  profile: orderColumns.profile,
+  accountId: orderColumns.accountId,
+  identifiers: orderColumns.identifiers,
+  certificate: nullable(text()),
+  certSerial: nullable(text()),
+  certNotAfter: nullable(int)
+}
+
+const findStatement = statement({
+  name: "expiring_find",
+  params: { ids: rows },
+  row: certificate,
+  sql: ({ at, each }) =>
+    `SELECT ${select(certificate, "o")} FROM orders o
+     WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")}) AND ${living("o")}`
+})
+
+// A certID has two parts with a dot between. The next first part sorts after everything that begins with this one and a dot.
+const authoritiesStatement = statement({
+  name: "expiring_authorities",
+  params: { profile: text() },
+  row: { authority: text() },
+  sql: ({ dialect }) => {
+    const next = (behind: string) =>
+      `SELECT min(r.replaces) FROM orders r
+       WHERE r.profile = :profile AND r.replaces IS NOT NULL AND r.status <> 'invalid'${behind}`
+    const authority = dialect === "postgres"
+      ? "split_part(met.replaces, '.', 1)"
+      : "substr(met.replaces, 1, instr(met.replaces, '.') - 1)"
+    return `SELECT ${authority} AS "authority" FROM (WITH RECURSIVE met(replaces) AS (${next("")}
+        UNION ALL SELECT (${next(` AND r.replaces > ${authority} || '/'`)}) FROM met WHERE met.replaces IS NOT NULL)
+      SELECT replaces FROM met WHERE replaces IS NOT NULL) met`
+  }
+})
+
+// Each of `wanted` is a number, a certID, the account and the end of the certificate.
+const replacedStatement = statement({
+  name: "expiring_replaced",
+  params: { profile: text(), wanted: rows },
+  row: { number: int, other: uuid<OrderId>() },
+  sql: ({ at, each }) =>
+    `SELECT ${at(0, "int")} AS "number", s.id AS "other" FROM ${each(":wanted")} CROSS JOIN orders s
+     WHERE s.profile = :profile AND s.replaces = ${at(1, "text")} AND s.replaces IS NOT NULL
+       AND s.status <> 'invalid' AND s.account_id = ${at(2, "uuid")} AND ${living("s")}
+       AND s.cert_not_after > ${at(3, "int")}`
+})
+
+/** Which certificates: those of one profile or of every one, with an end after `now` and up to `until` (epoch seconds). */
+export interface Window {
+  readonly profile?: string | undefined
+  readonly now: number
+  readonly until: number
+}
+
+/** A certificate of the window: its order, its end, and whether an unrevoked certificate covers its names for longer. */
+export type Place = Effect.Success<ReturnType<typeof places>>[number]
+
+/** An unrevoked certificate with its order. */
+export type Living = Effect.Success<
+  ReturnType<typeof all<typeof findStatement.params, typeof findStatement.row>>
+>[number]
+
+const valuesOf = ({ now, profile = "", until }: Window) => ({ profile, now, until })
+
+/** How many certificates end in the window, now or a short time ago ({@link keptTotal}). */
+export const countEnding = (window: Window) =>
+  keptTotal(
+    "expiring_count",
+    // A window of as many days that begins a little later has nearly the same certificates.
+    { profile: window.profile, seconds: window.until - window.now },
+    Effect.map(first(countStatement(window.profile), valuesOf(window)), (row) => row?.total ?? 0)
+  )
+
+/** The next certificates of the window after a given one, sorted by end, then by the order's id. */
+export const places = (window: Window, after: { readonly notAfter: number; readonly id: OrderId }, limit: number) =>
+  lenient(placesStatement(window.profile), {
+    // Earlier pages are not read again: their ends are outside the range of the index.
+    ...valuesOf({ ...window, now: Math.max(window.now, after.notAfter - 1) }),
+    afterTime: after.notAfter,
+    afterId: after.id,
+    limit
+  })
+
+const packed = (ids: ReadonlyArray<OrderId>) => ({ ids: ids.map((id) => [packedUuid(id)]) })
+
+/**
+ * The orders of unrevoked certificates of the same account that have every name of the given ones and end later: for each
+ * the latest, by the given order's id.
+ */
+export const coveringsOf = (
+  ids: ReadonlyArray<OrderId>
+): Effect.Effect<ReadonlyMap<OrderId, OrderId>, StorageFailed, Database> =>
+  ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+    lenient(coveringStatement, packed(ids)),
+    (found) => new Map(found.flatMap(({ id, other }) => other === undefined ? [] : [[id, other]]))
+  )
+
+/** The unrevoked certificates of these orders, by the order's id. */
+export const find = (
+  ids: ReadonlyArray<OrderId>
+): Effect.Effect<ReadonlyMap<OrderId, Living>, StorageFailed, Database> =>
+  ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+    lenient(findStatement, packed(ids)),
+    (found) => new Map(found.map((order) => [order.id, order]))
+  )
+
+/** The first parts of all certIDs that orders of a profile replace: one for each CA. */
+export const authorities = (profile: string) =>
+  Effect.map(lenient(authoritiesStatement, { profile }), (found) => found.map(({ authority }) => authority))
+
+/** A certificate that may have been replaced. `number` is the caller's. */
+export interface Replaceable {
+  readonly number: number
+  readonly certId: string
+  readonly accountId: AccountId
+  /** Epoch seconds. */
+  readonly notAfter: number
+}
+
+/**
+ * Which certificates of a profile were replaced: their numbers, each with the order that names its certID and has an
+ * unrevoked certificate of the same account that ends later.
+ */
+export const replaced = (
+  profile: string,
+  wanted: ReadonlyArray<Replaceable>
+): Effect.Effect<ReadonlyMap<number, OrderId>, StorageFailed, Database> =>
+  wanted.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+    lenient(replacedStatement, {
+      profile,
+      wanted: wanted.map((one) => [one.number, one.certId, packedUuid(one.accountId), one.notAfter])
+    }),
+    (found) => new Map(found.map(({ number, other }) => [number, other]))
+  )

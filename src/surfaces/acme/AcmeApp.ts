@@ -1,0 +1,298 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import {
+  DeadlineExceeded,
+  HandlerPanicked,
+  MethodNotAllowed,
+  NoSuchPath,
+  ServerInternal,
+  UnsupportedMediaType
+} from "../../domain/AcmeError.ts"
+import type { ProxySettings } from "../../domain/ClientAddress.ts"
+import { clientAddress } from "../../domain/ClientAddress.ts"
+import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
+import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
+import type { Admission } from "../../kernel/http/Admission.ts"
+import { makeCors } from "../../kernel/http/Cors.ts"
+import { unlessHeld } from "../../kernel/http/EntityTag.ts"
+import type { Answer, App, Request, Routed } from "../../kernel/http/Message.ts"
+import { header, unmatched, withHeaders } from "../../kernel/http/Message.ts"
+import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
+import { Waits } from "../../kernel/queue/Waits.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { keyAuthorization } from "../../operations/order/RelayTokens.ts"
+import { admitConnection } from "../../operations/PolicyGate.ts"
+import { Nonces } from "../../services/nonce/Nonces.ts"
+import type { Policies } from "../../services/policy/Policies.ts"
+import type { Failure, Needs, Reply } from "./AcmeRoutes.ts"
+import { match } from "./AcmeRoutes.ts"
+import type { Endpoint } from "./Endpoint.ts"
+import { recording } from "./RefusalRecords.ts"
+import type { Unsettled } from "./Unsettled.ts"
+import { isUnsettled, notHeld } from "./Unsettled.ts"
+
+/** Turns a failure into an answer: one table for every error, one content type for every client. */
+const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
+  const problem: ProblemDocument = problemOf(error)
+  const seconds = retryAfter(error)
+  return {
+    status: problem.status,
+    headers: {
+      "content-type": "application/problem+json",
+      ...(seconds === undefined ? {} : { "retry-after": String(seconds) }),
+      ...(error._tag === "MethodNotAllowed" ? { allow: error.allow } : {}),
+      ...(error._tag === "KeyInUse" && endpoint !== undefined ? { location: endpoint.account(error.accountId) } : {}),
+      ...(error._tag === "UserActionRequired" ? { link: `<${error.terms}>;rel="terms-of-service"` } : {})
+    },
+    body: JSON.stringify(problem)
+  }
+}
+
+const prefix = "/profile/"
+
+/** A path of a profile: the part behind `/profile/<name>`, and the route it matches, if any. */
+interface Place {
+  readonly endpoint: Endpoint
+  readonly rest: string
+  readonly target: ReturnType<typeof match>
+}
+
+/** Splits a raw path; `undefined` for anything outside `/profile/<name>/`. */
+const placeOf = (endpoints: ReadonlyMap<string, Endpoint>, path: string): Place | undefined => {
+  if (!path.startsWith(prefix)) return undefined
+  const end = path.indexOf("/", prefix.length)
+  if (end < 0) return undefined
+  const endpoint = endpoints.get(path.slice(prefix.length, end))
+  if (endpoint === undefined) return undefined
+  const rest = path.slice(end)
+  return { endpoint, rest, target: match(rest) }
+}
+
+const joseType = /^application\/jose\+json\s*(?:;|$)/i
+
+/** Checks the headers before any byte of the body is read. */
+const checkMediaType = (request: Request): Effect.Effect<void, UnsupportedMediaType> => {
+  if (!joseType.test(header(request, "content-type") ?? "")) {
+    return Effect.andThen(
+      emit("jws_rejected", { reason: "content_type" }),
+      new UnsupportedMediaType({ detail: "A signed request must have the content type application/jose+json." })
+    )
+  }
+  const encoding = request.headers["content-encoding"]
+  return encoding === undefined || encoding === "identity"
+    ? Effect.void
+    : new UnsupportedMediaType({ detail: "A request body must not be compressed." })
+}
+
+const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): ReadonlyArray<string> => [
+  ...(route.get === undefined ? [] : ["GET", "HEAD"]),
+  ...(route.post === undefined ? [] : ["POST"])
+]
+
+/** What the script of another origin may read of an answer, and set on a request: what ACME needs (RFC 8555 section 6.1). */
+const cors = { exposed: "Replay-Nonce, Link, Location, Retry-After", accepted: "Content-Type" }
+
+/** The ACME surface of the mounted profiles: docs/decisions/acme-surface.md, "Layers of a request", from the second on. */
+export const make = (
+  endpoints: ReadonlyMap<string, Endpoint>,
+  { admission, corsOrigins = [], policies, proxies, respondsForRelay = false }: {
+    readonly admission: Admission
+    /** Whose scripts may use the profiles: `server.cors_origins`. */
+    readonly corsOrigins?: ReadonlyArray<string>
+    readonly policies: Policies["Service"]
+    /** Whether this process answers for tokens of the relay's http01 strategy. */
+    readonly respondsForRelay?: boolean
+    /** The proxy settings for requests outside every profile. */
+    readonly proxies: ProxySettings
+  }
+): App<Needs | Nonces> => {
+  const refused = recording()
+  const addressElsewhere = clientAddress(proxies)
+  const shared = corsOrigins.length === 0 ? undefined : makeCors({ ...cors, origins: corsOrigins })
+  const routed = (
+    request: Request,
+    at: Place | undefined,
+    body: Buffer | undefined
+  ): Effect.Effect<Reply<Needs>, Failure, Needs> => {
+    if (at === undefined) return new NoSuchPath()
+    const { name } = at.endpoint.profile
+    const connection = policies.of(name)?.connection
+    if (connection === undefined) return answered(request, at, body)
+    const { clientIp, method } = request
+    return Effect.andThen(
+      admitConnection(name, connection, { clientIp, method, path: at.rest }),
+      Effect.suspend(() => answered(request, at, body))
+    )
+  }
+
+  const answered = (
+    request: Request,
+    { endpoint, target }: Place,
+    body: Buffer | undefined
+  ): Effect.Effect<Reply<Needs>, Failure, Needs> => {
+    if (target === undefined) return new NoSuchPath()
+    const { id, route } = target
+    if (body !== undefined && route.post !== undefined) return route.post({ endpoint, request, body, id })
+    const read = request.method === "GET"
+      ? route.get
+      : request.method === "HEAD"
+      ? route.head ?? route.get
+      : undefined
+    if (read !== undefined) return read({ endpoint, id })
+    if (shared === undefined) return new MethodNotAllowed({ allow: allowed(route).join(", ") })
+    const methods = [...allowed(route), "OPTIONS"].join(", ")
+    return request.method === "OPTIONS"
+      ? Effect.succeed(shared.preflight(request, methods))
+      : new MethodNotAllowed({ allow: methods })
+  }
+
+  /**
+   * Waits outside the slots for the job that is about to change an answer, and makes the answer once more. If that
+   * fails, the first one still is true.
+   */
+  const settled = (unsettled: Unsettled<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
+    Waits.use((waits) =>
+      Effect.flatMap(waits.held(unsettled.since, unsettled.awaits), (isHeld) =>
+        isHeld
+          ? Effect.orElseSucceed(admission.admit(unsettled.again), () => notHeld(unsettled))
+          : Effect.succeed(notHeld(unsettled)))
+    )
+
+  const respond = (
+    request: Request,
+    at: Place | undefined
+  ): Effect.Effect<Answer, Failure, Needs> => {
+    const admitted = (body: Buffer | undefined) =>
+      Effect.flatMap(
+        admission.admit(Effect.suspend(() => routed(request, at, body))),
+        (reply) => isUnsettled(reply) ? settled(reply) : Effect.succeed(reply)
+      )
+    if (request.method !== "POST") return admitted(undefined)
+    const read = Effect.andThen(checkMediaType(request), tooLargeIsLogged(request.body))
+    // A slow name server is waited for before the request takes a slot, not while it holds one.
+    const known = at === undefined ? read : Effect.tap(read, named(request))
+    return Effect.flatMap(known, admitted)
+  }
+
+  const dressed = (
+    request: Request,
+    at: Place | undefined,
+    answer: Answer
+  ): Effect.Effect<Answer, never, Nonces> => {
+    const finished = withLinks(request, at, answer)
+    return shared === undefined || at === undefined
+      ? finished
+      : Effect.map(finished, (answer) => shared.opened(request, answer))
+  }
+
+  const withLinks = (
+    request: Request,
+    at: Place | undefined,
+    answer: Answer
+  ): Effect.Effect<Answer, never, Nonces> => {
+    const given = answer.headers.link
+    const isDirectory = at?.rest === "/directory" && answer.status < 400
+    const index = at === undefined || isDirectory ? [] : [at.endpoint.indexLink]
+    const links = [...index, ...(given === undefined ? [] : [given].flat())]
+    const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
+    const isNewNonce = at?.rest === "/newNonce"
+    if (request.method !== "POST" && !isNewNonce) return Effect.succeed(unlessHeld(request, linked))
+    return Effect.map(Nonces.use((nonces) => nonces.issue), (nonce) => {
+      if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
+      // If only a nonce was requested, an answer without one is not a success.
+      return isNewNonce && answer.status < 300
+        ? withHeaders(problemAnswer(new ServerInternal({})), { link: links })
+        : linked
+    })
+  }
+
+  const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> =>
+    Effect.matchCauseEffect(respond(request, at), {
+      onSuccess: (answer) => dressed(request, at, answer),
+      onFailure: (cause) => {
+        const error = Cause.findErrorOption(cause)
+        if (Option.isSome(error)) {
+          const value = isAcmeError(error.value) ? error.value : new ServerInternal({})
+          return Effect.andThen(refused(value, request), dressed(request, at, problemAnswer(value, at?.endpoint)))
+        }
+        const died = cause.reasons.find(Cause.isDieReason)
+        if (died === undefined) return Effect.failCause(cause as Cause.Cause<never>) // the client went away
+        const told = emit("request_handler_panicked", { error: Cause.pretty(Cause.die(died.defect)).slice(0, 2000) })
+        return Effect.andThen(told, dressed(request, at, problemAnswer(new HandlerPanicked())))
+      }
+    })
+
+  /** The route of a path outside every profile. */
+  const elsewhere = (path: string): Pick<Routed<Needs | Nonces>, "pattern" | "handle"> => {
+    const root = rootRoutes.get(path)
+    if (root !== undefined) return { pattern: path, handle: (request) => Effect.succeed(root(request)) }
+    if (respondsForRelay && path.startsWith(tokenPrefix)) {
+      const token = path.slice(tokenPrefix.length)
+      const pattern = `${tokenPrefix}{token}`
+      return { pattern, handle: (request) => onlyRead(request, () => tokenAnswer(token, admission)) }
+    }
+    return { pattern: unmatched, handle: (request) => handled(request, undefined) }
+  }
+
+  const late = new DeadlineExceeded()
+
+  return {
+    route: (received) => {
+      const at = placeOf(endpoints, received.path)
+      const { pattern, handle } = at === undefined
+        ? elsewhere(received.path)
+        : { pattern: at.target?.pattern ?? unmatched, handle: (request: Request) => handled(request, at) }
+      return {
+        profile: at?.endpoint.profile.name,
+        pattern,
+        clientIp: (at?.endpoint.clientAddress ?? addressElsewhere)(received),
+        handle,
+        late: (request) => dressed(request, at, problemAnswer(late))
+      }
+    }
+  }
+}
+
+const named = ({ clientIp }: Request): Effect.Effect<void, never, ReverseNames> =>
+  ReverseNames.use(({ look }) => look(clientIp))
+
+const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
+  Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
+
+const isRead = ({ method }: Request): boolean => method === "GET" || method === "HEAD"
+
+const notRead: Answer = problemAnswer(new MethodNotAllowed({ allow: "GET, HEAD" }))
+
+const onlyGet = (answer: Answer) => (request: Request): Answer => isRead(request) ? answer : notRead
+
+const onlyRead = <R>(
+  request: Request,
+  answer: () => Effect.Effect<Answer, never, R>
+): Effect.Effect<Answer, never, R> => isRead(request) ? answer() : Effect.succeed(notRead)
+
+const tokenPrefix = "/.well-known/acme-challenge/"
+
+/**
+ * The answer to an upstream that asks for a token of the relay (RFC 8555 section 8.3). It is plain text in every case.
+ */
+const tokenAnswer = (token: string, admission: Admission): Effect.Effect<Answer, never, Database> =>
+  Effect.match(admission.admit(keyAuthorization(token)), {
+    onSuccess: (found): Answer =>
+      found === undefined
+        ? { status: 404, headers: { "content-type": "text/plain" }, body: "There is no such token.\n" }
+        : { status: 200, headers: { "content-type": "application/octet-stream" }, body: found },
+    onFailure: ({ _tag }): Answer => ({
+      status: _tag === "Shed" ? 503 : 500,
+      headers: { "content-type": "text/plain" },
+      body: "The token cannot be looked up.\n"
+    })
+  })
+
+/** Outside every profile: no admission, no nonce, no Link, no database. */
+const rootRoutes: ReadonlyMap<string, (request: Request) => Answer> = new Map([
+  ["/health", onlyGet({ status: 200, headers: { "content-type": "application/json" }, body: `{"healthy":true}` })],
+  ["/", onlyGet({ status: 302, headers: { location: "/health" } })]
+])

@@ -1,0 +1,127 @@
+import * as Effect from "effect/Effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { tagged } from "../../kernel/http/EntityTag.ts"
+import type { Answer } from "../../kernel/http/Message.ts"
+import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import { traced } from "../../kernel/telemetry/Tracing.ts"
+import type { SpentWith } from "../../services/nonce/Nonces.ts"
+import type { Endpoint } from "./Endpoint.ts"
+import * as accounts from "./handlers/AcmeAccounts.ts"
+import * as authorizations from "./handlers/AcmeAuthorizations.ts"
+import * as certificates from "./handlers/AcmeCertificates.ts"
+import * as orders from "./handlers/AcmeOrders.ts"
+import type { Payload } from "./RequestChecks.ts"
+import { optional, postAsGet, raw, typed } from "./RequestChecks.ts"
+import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Signed.ts"
+import { byAnybody, byEither, byJwk, byKid, spending } from "./Signed.ts"
+import type { Unsettled } from "./Unsettled.ts"
+
+/** How a request can fail. */
+export type Failure = AcmeError | StorageFailed
+
+/** The answer to a signed request, or the one for now. */
+export type Reply<R> = Answer | Unsettled<Failure, R>
+
+/** The target of an unsigned request. */
+interface Reached {
+  readonly endpoint: Endpoint
+  /** As received in the path. */
+  readonly id: string
+}
+
+/** The handlers of a path, by method. */
+export interface Route<R> {
+  readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
+  /** Only if it differs from a GET without its body. */
+  readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
+  readonly post?: (posted: Posted) => Effect.Effect<Reply<R>, Failure, R>
+}
+
+/** Authenticates a request, then handles it. */
+const operated = <S extends { readonly opening: SpentWith | undefined }, E, E2, R, R2>(
+  signed: Effect.Effect<S, E, R>,
+  handle: (signed: S) => Effect.Effect<Reply<R2>, E2, R2>
+) =>
+  Effect.flatMap(
+    traced("authenticate", () => ({}), signed),
+    (request) => traced("operate", () => ({}), spending(request.opening, Effect.suspend(() => handle(request))))
+  )
+
+const kid =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Reply<R>, E, R>) =>
+  (posted: Posted) => operated(byKid(posted, read, false), handle)
+
+/** The same for what writes soon or not at all: the nonce is spent with what it writes. */
+const writingKid =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Reply<R>, E, R>) =>
+  (posted: Posted) => operated(byKid(posted, read, true), handle)
+
+const jwk =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
+  (posted: Posted) => operated(byJwk(posted, read), handle)
+
+const either =
+  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeone<P>) => Effect.Effect<Answer, E, R>) =>
+  (posted: Posted) => operated(byEither(posted, read), handle)
+
+const anybody = <R>(handle: (reached: Reached) => Effect.Effect<Answer, never, R>) => (posted: Posted) =>
+  operated(byAnybody(posted), handle)
+
+const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
+  Effect.succeed(tagged("application/json", endpoint.directory))
+
+const nonce = (status: number): Effect.Effect<Answer> =>
+  Effect.succeed({ status, headers: { "cache-control": "no-store" } })
+
+/** The resources of a profile: the table of docs/protocol.md, "What this version serves". */
+const table = {
+  "/directory": { get: directory, post: anybody(directory) },
+  "/newNonce": { get: () => nonce(204), head: () => nonce(200), post: anybody(() => nonce(204)) },
+  "/newAccount": { post: jwk(typed(accounts.NewAccount), accounts.newAccount) },
+  "/acct/{id}": { post: kid(optional(accounts.AccountUpdate), accounts.account) },
+  "/acct/{id}/orders": { post: kid(postAsGet, accounts.ordersOfAccount) },
+  "/keyChange": { post: kid(raw, accounts.keyChange) },
+  "/newOrder": { post: writingKid(typed(orders.NewOrder), orders.newOrder) },
+  "/renewalInfo/{id}": { get: certificates.renewalInformation },
+  "/order/{id}": { post: kid(postAsGet, orders.order) },
+  "/order/{id}/finalize": { post: writingKid(typed(orders.Finalize), orders.finalizeOrder) },
+  "/authz/{id}": { post: kid(optional(authorizations.AuthorizationUpdate), authorizations.authorization) },
+  "/chall/{id}": { post: writingKid(optional(authorizations.Trigger), authorizations.challenge) },
+  "/certificate/{id}": { post: kid(postAsGet, orders.certificate) },
+  "/revokeCert": { post: either(typed(certificates.RevokeCert), certificates.revocation) },
+  "/crl": { get: certificates.published("/crl") },
+  "/ca.pem": { get: certificates.published("/ca.pem") },
+  "/issuer.cer": { get: certificates.published("/issuer.cer") }
+}
+
+type NeedsOf<T> = {
+  [M in keyof T]: T[M] extends (request: never) => Effect.Effect<unknown, unknown, infer R> ? R : never
+}[keyof T]
+
+/** All services the resources need. */
+export type Needs = {
+  [P in keyof typeof table]: NeedsOf<(typeof table)[P]>
+}[keyof typeof table]
+
+const routes = new Map<string, Route<Needs>>(Object.entries(table))
+
+/** The patterns of all paths that take signed requests. */
+export const signedPatterns: ReadonlyArray<string> = [...routes].flatMap(([pattern, { post }]) =>
+  post === undefined ? [] : [pattern]
+)
+
+/** The route of a path below `/profile/<name>`, exactly as received, with its pattern and the id in the path. */
+export const match = (
+  path: string
+): { readonly route: Route<Needs>; readonly pattern: string; readonly id: string } | undefined => {
+  const second = path.indexOf("/", 1)
+  if (second < 0) {
+    const route = routes.get(path)
+    return route === undefined ? undefined : { route, pattern: path, id: "" }
+  }
+  const third = path.indexOf("/", second + 1)
+  const end = third < 0 ? path.length : third
+  const pattern = `${path.slice(0, second)}/{id}${path.slice(end)}`
+  const route = routes.get(pattern)
+  return route === undefined ? undefined : { route, pattern, id: path.slice(second + 1, end) }
+}

@@ -1,0 +1,158 @@
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { refusals } from "../ApiRefusals.ts"
+import { reachedBy } from "../ReachedBy.ts"
+import { Int, intOf, Members, optionalMember, pageOf, walkedPageOf } from "../schemas/Common.ts"
+import { exportOf } from "../schemas/ExportSchema.ts"
+import { Job, JobDetail, JobStatus } from "../schemas/OrderSchemas.ts"
+import { byId, exported, ofProfile, paging, period, segment, text, word } from "../schemas/Parameters.ts"
+import {
+  ActorKind,
+  AuditRow,
+  Ca,
+  Found,
+  Nonces,
+  Outcome,
+  Policy,
+  Profile,
+  Queue,
+  Range,
+  Setting,
+  Trends,
+  Worker
+} from "../schemas/ServiceSchemas.ts"
+
+/* The state and the records of the service itself. */
+
+const auditFilters = {
+  ...ofProfile,
+  accountId: text("The id of the account."),
+  orderId: text("The id of the order."),
+  certSerial: text("The serial number of the certificate, hexadecimal."),
+  requestId: text("The id of the request, as the log and the answer have it."),
+  event: text("The name of the event."),
+  outcome: word(Outcome.literals, "Whether the event was a success."),
+  actorKind: word(ActorKind.literals, "Who acted."),
+  ...period
+}
+
+/** `/api/audit` */
+export const audit = HttpApiGroup.make("audit").add(
+  HttpApiEndpoint.get("listAudit", "/api/audit", {
+    query: { ...auditFilters, ...paging },
+    success: walkedPageOf(AuditRow)
+  })
+    .annotate(OpenApi.Summary, "List the audit trail, newest first")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("exportAudit", "/api/audit/export", {
+    query: { ...auditFilters, ...exported },
+    success: exportOf,
+    error: refusals("export_too_large")
+  })
+    .annotate(OpenApi.Summary, "Export the audit trail as a file")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("readAuditRow", "/api/audit/:id", { params: byId("row"), success: AuditRow })
+    .annotate(OpenApi.Summary, "Show a row of the audit trail")
+    .annotateMerge(reachedBy("viewer"))
+).annotate(OpenApi.Description, "Actions and refusals. Rows are never changed.")
+
+/** `/api/jobs`, `/api/queue` and `/api/workers` */
+export const jobs = HttpApiGroup.make("jobs").add(
+  HttpApiEndpoint.get("listJobs", "/api/jobs", {
+    query: {
+      kind: text("The kind of the job. No job is of a kind that is unknown."),
+      status: word(JobStatus.literals, "The status of the job."),
+      orderId: text("The id of the order that the job is about."),
+      ...paging
+    },
+    success: pageOf(Job)
+  })
+    .annotate(OpenApi.Summary, "Jobs, newest first")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("readJob", "/api/jobs/:id", { params: byId("job"), success: JobDetail })
+    .annotate(OpenApi.Summary, "One job")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.post("cancelJob", "/api/jobs/:id/cancel", {
+    params: byId("job"),
+    success: JobDetail,
+    error: refusals("job_not_cancellable")
+  })
+    .annotate(OpenApi.Summary, "Cancel a job; an order that waits for it becomes invalid")
+    .annotateMerge(reachedBy("operator")),
+  HttpApiEndpoint.post("runJob", "/api/jobs/:id/run", {
+    params: byId("job"),
+    success: JobDetail,
+    error: refusals("job_not_runnable")
+  })
+    .annotate(OpenApi.Summary, "Run a job now; a failed job gets one more attempt")
+    .annotateMerge(reachedBy("operator")),
+  HttpApiEndpoint.get("readQueue", "/api/queue", { success: Queue })
+    .annotate(OpenApi.Summary, "Count the jobs of each kind")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("listWorkers", "/api/workers", { success: Schema.Struct({ items: Schema.Array(Worker) }) })
+    .annotate(OpenApi.Summary, "List the processes of this service")
+    .annotateMerge(reachedBy("viewer"))
+).annotate(OpenApi.Description, "Jobs, and the processes that run them.")
+
+/** `/api/nonces` */
+export const nonces = HttpApiGroup.make("nonces").add(
+  HttpApiEndpoint.get("readNonces", "/api/nonces", { success: Nonces })
+    .annotate(OpenApi.Summary, "Count the stored nonces")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.post("cleanNonces", "/api/nonces/cleanup", {
+    payload: Schema.Struct({
+      ttlSeconds: optionalMember(
+        intOf("Delete nonces older than this. The default is nonce.ttl_seconds.")
+      )
+    }),
+    success: Schema.Struct({ removed: Int })
+  })
+    .annotate(OpenApi.Summary, "Delete expired nonces")
+    .annotateMerge(reachedBy("operator"))
+).annotate(OpenApi.Description, "Replay nonces.")
+
+/** `/api/profiles`, `/api/cas`, `/api/config`, `/api/search`, `/api/trends` and the document of this API. */
+export const service = HttpApiGroup.make("service").add(
+  HttpApiEndpoint.get("listProfiles", "/api/profiles", { success: pageOf(Profile) })
+    .annotate(OpenApi.Summary, "Mounted endpoints")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("readPolicy", "/api/profiles/:name/filter", {
+    params: { name: segment("The name of the profile.") },
+    success: Policy
+  })
+    .annotate(OpenApi.Summary, "Show the policy of an endpoint")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("listCas", "/api/cas", { success: Schema.Struct({ items: Schema.Array(Ca) }) })
+    .annotate(OpenApi.Summary, "List the CAs of this service and their revocation lists")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("readConfig", "/api/config", {
+    query: ofProfile,
+    success: Schema.Struct({ items: Schema.Array(Setting) })
+  })
+    .annotate(OpenApi.Summary, "Show the configuration in force; secrets are masked")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("search", "/api/search", {
+    query: { q: Schema.String.annotate({ description: "An id, a serial number or a name." }) },
+    success: Found
+  })
+    .annotate(OpenApi.Summary, "Find a record by its id, its serial number or a name")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("readTrends", "/api/trends", {
+    query: { ...ofProfile, range: word(Range.literals, "How far back.", "24h") },
+    success: Trends
+  })
+    .annotate(OpenApi.Summary, "Count issuances, refusals and revocations over time")
+    .annotateMerge(reachedBy("viewer")),
+  HttpApiEndpoint.get("readOpenApi", "/api/openapi.json", { success: Members })
+    .annotate(OpenApi.Summary, "This document")
+    .annotateMerge(reachedBy("viewer"))
+).annotate(OpenApi.Description, "The configuration, the CAs and the activity of the service.")
+
+/** `/health` */
+export const health = HttpApiGroup.make("health").add(
+  HttpApiEndpoint.get("readHealth", "/health", { success: Schema.Struct({ healthy: Schema.Literal(true) }) })
+    .annotate(OpenApi.Summary, "Say whether this process serves")
+    .annotateMerge(reachedBy("public"))
+).annotate(OpenApi.Description, "Health of this process, for load balancers.")

@@ -1,0 +1,102 @@
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { BadRequest, NoSuch } from "../../../domain/OperatorError.ts"
+import { Activity } from "../../../operations/Activity.ts"
+import * as auditTrail from "../../../operations/AuditTrail.ts"
+import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
+import { auditFile, mostOverApi } from "../../../operations/Exports.ts"
+import * as nonces from "../../../operations/NonceRecords.ts"
+import { crlObject } from "../../../operations/Objects.ts"
+import { auditObject, trendObject } from "../../../operations/objects/AuditObjects.ts"
+import { configKeyObject } from "../../../operations/objects/SettingObjects.ts"
+import * as operators from "../../../operations/operators/Operators.ts"
+import { profilesShown } from "../../../operations/ProfileHealth.ts"
+import { auditFilters } from "../../../operations/RecordFilters.ts"
+import { search, searchObject } from "../../../operations/Search.ts"
+import { viewOf } from "../../../services/policy/PolicyView.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import { effectiveKeys } from "../../../settings/Effective.ts"
+import type { Resolved } from "../../../settings/Resolve.ts"
+import { Api } from "../Api.ts"
+import { answering } from "../ApiRefusals.ts"
+import { documentOf } from "../Document.ts"
+import { fileAnswer } from "./File.ts"
+import { paged, windowOf } from "./Paging.ts"
+import { identity, operator } from "./RequestCaller.ts"
+
+/** The audit trail. */
+export const auditHandlers = ({ admin }: Config) =>
+  HttpApiBuilder.group(Api, "audit", (handlers) =>
+    handlers
+      .handle("listAudit", ({ query }) => {
+        const window = windowOf(query, admin.page_size_max)
+        return answering(Effect.gen(function*() {
+          const found = yield* auditTrail.list(yield* auditFilters(query), window)
+          return { ...paged(found, auditObject, window), ...(found.truncated ? { truncated: true as const } : {}) }
+        }))
+      })
+      .handleRaw("exportAudit", ({ query: { format = "csv", ...given } }) =>
+        answering(Effect.gen(function*() {
+          const made = yield* auditFile(yield* auditFilters(given), { format, most: mostOverApi })
+          return yield* fileAnswer("audit", format, made)
+        })))
+      .handle("readAuditRow", ({ params: { id } }) => answering(Effect.map(auditTrail.find(id), auditObject))))
+
+/** Replay nonces. */
+export const noncesHandlers = (config: Config) =>
+  HttpApiBuilder.group(Api, "nonces", (handlers) =>
+    handlers
+      .handle("readNonces", () => answering(nonces.count(config)))
+      .handle("cleanNonces", ({ payload: { ttlSeconds } }) =>
+        answering(Effect.gen(function*() {
+          if (ttlSeconds != null && ttlSeconds < 0) {
+            return yield* new BadRequest({ detail: "The member ttlSeconds must be 0 or more." })
+          }
+          return yield* nonces.cleanup(config, yield* operator, ttlSeconds ?? undefined)
+        }))))
+
+/** The configuration, the CAs and the activity of the service. */
+export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, version: string) => {
+  const { config } = resolved
+  const mounted = config.profiles.filter(({ enabled }) => enabled)
+  return HttpApiBuilder.group(Api, "service", (handlers) =>
+    handlers
+      .handle("listProfiles", () =>
+        Effect.map(
+          profilesShown(config),
+          (items) => ({ items, total: items.length, limit: items.length, offset: 0 })
+        ))
+      .handle("readPolicy", ({ params: { name } }) => {
+        const profile = mounted.find((one) => one.name === name)
+        return answering(
+          profile === undefined ? new NoSuch({ noun: "profile", id: name }) : Effect.succeed(viewOf(profile))
+        )
+      })
+      .handle("listCas", () =>
+        answering(Effect.map(crlRecords.list(mounted.map(({ name }) => name)), (found) => ({
+          items: found.map(crlObject)
+        }))))
+      .handle("readConfig", ({ query: { profile } }) => {
+        const keys = effectiveKeys(resolved, profile)
+        return answering(
+          keys === undefined
+            ? new NoSuch({ noun: "profile", id: profile ?? "" })
+            : Effect.succeed({ items: keys.map(configKeyObject) })
+        )
+      })
+      .handle("search", ({ query: { q } }) =>
+        answering(Effect.gen(function*() {
+          const { role } = yield* identity
+          const found = yield* search(q, {
+            maySeeOperators: role === "admin",
+            operators: operators.containing
+          })
+          return searchObject(found)
+        })))
+      .handle("readTrends", ({ query: { profile, range = "24h" } }) =>
+        answering(Effect.map(
+          Effect.flatMap(Activity, ({ trend }) => trend(profile, range)),
+          trendObject
+        )))
+      .handle("readOpenApi", () => Effect.succeed(documentOf(version, config.admin.base_url))))
+}

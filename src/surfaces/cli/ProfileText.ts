@@ -1,0 +1,22 @@
+import { profileObject } from "../../operations/objects/SettingObjects.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import type { Rendered } from "./Rendered.ts"
+import { renderTable } from "./TextTable.ts"
+
+/** `profile list`: what the configuration on disk mounts, and the profiles that are parked. */
+export const renderProfiles = (config: Config, json: boolean): string | Rendered => {
+  const items = config.profiles.map((profile) => ({ ...profileObject(config, profile), enabled: profile.enabled }))
+  if (json) return JSON.stringify({ items, total: items.length, limit: items.length, offset: 0 })
+  return renderTable(
+    ["name", "directory", "backend", "challenges", "eab", "state"],
+    items.map(({ backend, challengeBypass, challenges, directory, eabEnabled, enabled, name }) => [
+      name,
+      directory,
+      backend,
+      challengeBypass ? { text: "bypassed", style: "red" } : challenges.join(", "),
+      eabEnabled ? "required" : "off",
+      enabled ? "served" : "parked"
+    ]),
+    items.length
+  )
+}

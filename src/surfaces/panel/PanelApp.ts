@@ -1,0 +1,145 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type { ProxySettings } from "../../domain/ClientAddress.ts"
+import { clientAddress } from "../../domain/ClientAddress.ts"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { Busy, Internal } from "../../domain/OperatorError.ts"
+import type { Answer, App, Request } from "../../kernel/http/Message.ts"
+import { unmatched, withHeaders } from "../../kernel/http/Message.ts"
+import type { Database } from "../../kernel/sql/Database.ts"
+import { noted } from "../../kernel/sql/Unreadable.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import { askedBy } from "../admin/Asker.ts"
+import type { Doors } from "../admin/Doors.ts"
+import type { Entered } from "../admin/Entrance.ts"
+import { entranceOf } from "../admin/Entrance.ts"
+import type { Failure } from "../admin/Failures.ts"
+import { shownFailure } from "../admin/Failures.ts"
+import { isChange } from "../admin/OperatorChecks.ts"
+import type { Sender } from "../admin/OperatorChecks.ts"
+import { isLinkFromElsewhere, samePageAt } from "../admin/Origin.ts"
+import { matcherOf } from "../admin/RouteMatcher.ts"
+import { readForm, readQuery } from "./PanelForm.ts"
+import type { Presenting } from "./Presenting.ts"
+import { bounce, isConflict, pageOfForm } from "./Presenting.ts"
+import type { Reply, Route } from "./Route.ts"
+
+/* The panel: the checks of every request, then a page (docs/decisions/panel.md). */
+
+/** The part of the configuration that the panel uses. */
+export interface Settings {
+  readonly base_url: string
+  readonly tls: { readonly enabled: boolean }
+  readonly max_body_bytes: number
+  readonly filter: ProxySettings
+}
+
+const headers = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "referrer-policy": "same-origin",
+  "cache-control": "no-store",
+  vary: "HX-Request"
+}
+
+/** Makes the panel from its routes: the checks of each request, its route, and the answer with its headers. */
+export const make = <R>(
+  settings: Settings,
+  doors: Doors,
+  routes: ReadonlyArray<Route<R>>,
+  presenting: Presenting
+): App<R | Database> => {
+  const enter = entranceOf(settings.base_url, doors)
+  const known = matcherOf(routes)
+  const addressOf = clientAddress(settings.filter)
+
+  const entering = (request: Request) => enter<Route<R>>(request, known(request.path), request.path.startsWith("/ui"))
+
+  const handling = (request: Request, { route, ...entered }: Entered<Route<R>>) =>
+    Effect.gen(function*(): Effect.fn.Return<Reply, Failure, R> {
+      const form = isChange(request.method)
+        ? yield* readForm(request, settings.max_body_bytes)
+        : new URLSearchParams()
+      const query = yield* readQuery(request.target, request.path)
+      const parameters = known(request.path)?.parameters ?? {}
+      return yield* route.handle({ request, query, form, parameters, ...entered })
+    }).pipe(askedBy(entered.sender))
+
+  /** The page of a form as it is now, with the refusal above it. Undefined if there is no such page any more. */
+  const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, R | Database> =>
+    Effect.matchEffect(
+      Effect.flatMap(
+        entering(page),
+        (entered) => Effect.map(handling(page, entered), (reply) => ({ reply, sender: entered.sender }))
+      ),
+      {
+        onFailure: () => Effect.succeed(undefined),
+        onSuccess: ({ reply, sender }) =>
+          reply._tag === "Page" ? presenting.conflict(page, reply, error, sender) : Effect.succeed(undefined)
+      }
+    )
+
+  const refused = (request: Request, error: OperatorError, sender: Sender) =>
+    Effect.gen(function*() {
+      const elsewhere = bounce(request, error)
+      if (elsewhere !== undefined) return elsewhere
+      const page = isConflict(error) ? pageOfForm(request) : undefined
+      const beside = page === undefined ? undefined : yield* conflicted(page, error)
+      return beside ?? (yield* presenting.refusal(request, error, sender))
+    })
+
+  const replied = (request: Request): Effect.Effect<Answer, never, R | Database> =>
+    Effect.matchEffect(entering(request), {
+      onFailure: ({ error, sender }) => refused(request, error, sender),
+      onSuccess: (entered) =>
+        Effect.matchEffect(noted(handling(request, entered)), {
+          onSuccess: ([reply, unreadable]) => presenting.answer(request, reply, entered.sender, unreadable),
+          onFailure: (failure) =>
+            Effect.flatMap(shownFailure(failure), (error) => refused(request, error, entered.sender))
+        })
+    })
+
+  /**
+   * What leads a page that was asked for by another name of loopback, or by a link of another site, to where it is answered;
+   * undefined for every other request.
+   */
+  const led = (request: Request): Effect.Effect<Answer> | undefined => {
+    const location = samePageAt(request, settings.base_url, settings.tls.enabled)
+    if (location !== undefined) return Effect.succeed<Answer>({ status: 307, headers: { location } })
+    return isLinkFromElsewhere(request) ? presenting.arrival(request) : undefined
+  }
+
+  const answered = (request: Request): Effect.Effect<Answer, never, R | Database> => {
+    const leading = led(request)
+    return leading === undefined ? replied(request) : Effect.matchEffect(doors.admit(request), {
+      onFailure: (error) => refused(request, error, undefined),
+      onSuccess: () => leading
+    })
+  }
+
+  const handle = (request: Request): Effect.Effect<Answer, never, R | Database> =>
+    answered(request).pipe(
+      Effect.catchDefect((defect) =>
+        Effect.andThen(
+          emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
+          presenting.refusal(request, new Internal(), undefined)
+        )
+      ),
+      Effect.map((answer) => withHeaders(answer, { ...headers, ...answer.headers }))
+    )
+
+  return {
+    route: (received) => ({
+      profile: undefined,
+      pattern: known(received.path)?.pattern ?? unmatched,
+      clientIp: addressOf(received),
+      handle,
+      late: (request) =>
+        Effect.map(
+          presenting.refusal(request, new Busy({ retryAfter: 5 }), undefined),
+          (answer) => withHeaders(answer, { ...headers, ...answer.headers })
+        )
+    })
+  }
+}

@@ -1,0 +1,84 @@
+import * as Effect from "effect/Effect"
+import { jobKinds } from "../../../kernel/queue/Job.ts"
+import * as workers from "../../../kernel/queue/Workers.ts"
+import { currentSeconds, rfc3339 } from "../../../kernel/Time.ts"
+import * as jobs from "../../../operations/Jobs.ts"
+import { jobDetailObject, jobObject, workerObject } from "../../../operations/Objects.ts"
+import { jobFilters, jobStatuses } from "../../../operations/RecordFilters.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import type { Filter } from "../Listing.ts"
+import { filtersIn, listView, windowOf } from "../Listing.ts"
+import { orRefused } from "../PanelLists.ts"
+import { forRole, moved, operatorIn, page } from "../Route.ts"
+
+/* The queue. */
+
+const names = ["kind", "status"] as const
+
+const filters: ReadonlyArray<Filter> = [
+  { name: "kind", label: "Kind", kind: "choice", words: jobKinds },
+  { name: "status", label: "Status", kind: "choice", words: jobStatuses }
+]
+
+/** Whether a job can still change by itself. */
+const isLive = ({ status }: { readonly status: string }): boolean => status === "ready" || status === "running"
+
+/** The queue by kind. It tells since when the oldest job is due, not for how long: an age would differ at each poll. */
+const queue = (now: number) =>
+  Effect.map(jobs.queue, (kinds) => {
+    const sum = (of: "ready" | "running" | "failed") => kinds.reduce((all, kind) => all + kind[of], 0)
+    return {
+      queue: kinds.map(({ oldestReadySeconds: age, ...counts }) => ({
+        ...counts,
+        ...(age > 0 ? { dueSince: rfc3339(now - age) } : {})
+      })),
+      ready: sum("ready"),
+      running: sum("running"),
+      failed: sum("failed")
+    }
+  })
+
+/** The routes of jobs. */
+export const jobRoutes = (config: Config) => [
+  forRole("viewer")("GET", "/ui/jobs", ({ query }) =>
+    Effect.gen(function*() {
+      const window = windowOf(query, config)
+      const { items, problem, total } = yield* orRefused(
+        Effect.flatMap(jobFilters(filtersIn(query, names)), (wanted) => jobs.list(wanted, window))
+      )
+      const now = yield* currentSeconds
+      const summary = yield* queue(now)
+      const lastDone = summary.queue.length > 0
+        ? undefined
+        : (yield* jobs.list({ status: "done" }, { limit: 1, offset: 0 })).items[0]
+      const processes = (yield* workers.list).map((worker) => workerObject(worker, now))
+      return page("jobs", "Jobs", {
+        rows: items.map(jobObject),
+        problem,
+        ...summary,
+        lastDone: lastDone === undefined ? undefined : jobObject(lastDone),
+        hasWorker: processes.some(({ roles, stale }) => roles.includes("worker") && !stale),
+        list: listView("/ui/jobs", query, filters, { total, limit: windowOf(query, config).limit, shown: items.length })
+      }, { isLive: items.some(isLive), ...(problem === undefined ? {} : { status: problem.status }) })
+    })),
+  forRole("viewer")("GET", "/ui/jobs/{id}", ({ parameters: { id = "" }, query }) =>
+    Effect.gen(function*() {
+      const found = yield* jobs.detailOf(yield* jobs.find(id))
+      const now = yield* currentSeconds
+      return page("job", `Job ${id}`, {
+        job: jobDetailObject(config, found, now),
+        isDue: found.job.status === "ready" && found.job.runAt <= now,
+        endsOrder: jobs.endsOrder(found.job),
+        leftOut: jobs.leftOut(found.job),
+        done: query.get("done") ?? ""
+      }, { isLive: isLive(found.job) })
+    })),
+  forRole("operator")("POST", "/ui/jobs/{id}/run", (given) => {
+    const { id = "" } = given.parameters
+    return Effect.as(jobs.runNow(operatorIn(given), id), moved(`/ui/jobs/${id}?done=advanced`))
+  }),
+  forRole("operator")("POST", "/ui/jobs/{id}/cancel", (given) => {
+    const { id = "" } = given.parameters
+    return Effect.as(jobs.cancel(operatorIn(given), id), moved(`/ui/jobs/${id}?done=cancelled`))
+  })
+]

@@ -1,0 +1,143 @@
+import * as Effect from "effect/Effect"
+import { BadRequest } from "../../../domain/OperatorError.ts"
+import { orderFilterWords, statusShown } from "../../../domain/Order.ts"
+import { isAcceptedReason, reasonShown, revocationReasons } from "../../../domain/RevocationReason.ts"
+import { currentSeconds } from "../../../kernel/Time.ts"
+import { mostOverApi, ordersFile } from "../../../operations/Exports.ts"
+import { orderDetailObject, orderObject } from "../../../operations/Objects.ts"
+import { decodedChainObject } from "../../../operations/objects/CertificateObjects.ts"
+import { decodedChain } from "../../../operations/order/CertificateView.ts"
+import * as orders from "../../../operations/order/OrderRecords.ts"
+import { remove } from "../../../operations/order/OrderRemoval.ts"
+import { orderFilters } from "../../../operations/RecordFilters.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import type { Filter } from "../Listing.ts"
+import { filtersIn, listView, periodsOf, windowOf } from "../Listing.ts"
+import { exportOf } from "../PanelExport.ts"
+import { field } from "../PanelForm.ts"
+import { directoriesOf, orRefused, profilesOf } from "../PanelLists.ts"
+import { forRole, moved, operatorIn, page } from "../Route.ts"
+import { certificateViews } from "../ShownCertificate.ts"
+
+/* Orders and their certificates. */
+
+const names = [
+  "profile",
+  "status",
+  "accountId",
+  "identifier",
+  "identifierSuffix",
+  "identifierContains",
+  "certSerial",
+  "since",
+  "until"
+] as const
+
+const filtersOf = (config: Config): ReadonlyArray<Filter> => [
+  { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
+  { name: "status", label: "Status", kind: "choice", words: orderFilterWords },
+  { name: "identifier", label: "Name", kind: "text", hint: "a whole name" },
+  { name: "identifierSuffix", label: "Name ends with", kind: "text", hint: "example.org" },
+  { name: "identifierContains", label: "Name contains", kind: "text" },
+  { name: "certSerial", label: "Serial", kind: "text" },
+  { name: "accountId", label: "Account", kind: "text", hint: "id" },
+  { name: "since", label: "Created since", kind: "date" },
+  { name: "until", label: "Created until", kind: "date" }
+]
+
+const ended = new Set(["valid", "invalid"])
+
+/** Whether anything of an order can still change by itself. */
+const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>): boolean =>
+  !ended.has(status) || jobs.some(({ status }) => status === "running" || status === "ready")
+
+/** The routes of orders. */
+export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
+  forRole("viewer")("GET", "/ui/orders", ({ query }) =>
+    Effect.gen(function*() {
+      const given = filtersIn(query, names)
+      const window = windowOf(query, config)
+      const found = yield* orRefused(Effect.flatMap(orderFilters(given), (wanted) => orders.list(wanted, window)))
+      const now = yield* currentSeconds
+      const rows = found.items.map((order) => orderObject(config, order, now))
+      const counted = { total: found.total, limit: window.limit, shown: rows.length, isCut: found.isCut }
+      return page("orders", "Orders", {
+        rows,
+        problem: found.problem,
+        directories: directoriesOf(config),
+        periods: periodsOf("/ui/orders", query, filters, now),
+        done: query.get("done") ?? "",
+        list: listView("/ui/orders", query, filters, counted, {
+          path: "/ui/orders/export",
+          most: mostOverApi,
+          command: "acme-svc order export"
+        })
+      }, found.problem === undefined ? {} : { status: found.problem.status })
+    })),
+  forRole("viewer")(
+    "GET",
+    "/ui/orders/export",
+    (given) =>
+      exportOf(
+        given,
+        "orders",
+        (format) =>
+          Effect.flatMap(
+            orderFilters(filtersIn(given.query, names)),
+            (wanted) => ordersFile(config, wanted, { format, most: mostOverApi })
+          )
+      )
+  ),
+  forRole("viewer")("GET", "/ui/orders/{id}", ({ parameters: { id = "" }, query }) =>
+    Effect.gen(function*() {
+      const found = yield* orders.detail(config, id)
+      const now = yield* currentSeconds
+      const order = orderDetailObject(config, found, now)
+      const chain = order.certificatePem === undefined
+        ? undefined
+        : certificateViews(decodedChainObject(yield* decodedChain(config, id)), now)
+      const status = statusShown(found.order, orders.validityOf(config, found.order.profile), now)
+      return page("order", `Order ${id}`, {
+        order,
+        chain,
+        reason: found.order.revocationReason === undefined ? "" : reasonShown(found.order.revocationReason),
+        reasons: revocationReasons,
+        isLiveCertificate: found.order.certificate !== undefined && found.order.revokedAt === undefined &&
+          (found.order.certNotAfter ?? now + 1) > now,
+        done: query.get("done") ?? ""
+      }, { isLive: isLive(status, order.jobs) })
+    })),
+  forRole("viewer")(
+    "GET",
+    "/ui/orders/{id}/chain.pem",
+    ({ parameters: { id = "" } }) =>
+      Effect.map(orders.chain(id), (pem) => ({
+        _tag: "Sent" as const,
+        answer: {
+          status: 200,
+          headers: {
+            "content-type": "application/pem-certificate-chain",
+            "content-disposition": `attachment; filename="${id}.pem"`
+          },
+          body: pem
+        }
+      }))
+  ),
+  forRole("operator")("POST", "/ui/orders/{id}/revoke", (given) =>
+    Effect.gen(function*() {
+      const { form, parameters: { id = "" } } = given
+      const text = field(form, "reason")
+      const reason = text === undefined ? undefined : Number(text)
+      if (reason !== undefined && !isAcceptedReason(reason)) {
+        return yield* new BadRequest({ detail: "The reason is none of the list." })
+      }
+      const { isRevoked } = yield* orders.revoke(config, operatorIn(given), id, reason)
+      return moved(`/ui/orders/${id}?done=${isRevoked ? "revoked" : "revocation-queued"}`)
+    })),
+  forRole("operator")(
+    "POST",
+    "/ui/orders/{id}/delete",
+    (given) =>
+      Effect.as(remove(operatorIn(given), given.parameters["id"] ?? ""), moved("/ui/orders?done=order-deleted"))
+  )
+]

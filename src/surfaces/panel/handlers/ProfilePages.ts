@@ -1,0 +1,81 @@
+import * as Effect from "effect/Effect"
+import { NoSuch } from "../../../domain/OperatorError.ts"
+import { checkTypes } from "../../../domain/policy/CheckType.ts"
+import { reservedNames } from "../../../domain/policy/Condition.ts"
+import { rfc3339 } from "../../../kernel/Time.ts"
+import { refusalsByRule } from "../../../operations/PolicyRefusals.ts"
+import { profilesShown } from "../../../operations/ProfileHealth.ts"
+import { viewOf } from "../../../services/policy/PolicyView.ts"
+import type { Config, ProfileConfig } from "../../../settings/AppConfig.ts"
+import { urlOf } from "../Listing.ts"
+import { forRole, page } from "../Route.ts"
+
+/* The endpoints that are served, and the policy of each. */
+
+/** The words of a condition. Names of checks lead to what they check. `gap` says that a space stands before the word. */
+const wordsOf = (when: string) =>
+  (when.match(/[()]|[^() ]+/g) ?? []).map((text, index, all) => ({
+    text,
+    gap: index > 0 && text !== ")" && all[index - 1] !== "(",
+    isCheck: text !== "(" && text !== ")" && !reservedNames.includes(text)
+  }))
+
+/** The keys of a check that have a value, as the file writes them. */
+const settingsOf = (check: ProfileConfig["filter"]["check"][string] | undefined) => {
+  if (check === undefined || check.type === "") return []
+  const values: { readonly [key: string]: unknown } = { ...check }
+  return checkTypes[check.type].keys.flatMap((key) => {
+    const value = values[key]
+    const text = Array.isArray(value) ? value.join(", ") : String(value ?? "")
+    return text === "" ? [] : [{ key, text }]
+  })
+}
+
+/** The routes of profiles. */
+export const profileRoutes = (config: Config) => [
+  forRole("viewer")(
+    "GET",
+    "/ui/profiles",
+    () =>
+      Effect.map(profilesShown(config), (profiles) =>
+        page("profiles", "Profiles", {
+          profiles,
+          unmounted: config.profiles.filter(({ enabled }) => !enabled).map(({ name }) => name)
+        }))
+  ),
+  forRole("viewer")("GET", "/ui/profiles/{name}/filter", ({ parameters: { name = "" } }) =>
+    Effect.gen(function*() {
+      const profile = config.profiles.find((one) => one.enabled && one.name === name) ??
+        (yield* new NoSuch({ noun: "profile", id: name }))
+      const view = viewOf(profile)
+      const { counts, isCut, since } = yield* refusalsByRule(name)
+      const inForce = new Set(view.rules.map((rule) => rule.name))
+      return page("filter", `Policy of ${name}`, {
+        profile: name,
+        isActive: view.active,
+        otherwise: view.default,
+        warnings: view.warnings,
+        checks: view.checks.map((check) => ({
+          ...check,
+          asks: checkTypes[check.type as keyof typeof checkTypes].asks,
+          settings: settingsOf(profile.filter.check[check.name]),
+          rules: view.rules.filter(({ when }) => wordsOf(when).some(({ text }) => text === check.name)).map((rule) =>
+            rule.name
+          )
+        })),
+        rules: view.rules.map((rule) => ({
+          ...rule,
+          words: wordsOf(rule.when),
+          refusals: counts.get(rule.name),
+          message: profile.filter.rule[rule.name]?.message
+        })),
+        byDefault: counts.get(""),
+        byOthers: [...counts].filter(([rule]) => rule !== "" && !inForce.has(rule)).map(([rule, count]) => ({
+          rule,
+          count
+        })),
+        isCut,
+        trail: urlOf("/ui/audit", { event: "certificate_issue_failed", profile: name, since: rfc3339(since) })
+      })
+    }))
+]

@@ -1,0 +1,72 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
+import * as operators from "../../../operations/operators/Operators.ts"
+import type { ResultKind, SearchResult } from "../../../operations/Search.ts"
+import { search } from "../../../operations/Search.ts"
+import { urlOf } from "../Listing.ts"
+import { orRefusal } from "../RefusedPage.ts"
+import { forRole, moved, page } from "../Route.ts"
+
+/* The search box. */
+
+const titles: { readonly [K in ResultKind]: string } = {
+  account: "Accounts",
+  order: "Orders",
+  authorization: "Authorizations",
+  challenge: "Challenges",
+  job: "Jobs",
+  eab: "EAB credentials",
+  audit: "Audit rows of a request",
+  operator: "Operators"
+}
+
+const kinds = Object.keys(titles) as ReadonlyArray<ResultKind>
+
+const grouped = (results: ReadonlyArray<SearchResult>) =>
+  kinds.map((kind) => ({ title: titles[kind], results: results.filter((one) => one.kind === kind) }))
+    .filter((group) => group.results.length > 0)
+
+const examples = (isAdmin: boolean) => [
+  {
+    what: "An id",
+    example: "01890a5d-ac96-774b-bcce-b302099a8057",
+    finds: "an account, an order, an authorization, a challenge, a job, the kid of a credential, or a request"
+  },
+  { what: "A serial number", example: "0b:ad:ca:fe:00:11:22:33", finds: "its order; eight digits or more" },
+  {
+    what: "A name",
+    example: "www.example.org",
+    finds: "orders with this name, with names that end with it, and with names that contain it"
+  },
+  ...(isAdmin ? [{ what: "An operator", example: "olga", finds: "operators whose name contains it" }] : [])
+]
+
+/** The route of the search box. */
+export const searchRoutes = [
+  forRole("viewer")("GET", "/ui/search", ({ query, sender }) =>
+    Effect.gen(function*() {
+      const isAdmin = sender.role === "admin"
+      const text = (query.get("q") ?? "").trim()
+      if (text === "") return page("search", "Search", { examples: examples(isAdmin) })
+      const found = yield* orRefusal(search(text, { maySeeOperators: isAdmin, operators: operators.containing }))
+      if (Result.isFailure(found)) {
+        const problem = operatorProblemOf(found.failure)
+        return page("search", "Search", { query: text, problem, examples: examples(isAdmin) }, {
+          status: problem.status
+        })
+      }
+      const { isExact, results } = found.success
+      const [first, ...others] = results
+      if (isExact && first !== undefined && others.length === 0) return moved(first.url)
+      const isName = !isExact && results.some(({ kind }) => kind === "order")
+      return page("search", "Search", {
+        query: text,
+        groups: grouped(results),
+        isCut: found.success.truncated,
+        hint: found.success.hint,
+        moreOrders: isName ? urlOf("/ui/orders", { identifierContains: text }) : undefined,
+        examples: examples(isAdmin)
+      })
+    }))
+]
