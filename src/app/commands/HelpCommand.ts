@@ -26,7 +26,7 @@ export const completionsCommand = (tree: Effect.Effect<CommandNode>) =>
 export const manCommand = (tree: Effect.Effect<CommandNode>, sections: Sections) =>
   command(
     "man",
-    "Print the manual page, as roff; it needs no configuration and no database. Example: acme-svc man > acme-svc.1. Exit codes: 0, 2.",
+    "Print the manual page, as roff; it needs no configuration and no database. Example: acme-svc man. Exit codes: 0, 2.",
     {},
     () =>
       Effect.flatMap(Host, ({ process: { version } }) =>

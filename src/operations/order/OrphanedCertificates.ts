@@ -44,13 +44,19 @@ export interface LeftAtUpstream {
   readonly csr: Uint8Array
 }
 
-const enqueue = Effect.fnUntraced(function*({ order_id, profile }: Of, upstream?: Payload["upstream"]) {
+const enqueue = Effect.fnUntraced(function*(
+  { order_id, profile }: Of,
+  upstream?: Payload["upstream"],
+  notBefore?: number
+) {
   const queue = yield* Queue
+  const latest = (yield* currentSeconds) + longestWait
   yield* queue.enqueue({
     kind: "orphan_revoke",
     dedupKey: order_id,
     share: shareOf(profile, order_id),
-    payload: { order_id, profile, ...(upstream === undefined ? {} : { upstream }) }
+    payload: { order_id, profile, ...(upstream === undefined ? {} : { upstream }) },
+    ...(notBefore === undefined ? {} : { runAt: Math.min(notBefore, latest) })
   })
 })
 
@@ -119,11 +125,14 @@ const emitUnrecorded = (of: Of, chain: string) => {
   return found === undefined ? Effect.void : emitFound(of, found, "order_ended")
 }
 
-/** Queues a look at an order that may be issued at an upstream, and is not continued here, in the transaction of the caller. */
-export const lookAfter = (of: Of, { csr, orderUrl }: LeftAtUpstream) =>
+/**
+ * Queues a look at an order that may be issued at an upstream, and is not continued here, in the transaction of the caller. The upstream
+ * is not asked before an epoch second, if it said so.
+ */
+export const lookAfter = (of: Of, { csr, orderUrl }: LeftAtUpstream, notBefore?: number) =>
   orderUrl === undefined
     ? Effect.void
-    : enqueue(of, { order_url: orderUrl, csr: Buffer.from(csr).toString("base64url") })
+    : enqueue(of, { order_url: orderUrl, csr: Buffer.from(csr).toString("base64url") }, notBefore)
 
 /** The same for every order of accounts that are about to be deleted, whose orders are locked. */
 export const lookAfterAll = (accounts: ReadonlyArray<AccountId>) =>

@@ -188,7 +188,9 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
         metrics.signingFailed(payload.profile, cause === "signer_failed" ? "upstream_unavailable" : cause)
       )
       yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
-      const failed = new SignerFailed({ cause, detail, problemType, subproblems })
+      const wait = again?.atLeast
+      const notBefore = wait === undefined ? undefined : (yield* currentSeconds) + wait
+      const failed = new SignerFailed({ cause, detail, problemType, subproblems, notBefore })
       if (made !== undefined) {
         yield* transaction(orphans.record(payload, made, cause === "chain_rejected" ? cause : "signer_failed"))
       }
@@ -239,6 +241,7 @@ export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
     const orderId = OrderId(payload.order_id)
     const row = yield* upstreamOrders.find(orderId)
     yield* abandoned(issuanceOf(payload, row), failure, by, problemBy(failure))
-    if (row !== undefined && mayBeIssued(failure)) yield* orphans.lookAfter(payload, row)
+    const notBefore = failure._tag === "SignerFailed" ? failure.notBefore : undefined
+    if (row !== undefined && mayBeIssued(failure)) yield* orphans.lookAfter(payload, row, notBefore)
     yield* upstreamOrders.end({ orderId, status: "invalid", error: failure.text, now: yield* currentSeconds })
   })

@@ -51,7 +51,7 @@ export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly subproblems?: ReadonlyArray<Subproblem>
   /** DER of a certificate that was signed, and that cannot be handed out. */
   readonly made?: Uint8Array | undefined
-  /** Seconds to wait before another attempt, if that matters. */
+  /** Seconds to wait before another attempt, if that matters, or before the signer may be asked at all. */
   readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }
 }> {}
 

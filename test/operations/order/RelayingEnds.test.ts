@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { OrderId } from "../../../src/domain/Id.ts"
 import { AuthorizationId } from "../../../src/domain/Id.ts"
+import { currentSeconds } from "../../../src/kernel/Time.ts"
 import * as accounts from "../../../src/operations/account/Accounts.ts"
 import * as authorizations from "../../../src/operations/authorization/Authorizations.ts"
 import * as jobs from "../../../src/operations/Jobs.ts"
@@ -308,6 +309,19 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         assert.deepInclude((yield* trail)[0], { reason: "rateLimited" })
       }))
   }
+
+  test("that an upstream limits is not looked after before the upstream may be asked again", () =>
+    Effect.gen(function*() {
+      const { id } = yield* finalized()
+      yield* sql(`UPDATE upstream_orders SET upstream_order_url = 'https://ca.example/order/1'`)
+      const again = { atLeast: 3600, atMost: 3600 }
+      play(() => new SigningFailed({ cause: "upstream_refused", detail: "later", problemType: "rateLimited", again }))
+      const now = yield* currentSeconds
+      yield* relay
+      yield* without
+      const look = yield* column(`SELECT run_at FROM jobs WHERE kind = 'orphan_revoke' AND payload LIKE '%${id}%'`)
+      assert.deepStrictEqual(look, [String(now + 3600)])
+    }))
 
   describe("past its time", () => {
     const expired = Effect.gen(function*() {

@@ -122,6 +122,7 @@ const asSigning = (
   return new SigningFailed({
     cause: "problemType" in limit ? "upstream_refused" : "poll_timeout",
     detail: `${detail}${until}`,
+    ...(atLeast === undefined ? {} : { again: { atLeast, atMost: atLeast } }),
     ...limit
   })
 }
