@@ -51,14 +51,14 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { declaredApp } = yield* Effect.promise(() => import("../surfaces/api/Declared.ts"))
   const { make } = yield* Effect.promise(() => import("../surfaces/api/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
-  const { doorsOf } = yield* Effect.promise(() => import("../surfaces/admin/Doors.ts"))
+  const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/admin/CheckServices.ts"))
   const built = Context.merge(issuers, yield* Layer.build(services(config, version)))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
   const declared = yield* declaredApp(resolved, version)
-  const doors = doorsOf(admin, { policy, names })
-  const api = make(admin, doors, declared)
-  const pages = yield* Effect.mapError(madePanel(resolved, doors, panel, version), filesFailed)
+  const checkServices = checkServicesOf(admin, { policy, names })
+  const api = make(admin, checkServices, declared)
+  const pages = yield* Effect.mapError(madePanel(resolved, checkServices, panel, version), filesFailed)
   const tls = yield* ListenerTls.load(config, "admin")
   const surface: Surface = {
     name: "admin",

@@ -16,9 +16,9 @@ import * as accountSearch from "../store/AccountSearch.ts"
 import * as audit from "../store/AuditRows.ts"
 import * as deletions from "../store/Deletions.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
-import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "./Operator.ts"
+import { readForOperator } from "./OperatorReads.ts"
 import * as orders from "./order/OrderRecords.ts"
 import * as orphans from "./order/OrphanedCertificates.ts"
 
@@ -37,11 +37,13 @@ const find = Effect.fnUntraced(function*(id: string) {
 
 /** A page of accounts, newest first, and how many match. */
 export const list = (filters: AccountFilters, page: Page) =>
-  listed(Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) }))
+  readForOperator(
+    Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) })
+  )
 
 /** An account, with the number of its orders and of its live certificates. */
 export const detail = (id: string) =>
-  listed(Effect.gen(function*() {
+  readForOperator(Effect.gen(function*() {
     const account = yield* find(id)
     return {
       account,

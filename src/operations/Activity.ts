@@ -2,16 +2,16 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Busy } from "../domain/OperatorError.ts"
-import { makeKept } from "../kernel/Kept.ts"
+import { makeSharedReading } from "../kernel/SharedReading.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { currentAsker } from "../kernel/sql/ReadTurns.ts"
+import { currentAsker } from "../kernel/sql/ReaderSemaphore.ts"
 import { currentSeconds } from "../kernel/Time.ts"
 import * as accountSearch from "../store/AccountSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as jobs from "./Jobs.ts"
-import { listed } from "./Listed.ts"
+import { readForOperator } from "./OperatorReads.ts"
 import * as expiring from "./order/Expiring.ts"
 import type { Trend, TrendRange } from "./Trends.ts"
 import { makeTrend, trendRanges } from "./Trends.ts"
@@ -67,10 +67,10 @@ export class Activity extends Context.Service<Activity, {
         }
         const refusals: Reading<{ readonly count: number; readonly since: number }> = Effect.gen(function*() {
           const since = (yield* currentSeconds) - daySeconds
-          return { count: yield* listed(auditSearch.countMatches({ outcome: "failure", since })), since }
+          return { count: yield* readForOperator(auditSearch.countMatches({ outcome: "failure", since })), since }
         })
         const soon = Effect.map(expiring.countSoon(soonDays, mostSoon), (found) => ({ ...found, days: soonDays }))
-        const totals = listed(
+        const totals = readForOperator(
           Effect.all({
             accounts: accountSearch.countMatches({}),
             orders: orderSearch.countMatches({}),
@@ -81,10 +81,10 @@ export class Activity extends Context.Service<Activity, {
         return {
           // A name that is no profile of the configuration is counted each time, so that nobody fills the memory.
           trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
-          queue: forAll(yield* makeKept(queueMillis, jobs.queue)),
-          refusals: forAll(yield* makeKept(refusalMillis, refusals)),
-          expiring: forAll(yield* makeKept(expiringMillis, soon)),
-          totals: forAll(yield* makeKept(totalsMillis, totals))
+          queue: forAll(yield* makeSharedReading(queueMillis, jobs.queue)),
+          refusals: forAll(yield* makeSharedReading(refusalMillis, refusals)),
+          expiring: forAll(yield* makeSharedReading(expiringMillis, soon)),
+          totals: forAll(yield* makeSharedReading(totalsMillis, totals))
         }
       })
     )

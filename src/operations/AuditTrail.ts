@@ -8,8 +8,8 @@ import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
 import * as audit from "../store/AuditRows.ts"
 import type { AuditFilters, AuditRecord } from "../store/AuditSearch.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
-import { listed } from "./Listed.ts"
 import type { AtKeyboard } from "./Operator.ts"
+import { readForOperator } from "./OperatorReads.ts"
 
 /* What operators do with the audit trail: they read it, and they delete old rows. */
 
@@ -63,7 +63,7 @@ const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: 
  * ended early.
  */
 export const list = (filters: TrailFilters, page: Page) =>
-  listed(Effect.gen(function*() {
+  readForOperator(Effect.gen(function*() {
     const { requestId, ...indexed } = filters
     if (requestId !== undefined) return yield* ofRequest(indexed, requestId, page)
     const items = yield* auditSearch.search(indexed, page)

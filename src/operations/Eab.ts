@@ -14,9 +14,9 @@ import * as audit from "../store/AuditRows.ts"
 import * as deletions from "../store/Deletions.ts"
 import type { Credential, EabStatus } from "../store/eab/EabKeys.ts"
 import * as eabKeys from "../store/eab/EabKeys.ts"
-import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorFields, actorOf, tellingRefusal } from "./Operator.ts"
+import { readForOperator } from "./OperatorReads.ts"
 import * as orphans from "./order/OrphanedCertificates.ts"
 
 const scopeOf = (
@@ -82,7 +82,7 @@ export const find = Effect.fn("Eab.find")(function*(kid: string) {
 
 /** One credential, with the number of orders of its accounts and of their live certificates. */
 export const detail = (kid: string) =>
-  listed(Effect.gen(function*() {
+  readForOperator(Effect.gen(function*() {
     const credential = yield* find(kid)
     const accounts = yield* eabKeys.accountsOf(kid)
     const bound = yield* deletions.owned(accounts)
@@ -98,7 +98,7 @@ export const list = (page: {
   readonly status: EabStatus | undefined
   readonly limit: number
   readonly offset: number
-}) => listed(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
+}) => readForOperator(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
 
 /**
  * Revokes a credential: newAccount no longer accepts it, and the accounts bound to it stay. A second call changes

@@ -19,10 +19,10 @@ import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as auditTrail from "./AuditTrail.ts"
 import type { Format } from "./ExportText.ts"
 import { exportText } from "./ExportText.ts"
-import { listed } from "./Listed.ts"
 import { credentialObject, expiringObject, orderObject } from "./Objects.ts"
 import { accountObject } from "./objects/AccountObjects.ts"
 import { auditObject } from "./objects/AuditObjects.ts"
+import { readForOperator } from "./OperatorReads.ts"
 import * as expiring from "./order/Expiring.ts"
 import { hasName } from "./order/NameSearch.ts"
 import * as orders from "./order/OrderRecords.ts"
@@ -110,7 +110,7 @@ export const ordersFile = Effect.fn("Exports.ordersFile")(function*(
   filters: orders.ListFilters,
   wish: Wish
 ) {
-  const sought = yield* listed(orders.soughtBy(filters))
+  const sought = yield* readForOperator(orders.soughtBy(filters))
   const { identifierContains: _, ...others } = filters
   const indexed = sought === undefined ? others : { ...others, identifierSuffix: undefined }
   const now = yield* currentSeconds
@@ -150,7 +150,7 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
       (page) =>
         page.map(accountObject)
     ),
-    total: listed(accountSearch.countMatches(filters))
+    total: readForOperator(accountSearch.countMatches(filters))
   })
 
 const tooMany = "Too many rows have this request; use `audit export` on the command line, which has no bound."
@@ -188,7 +188,7 @@ export const eabFile = (filters: { readonly status: EabStatus | undefined }, wis
       (page) =>
         page.map(credentialObject)
     ),
-    total: listed(eabKeys.count(filters.status))
+    total: readForOperator(eabKeys.count(filters.status))
   })
 
 /** Certificates that expire soon, soonest first. */

@@ -19,9 +19,9 @@ import * as orderLookup from "../store/orders/OrderLookup.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as upstreamOrderRecords from "../store/upstream/UpstreamOrderRecords.ts"
 import * as verdicts from "./authorization/Verdicts.ts"
-import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorFields, actorOf } from "./Operator.ts"
+import { readForOperator } from "./OperatorReads.ts"
 import * as issuance from "./order/Issuance.ts"
 import * as orphans from "./order/OrphanedCertificates.ts"
 import * as relaying from "./order/Relaying.ts"
@@ -52,7 +52,7 @@ export type JobDetail = Effect.Success<ReturnType<typeof detailOf>>
 
 /** A page of jobs, newest first, and the number of matches. */
 export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
-  listed(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
+  readForOperator(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
 
 /** Whether cancelling this job also ends its order. This is so for a waiting job of one of these kinds. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
@@ -162,7 +162,7 @@ export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id:
 })
 
 /** The queue by kind: the numbers of waiting, running and failed rows, and the age in seconds of the oldest due row. */
-export const queue = listed(Effect.gen(function*() {
+export const queue = readForOperator(Effect.gen(function*() {
   const now = yield* currentSeconds
   const counts = yield* queueState.counts
   const oldest = new Map(

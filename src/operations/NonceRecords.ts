@@ -7,15 +7,15 @@ import { currentSeconds } from "../kernel/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import * as audit from "../store/AuditRows.ts"
 import * as nonces from "../store/NonceRows.ts"
-import { listed } from "./Listed.ts"
 import type { Operator } from "./Operator.ts"
 import { actorFields, actorOf } from "./Operator.ts"
+import { readForOperator } from "./OperatorReads.ts"
 
 /* What operators do with nonces. */
 
 /** How many nonces are stored, and how long each can be used. */
 export const count = ({ nonce }: Pick<Config, "nonce">) =>
-  Effect.map(listed(nonces.count), (count) => ({ count, ttlSeconds: nonce.ttl_seconds }))
+  Effect.map(readForOperator(nonces.count), (count) => ({ count, ttlSeconds: nonce.ttl_seconds }))
 
 const batch = 1000
 

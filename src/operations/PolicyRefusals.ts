@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { currentSeconds } from "../kernel/Time.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
-import { listed } from "./Listed.ts"
+import { readForOperator } from "./OperatorReads.ts"
 
 const daySeconds = 86_400
 const most = 5000
@@ -12,7 +12,7 @@ const most = 5000
  * connections and of new orders are in the log, not in the trail (docs/decisions/audit-rows.md).
  */
 export const refusalsByRule = (profile: string) =>
-  listed(Effect.gen(function*() {
+  readForOperator(Effect.gen(function*() {
     const since = (yield* currentSeconds) - daySeconds
     const filters = { profile, event: "certificate_issue_failed", since } as const
     const rows = yield* auditSearch.search(filters, { limit: most, offset: 0 })

@@ -10,7 +10,7 @@ import * as orderLookup from "../store/orders/OrderLookup.ts"
 import type { ListedOrder } from "../store/orders/OrderSearch.ts"
 import * as orderSearch from "../store/orders/OrderSearch.ts"
 import * as auditTrail from "./AuditTrail.ts"
-import { listed } from "./Listed.ts"
+import { readForOperator } from "./OperatorReads.ts"
 import * as orders from "./order/OrderRecords.ts"
 
 /* The search box: it takes one text and decides what the text may mean (docs/decisions/admin.md, "Names and searches"). */
@@ -143,10 +143,10 @@ export const search = Effect.fn("Search.search")(
     const query = text.trim()
     if (query === "") return yield* new BadRequest({ detail: "q is empty; it takes an id, a serial number or a name." })
     if (query.length > longest) return yield* new BadRequest({ detail: `q takes at most ${longest} characters.` })
-    if (isId(query.toLowerCase())) return { query, isExact: true, ...yield* listed(byId(query.toLowerCase())) }
+    if (isId(query.toLowerCase())) return { query, isExact: true, ...yield* readForOperator(byId(query.toLowerCase())) }
     const serial = serialShape.test(query) ? parseSerial(query) : undefined
     if (serial !== undefined) {
-      const found = yield* listed(orderSearch.search({ certSerial: serial }, { limit: most, offset: 0 }))
+      const found = yield* readForOperator(orderSearch.search({ certSerial: serial }, { limit: most, offset: 0 }))
       return { query, isExact: true, results: found.map(orderResult), truncated: false }
     }
     if (query.includes("@")) {
@@ -158,7 +158,7 @@ export const search = Effect.fn("Search.search")(
         hint: "Contacts are not searched; search for the id of the account, or for one of its orders."
       }
     }
-    const named = yield* listed(byName(query))
+    const named = yield* readForOperator(byName(query))
     const people = maySeeOperators ? yield* operators(query.toLowerCase(), most) : []
     return {
       query,

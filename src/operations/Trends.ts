@@ -5,7 +5,7 @@ import type { Busy } from "../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
 import { currentMillis } from "../kernel/Time.ts"
 import * as auditTrend from "../store/AuditTrend.ts"
-import { listed } from "./Listed.ts"
+import { readForOperator } from "./OperatorReads.ts"
 
 const ranges = {
   "24h": { bucketSeconds: 3600, buckets: 24 },
@@ -43,7 +43,7 @@ export interface Trend {
 
 /** Counts the buckets from one slot to another, both included. Slots are numbered from the epoch on. */
 const counted = (profile: string | undefined, bucketSeconds: number, from: number, to: number) =>
-  listed(Effect.gen(function*() {
+  readForOperator(Effect.gen(function*() {
     const span = { since: from * bucketSeconds, until: (to + 1) * bucketSeconds, bucket: bucketSeconds }
     const found = Array.from({ length: to - from + 1 }, (_, index) => ({
       start: (from + index) * bucketSeconds,

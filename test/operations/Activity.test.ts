@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import { makeKept } from "../../src/kernel/Kept.ts"
+import { makeSharedReading } from "../../src/kernel/SharedReading.ts"
 import { currentSeconds } from "../../src/kernel/Time.ts"
 import { Activity } from "../../src/operations/Activity.ts"
 import { databases } from "../support/Databases.ts"
@@ -91,7 +91,7 @@ describe("a value that is kept", () => {
   test("is read once for those who ask together, and again when it is old", () =>
     Effect.gen(function*() {
       let reads = 0
-      const kept = yield* makeKept(1000, Effect.andThen(Effect.yieldNow, Effect.sync(() => ++reads)))
+      const kept = yield* makeSharedReading(1000, Effect.andThen(Effect.yieldNow, Effect.sync(() => ++reads)))
       assert.deepStrictEqual(yield* Effect.all([kept, kept, kept], { concurrency: 3 }), [1, 1, 1])
       yield* TestClock.adjust("999 millis")
       assert.strictEqual(yield* kept, 1)
@@ -104,7 +104,10 @@ describe("a value that is kept", () => {
   test("is read again after a failure", () =>
     Effect.gen(function*() {
       let reads = 0
-      const kept = yield* makeKept(1000, Effect.suspend(() => ++reads === 1 ? Effect.fail("no") : currentSeconds))
+      const kept = yield* makeSharedReading(
+        1000,
+        Effect.suspend(() => ++reads === 1 ? Effect.fail("no") : currentSeconds)
+      )
       assert.strictEqual(yield* Effect.flip(kept), "no")
       assert.strictEqual(yield* kept, 0)
     }))

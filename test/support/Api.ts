@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { ReverseNames } from "../../src/kernel/net/ReverseNames.ts"
 import { Passwords } from "../../src/services/operators/Passwords.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
-import { doorsOf } from "../../src/surfaces/admin/Doors.ts"
+import { checkServicesOf } from "../../src/surfaces/admin/CheckServices.ts"
 import { make } from "../../src/surfaces/api/ApiApp.ts"
 import { declaredApp } from "../../src/surfaces/api/Declared.ts"
 import type { Held } from "./Asked.ts"
@@ -20,7 +20,7 @@ export const apiOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
   const declared = yield* declaredApp({ config, sources }, "0.0.0-test")
   const names = yield* ReverseNames
-  const app = make(config.admin, doorsOf(config.admin, { policy: undefined, names }), declared)
+  const app = make(config.admin, checkServicesOf(config.admin, { policy: undefined, names }), declared)
   return { ask: asking(app, config) }
 })
 

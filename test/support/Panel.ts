@@ -2,8 +2,8 @@ import { Effect, Layer } from "effect"
 import { ReverseNames } from "../../src/kernel/net/ReverseNames.ts"
 import { Passwords } from "../../src/services/operators/Passwords.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
-import type { Doors } from "../../src/surfaces/admin/Doors.ts"
-import { doorsOf } from "../../src/surfaces/admin/Doors.ts"
+import type { CheckServices } from "../../src/surfaces/admin/CheckServices.ts"
+import { checkServicesOf } from "../../src/surfaces/admin/CheckServices.ts"
 import { makePanel } from "../../src/surfaces/panel/Panel.ts"
 import type { Held, Told } from "./Asked.ts"
 import { asking, cookieOf } from "./Asked.ts"
@@ -16,12 +16,12 @@ import { useStore } from "./UseTests.ts"
 /* The panel without a socket and without a browser. */
 
 /** The panel of a configuration, and the way to ask it. */
-export const panelOf = Effect.fnUntraced(function*(config: Config, admit?: Doors["admit"]) {
+export const panelOf = Effect.fnUntraced(function*(config: Config, admit?: CheckServices["admit"]) {
   const sources = new Map<string, "default" | "file" | "env">()
   const names = yield* ReverseNames
-  const open = doorsOf(config.admin, { policy: undefined, names })
-  const doors = admit === undefined ? open : { ...open, admit }
-  const app = yield* Effect.orDie(makePanel({ config, sources }, doors, panelFiles, "0.0.0-test"))
+  const open = checkServicesOf(config.admin, { policy: undefined, names })
+  const checkServices = admit === undefined ? open : { ...open, admit }
+  const app = yield* Effect.orDie(makePanel({ config, sources }, checkServices, panelFiles, "0.0.0-test"))
   return { ask: asking(app, config) }
 })
 

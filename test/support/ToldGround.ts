@@ -12,25 +12,25 @@ export const nextPassword = "Szczecin ferry, 3 piers"
 /** As many wrong attempts use up what an operator has. */
 export const mostAttempts = 3
 
-/** The doors, in this order. Each has addresses of its own, since wrong attempts are counted for an address. */
+/** The surfaces, in this order. Each has addresses of its own, since wrong attempts are counted for an address. */
 const doorNames = ["api", "panel"] as const
 
 /** Operators by name, each with the address that they have signed in from before. */
 export const operators: ReadonlyArray<readonly [username: string, address: string]> = [
   ["cli-target", "127.0.0.1"],
-  ...doorNames.flatMap((door, number) => {
+  ...doorNames.flatMap((surface, number) => {
     const at = (last: number) => `127.0.${number}.${last}`
     return ([
-      [`${door}-root`, "127.0.0.1"],
-      [`${door}-own`, at(10)],
-      [`${door}-locked`, at(10)],
-      [`${door}-wrong`, at(13)],
-      [`${door}-step`, at(14)],
-      [`${door}-guessed`, at(19)],
-      [`${door}-mistaken`, at(31)],
-      [`${door}-target`, at(10)],
-      [`${door}-forced`, at(15)],
-      [`${door}-late`, at(17)]
+      [`${surface}-root`, "127.0.0.1"],
+      [`${surface}-own`, at(10)],
+      [`${surface}-locked`, at(10)],
+      [`${surface}-wrong`, at(13)],
+      [`${surface}-step`, at(14)],
+      [`${surface}-guessed`, at(19)],
+      [`${surface}-mistaken`, at(31)],
+      [`${surface}-target`, at(10)],
+      [`${surface}-forced`, at(15)],
+      [`${surface}-late`, at(17)]
     ] as const)
   })
 ]

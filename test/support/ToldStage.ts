@@ -8,8 +8,6 @@ import { bindingOf } from "./Binding.ts"
 import { commandLine } from "./CommandLine.ts"
 import type { Backend } from "./Databases.ts"
 import { freshDirectory } from "./Databases.ts"
-import type { Door, Seat } from "./Doors.ts"
-import { apiDoor, panelDoor } from "./Doors.ts"
 import type { World } from "./Ground.ts"
 import { startWorld } from "./Ground.ts"
 import type { Inbox } from "./Inbox.ts"
@@ -17,6 +15,8 @@ import { everybody, startInbox } from "./Inbox.ts"
 import { newEcKey } from "./Keys.ts"
 import { idLiteral, sqlAt } from "./OpenDatabase.ts"
 import { makeCa } from "./Openssl.ts"
+import type { OperatorSurface, Seat } from "./OperatorSeats.ts"
+import { apiSurface, panelSurface } from "./OperatorSeats.ts"
 import { patienceMs } from "./Patience.ts"
 import { freePort } from "./Ports.ts"
 import type { Server } from "./Server.ts"
@@ -56,7 +56,7 @@ const now = (): number => Math.floor(Date.now() / 1000)
 /** The service, and what it has been made to tell so far. */
 export class Stage {
   readonly expected: Array<Expected> = []
-  readonly doors: readonly [Door, Door]
+  readonly surfaces: readonly [OperatorSurface, OperatorSurface]
   readonly inbox: Inbox
   private readonly world: World
   private readonly server: Server
@@ -79,7 +79,7 @@ export class Stage {
   ) {
     ;[this.inbox, this.world, this.server] = [inbox, world, server]
     ;[this.databaseUrl, this.means, this.env] = [databaseUrl, means, env]
-    this.doors = [apiDoor(adminUrl), panelDoor(adminUrl)]
+    this.surfaces = [apiSurface(adminUrl), panelSurface(adminUrl)]
   }
 
   static async start({ dialect, freshUrl }: Backend): Promise<Stage> {
@@ -161,12 +161,12 @@ export class Stage {
   }
 
   /** A session of an operator that nothing is told of. */
-  seat(door: Door, username: string, address = "127.0.0.1"): Promise<Seat> {
-    return this.once(`${door.name} ${username}`, () => door.signIn(username, password, address))
+  seat(surface: OperatorSurface, username: string, address = "127.0.0.1"): Promise<Seat> {
+    return this.once(`${surface.name} ${username}`, () => surface.signIn(username, password, address))
   }
 
-  root(door: Door): Promise<Seat> {
-    return this.seat(door, `${door.name.toLowerCase()}-root`)
+  root(surface: OperatorSurface): Promise<Seat> {
+    return this.seat(surface, `${surface.name.toLowerCase()}-root`)
   }
 
   /** A new account, which is told of. */

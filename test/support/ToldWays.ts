@@ -68,9 +68,9 @@ const accountWays: ReadonlyArray<Way> = [
         ...long,
         act: async (stage) => {
           const { id, profile } = await stage.account("default")
-          const door = stage.doors[number]
-          const seat = await stage.root(door)
-          return only(await stage.telling(() => door.deactivate(seat, id), () => [deactivation(profile, id)]))
+          const by = stage.surfaces[number]
+          const seat = await stage.root(by)
+          return only(await stage.telling(() => by.deactivate(seat, id), () => [deactivation(profile, id)]))
         }
       },
       {
@@ -80,9 +80,9 @@ const accountWays: ReadonlyArray<Way> = [
         ...long,
         act: async (stage) => {
           const { kid = "", owner: { id, profile } } = await stage.registered("bound")
-          const door = stage.doors[number]
-          const seat = await stage.root(door)
-          return only(await stage.telling(() => door.deleteCredential(seat, kid), () => [deactivation(profile, id)]))
+          const by = stage.surfaces[number]
+          const seat = await stage.root(by)
+          return only(await stage.telling(() => by.deleteCredential(seat, kid), () => [deactivation(profile, id)]))
         }
       },
       {
@@ -92,9 +92,9 @@ const accountWays: ReadonlyArray<Way> = [
         ...long,
         act: async (stage) => {
           const issued = await stage.issued(await stage.account("default"), [`${surface.toLowerCase()}.example`])
-          const door = stage.doors[number]
-          const seat = await stage.root(door)
-          return only(await stage.telling(() => door.revoke(seat, issued.orderId), () => [revocation(issued, 4)]))
+          const by = stage.surfaces[number]
+          const seat = await stage.root(by)
+          return only(await stage.telling(() => by.revoke(seat, issued.orderId), () => [revocation(issued, 4)]))
         }
       }
     ]

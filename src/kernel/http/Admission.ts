@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { makeTurns } from "../net/Turns.ts"
+import { makeFairSemaphore } from "../net/FairSemaphore.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { Shed } from "./HttpRefused.ts"
 
@@ -18,6 +18,6 @@ const shed = Effect.andThen(emit("request_shed", {}), new Shed())
 
 export const make = (options: { readonly slots: number; readonly waitMillis: number }): Effect.Effect<Admission> =>
   Effect.sync(() => {
-    const turns = makeTurns(options.slots)
+    const turns = makeFairSemaphore(options.slots)
     return { admit: (self) => turns.takeWithin(options.waitMillis, self, shed) }
   })

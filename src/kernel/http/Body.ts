@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { currentPeer } from "../net/Turns.ts"
+import { currentPeer } from "../net/FairSemaphore.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { millisOf } from "../Time.ts"
 import { linger } from "./Connections.ts"

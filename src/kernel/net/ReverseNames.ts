@@ -8,8 +8,8 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { emit } from "../telemetry/EventLog.ts"
 import { comparable, makeAddressSet } from "./Address.ts"
+import { makeFairSemaphore } from "./FairSemaphore.ts"
 import { Resolver } from "./Resolver.ts"
-import { makeTurns } from "./Turns.ts"
 
 const isLoopback = makeAddressSet(["127.0.0.0/8", "::1"])
 const longestName = 253
@@ -47,7 +47,7 @@ export class ReverseNames extends Context.Service<ReverseNames, {
       Effect.gen(function*() {
         const { pointers } = yield* Resolver
         const scope = yield* Effect.scope
-        const turns = makeTurns(mostAtOnce)
+        const turns = makeFairSemaphore(mostAtOnce)
         const ask = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Found> {
           const address = comparable(text)
           if (address === undefined) return nameless

@@ -10,7 +10,6 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { afterCommit, Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { currentSeconds } from "../Time.ts"
-import * as Births from "./Births.ts"
 import * as Ends from "./Ends.ts"
 import type { JobId } from "./Job.ts"
 import { JobId as makeJobId } from "./Job.ts"
@@ -18,6 +17,7 @@ import type { JobKind, PayloadOf } from "./Job.ts"
 import { payloads } from "./Job.ts"
 import * as jobs from "./JobRows.ts"
 import { leaseSeconds } from "./Leases.ts"
+import * as ReservedSlots from "./ReservedSlots.ts"
 
 /** A job to enqueue: `runAt` (now by default) and `deadline` in epoch seconds. */
 export interface Enqueue<K extends JobKind> {
@@ -35,7 +35,7 @@ export interface Enqueue<K extends JobKind> {
 export class Queue extends Context.Service<Queue, {
   /**
    * Writes the job in the caller's transaction. After the commit it begins, if this process's runner has a slot for it
-   * (`births`), or else the runner is woken.
+   * (`reservedSlots`), or else the runner is woken.
    */
   readonly enqueue: <K extends JobKind>(job: Enqueue<K>) => Effect.Effect<JobId, StorageFailed>
   /**
@@ -50,7 +50,7 @@ export class Queue extends Context.Service<Queue, {
   /** The ends of jobs that this process hears of. */
   readonly ends: Ends.Ends
   /** Where the runner of this process says that jobs may begin at the commit that enqueues them. */
-  readonly births: Pick<Births.Births, "offer">
+  readonly reservedSlots: Pick<ReservedSlots.ReservedSlots, "offer">
 }>()("acme/kernel/queue/Queue") {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
   static readonly layer = (options: {
@@ -64,7 +64,7 @@ export class Queue extends Context.Service<Queue, {
         const origin = yield* entropy.uuid
         const signals = yield* Mailbox.sliding<void>(1)
         const wake = Effect.asVoid(Mailbox.offer(signals, undefined))
-        const births = Births.make()
+        const reservedSlots = ReservedSlots.make()
         const enqueue: Queue["Service"]["enqueue"] = Effect.fnUntraced(
           function*(job: Enqueue<JobKind>): Effect.fn.Return<
             JobId,
@@ -73,7 +73,7 @@ export class Queue extends Context.Service<Queue, {
           > {
             const now = yield* currentSeconds
             const { dedupKey, kind, share = "" } = job
-            const birth = job.runAt === undefined ? yield* births.take(kind, share) : undefined
+            const reserved = job.runAt === undefined ? yield* reservedSlots.take(kind, share) : undefined
             const row = {
               id: makeJobId(yield* entropy.uuid),
               kind,
@@ -83,22 +83,22 @@ export class Queue extends Context.Service<Queue, {
               deadline: job.deadline,
               share
             }
-            const claim = birth && { owner: birth.owner, until: now + leaseSeconds }
+            const claim = reserved && { owner: reserved.owner, until: now + leaseSeconds }
             if ((yield* jobs.insert({ ...row, runAt: job.runAt ?? now, now, origin, claim })) !== undefined) {
               yield* afterCommit(Effect.andThen(
                 emit("job_enqueued", { kind, job_id: row.id }),
-                birth === undefined ? wake : birth.begin({ ...row, attempts: 1, createdAt: now, spentSeconds: 0 })
+                reserved === undefined ? wake : reserved.begin({ ...row, attempts: 1, createdAt: now, spentSeconds: 0 })
               ))
               return row.id
             }
-            if (birth !== undefined) yield* birth.giveBack
+            if (reserved !== undefined) yield* reserved.giveBack
             const live = yield* jobs.join(job.kind, job.dedupKey)
             // The live row settled between the two statements, so a new row can be inserted.
             return live === undefined ? yield* enqueue(job) : live.id
           },
           Effect.provideService(Database, database)
         )
-        return Queue.of({ origin, enqueue, wake, awakened: Mailbox.take(signals), ends: Ends.make(), births })
+        return Queue.of({ origin, enqueue, wake, awakened: Mailbox.take(signals), ends: Ends.make(), reservedSlots })
       })
     )
 }

@@ -10,7 +10,6 @@ import { Database } from "../sql/Database.ts"
 import { emit, withinSpan } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
-import * as Births from "./Births.ts"
 import { subjectText } from "./Ends.ts"
 import type { Failure } from "./Failure.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from "./Failure.ts"
@@ -22,8 +21,9 @@ import * as jobClaims from "./JobClaims.ts"
 import * as jobTimes from "./JobTimes.ts"
 import type { Holding } from "./Leases.ts"
 import * as Leases from "./Leases.ts"
-import * as Others from "./Others.ts"
 import { Queue } from "./Queue.ts"
+import * as RemoteJobs from "./RemoteJobs.ts"
+import * as ReservedSlots from "./ReservedSlots.ts"
 import type { Ending } from "./Settlement.ts"
 import * as Settlement from "./Settlement.ts"
 import * as Slots from "./Slots.ts"
@@ -220,7 +220,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
         return attempt.interrupt
       }, { discard: true })
 
-    const others = Others.make({
+    const others = RemoteJobs.make({
       isKnown: (kind) => handlers.some((one) => one.kind === kind),
       after: (millis, effect) => void forkTimer(Effect.delay(effect, millis))
     }, queue)
@@ -247,7 +247,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       },
       tendMillis,
       /** For jobs that are enqueued here: they begin at the commit, if their turn has come. */
-      births: Births.offerOf({
+      reservedSlots: ReservedSlots.offerOf({
         owner,
         reserve: (kind, share) =>
           handlers.some((one) => one.kind === kind) && slots.reserve(options.max_concurrent, kind, share),

@@ -82,8 +82,8 @@ export const start = <R, F extends Failure>(
       supervised("job_periodic", Effect.forever(makeUp))
     ])
     yield* Effect.acquireRelease(
-      Effect.sync(() => queue.births.offer(runner.births)),
-      () => Effect.sync(() => queue.births.offer(undefined))
+      Effect.sync(() => queue.reservedSlots.offer(runner.reservedSlots)),
+      () => Effect.sync(() => queue.reservedSlots.offer(undefined))
     )
     return {
       retune: Effect.fnUntraced(function*(tuning, next) {

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Loops } from "../Loops.ts"
-import { makeTurns } from "../net/Turns.ts"
+import { makeFairSemaphore } from "../net/FairSemaphore.ts"
 import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
@@ -110,9 +110,9 @@ export class Waits extends Context.Service<Waits, {
         const database = yield* Database
         const { ends } = yield* Queue
         yield* hearEnds(ends)
-        const turns = makeTurns(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
+        const turns = makeFairSemaphore(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
         const holdMillis = Math.min(server.hold_ms ?? longestHoldMillis, server.request_timeout_ms / 2)
-        const holds = makeTurns(holdMillis > 0 ? heldForSlot * server.max_concurrent_requests : 0)
+        const holds = makeFairSemaphore(holdMillis > 0 ? heldForSlot * server.max_concurrent_requests : 0)
         const longest = Math.max(0, server.request_timeout_ms - answerMillis)
         return {
           settled: (id) =>

@@ -21,7 +21,7 @@ import {
   send,
   statementTimeoutMillis
 } from "./PostgresPool.ts"
-import { makeReadTurns, readersOf } from "./ReadTurns.ts"
+import { makeReaderSemaphore, readersOf } from "./ReaderSemaphore.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
 import { SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
@@ -115,7 +115,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       keepsSession ? "" : `; ${boundsOfTransaction}`
     }`
     // Who has only one connection reads on it too, and has none to give up a read over.
-    const readers = makeReadTurns(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
+    const readers = makeReaderSemaphore(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
     const canGiveUp = options.pool_max > 1
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
       readers.take(Effect.acquireUseRelease(

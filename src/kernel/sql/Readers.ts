@@ -7,7 +7,7 @@ import { setPriority } from "node:os"
 import { fileURLToPath } from "node:url"
 import type { Connections, Driver, Executor, Row } from "./Driver.ts"
 import { Late } from "./Late.ts"
-import { makeReadTurns } from "./ReadTurns.ts"
+import { makeReaderSemaphore } from "./ReaderSemaphore.ts"
 import { SqlError } from "./SqlError.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
 
@@ -124,7 +124,7 @@ export const makeReaders = (
   never,
   Scope.Scope
 > => {
-  const turns = makeReadTurns(options.readers, options.acquire_timeout_ms)
+  const turns = makeReaderSemaphore(options.readers, options.acquire_timeout_ms)
   const free: Array<Reader> = []
   const all = new Set<Reader>()
   const forget = (reader: Reader) => {

@@ -15,10 +15,10 @@ import * as audit from "../../store/AuditRows.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import * as revocations from "../../store/revocation/Revocations.ts"
-import { listed } from "../Listed.ts"
 import { enqueueList } from "../ListJob.ts"
 import type { AtKeyboard } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
+import { readForOperator } from "../OperatorReads.ts"
 import { everyOfSerial } from "../order/Serials.ts"
 import { refuseStopped, stoppedShown } from "../ProfileHealth.ts"
 import type { CaState } from "./CaState.ts"
@@ -129,7 +129,7 @@ export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArr
   const named = yield* signing(profiles)
   const stored = yield* crls.issuers()
   const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
-  return yield* listed(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
+  return yield* readForOperator(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
 })
 
 /** The stored list of one CA, DER. */

@@ -3,9 +3,9 @@ import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as sessions from "../../store/operators/SessionRows.ts"
-import { listed } from "../Listed.ts"
 import type { AtKeyboard, Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
+import { readForOperator } from "../OperatorReads.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import { changing, named } from "./OperatorChange.ts"
 import type { Paging } from "./Sessions.ts"
@@ -24,7 +24,7 @@ export const sessionsOf = Effect.fn("OperatorSessions.sessionsOf")(
 export const everySession = Effect.fn("OperatorSessions.everySession")(
   function*(settings: SignInSettings, paging: Paging) {
     const of = yield* liveNow(settings)
-    return yield* listed(
+    return yield* readForOperator(
       Effect.all({ items: sessions.listEvery({ ...of, ...paging }), total: sessions.countEvery(of) })
     )
   }

@@ -11,9 +11,9 @@ import * as audit from "../../store/AuditRows.ts"
 import * as sessions from "../../store/operators/SessionRows.ts"
 import type { UserStatus } from "../../store/operators/Users.ts"
 import * as users from "../../store/operators/Users.ts"
-import { listed } from "../Listed.ts"
 import type { AtKeyboard, Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
+import { readForOperator } from "../OperatorReads.ts"
 import * as guesses from "./Guesses.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
 import type { PasswordSettings } from "./NewPassword.ts"
@@ -31,10 +31,10 @@ import { liveNow } from "./Sessions.ts"
 export const list = (
   filters: { readonly status: UserStatus | undefined; readonly role: OperatorRole | undefined },
   paging: Paging
-) => listed(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
+) => readForOperator(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
 
 /** Operators whose name contains a text, by name. */
-export const containing = (text: string, limit: number) => listed(users.containing(text.toLowerCase(), limit))
+export const containing = (text: string, limit: number) => readForOperator(users.containing(text.toLowerCase(), limit))
 
 /**
  * An operator, with the state of the second factor and the number of live sessions. It contains nothing that can be

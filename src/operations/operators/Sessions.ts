@@ -11,9 +11,9 @@ import * as audit from "../../store/AuditRows.ts"
 import type { FoundSession } from "../../store/operators/SessionRows.ts"
 import * as sessions from "../../store/operators/SessionRows.ts"
 import type { User } from "../../store/operators/Users.ts"
-import { listed } from "../Listed.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
+import { readForOperator } from "../OperatorReads.ts"
 import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "./Identity.ts"
 import { operatorOf } from "./Identity.ts"
 import type { SignInSettings } from "./LoginLimiter.ts"
@@ -170,7 +170,7 @@ export const liveNow = (settings: SignInSettings) =>
 /** A page of an operator's live sessions, newest first, and the number of all. */
 export const listOf = Effect.fn("Sessions.listOf")(function*(settings: SignInSettings, userId: string, paging: Paging) {
   const of = { ...yield* liveNow(settings), userId }
-  return yield* listed(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
+  return yield* readForOperator(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
 })
 
 /** The caller's own sessions. `current` is the name of the session that asks. */

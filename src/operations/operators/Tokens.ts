@@ -14,9 +14,9 @@ import { Entropy } from "../../pki/Entropy.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as apiTokens from "../../store/operators/ApiTokens.ts"
 import * as users from "../../store/operators/Users.ts"
-import { listed } from "../Listed.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
+import { readForOperator } from "../OperatorReads.ts"
 import type { Identity } from "./Identity.ts"
 import { named } from "./OperatorChange.ts"
 import type { Paging } from "./Sessions.ts"
@@ -122,7 +122,7 @@ export const find = Effect.fn("Tokens.find")(function*(id: string) {
 /** A page of the tokens of one operator or of all, newest first, and the number of all. */
 export const list = Effect.fn("Tokens.list")(function*(username: string | undefined, paging: Paging) {
   const userId = username === undefined ? undefined : (yield* named(username)).id
-  return yield* listed(
+  return yield* readForOperator(
     Effect.all({ items: apiTokens.list({ userId, ...paging }), total: apiTokens.count(userId) })
   )
 })

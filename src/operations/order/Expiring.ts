@@ -7,7 +7,7 @@ import { kept } from "../../kernel/sql/KeptCounts.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import * as expiring from "../../store/orders/ExpiringRows.ts"
-import { listed } from "../Listed.ts"
+import { readForOperator } from "../OperatorReads.ts"
 import { batch, judged, walk } from "./ExpiringWindow.ts"
 import { leavesOf } from "./Leaves.ts"
 
@@ -95,7 +95,7 @@ export const countSoon = Effect.fnUntraced(function*(days: number, most: number)
     if (!isFollowed) count++
   }, () => seen >= most)
   return { count, isCut: seen >= most }
-}, (self) => listed(self, soonMillis))
+}, (self) => readForOperator(self, soonMillis))
 
 /** The orders that name the certificates of these orders as replaced, by the id of the replaced one. */
 const replacementsOf = Effect.fnUntraced(function*(orders: ReadonlyArray<expiring.Living>) {
@@ -276,7 +276,7 @@ const usualCountMillis = 400
  * and `hidden` counts them, for `countMillis`; `truncated` says that there may be more of them.
  */
 export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMillis) =>
-  listed(Effect.gen(function*() {
+  readForOperator(Effect.gen(function*() {
     const now = yield* currentSeconds
     const window = { profile: wanted.profile, now, until: now + wanted.days * daySeconds }
     const { page, ...counts } = yield* wanted.hideSuperseded

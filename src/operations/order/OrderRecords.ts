@@ -23,9 +23,9 @@ import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import * as orderDetail from "../../store/orders/OrderDetail.ts"
 import type { OrderFilters } from "../../store/orders/OrderSearch.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
-import { listed } from "../Listed.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
+import { readForOperator } from "../OperatorReads.ts"
 import * as revocation from "../revocation/Revocation.ts"
 import { hasName, isCommonEnd, search as searchNames } from "./NameSearch.ts"
 import { everyOfSerial, noSuchOrder } from "./Serials.ts"
@@ -101,7 +101,7 @@ export const list = (
   page: { readonly limit: number; readonly offset: number },
   isTotalWanted = true
 ) =>
-  listed(Effect.gen(function*() {
+  readForOperator(Effect.gen(function*() {
     const sought = yield* soughtBy(filters)
     const { identifierContains: _, ...indexed } = filters
     if (sought === undefined) {

@@ -26,8 +26,8 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import type { OrphanCause } from "../../store/orders/OrphanedCertificateRows.ts"
 import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
-import { listed } from "../Listed.ts"
 import type { Actor } from "../Operator.ts"
+import { readForOperator } from "../OperatorReads.ts"
 import type { Open } from "./OrphanEnds.ts"
 import { settle } from "./OrphanEnds.ts"
 
@@ -267,4 +267,4 @@ export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
 
 /** A page of the certificates, by the newest order first, and the number of matches. */
 export const list = (filters: rows.OrphanFilters, page: { readonly limit: number; readonly offset: number }) =>
-  listed(Effect.all({ items: rows.search(filters, page), total: rows.countMatches(filters) }))
+  readForOperator(Effect.all({ items: rows.search(filters, page), total: rows.countMatches(filters) }))

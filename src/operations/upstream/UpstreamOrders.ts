@@ -4,14 +4,14 @@ import { NoSuch } from "../../domain/OperatorError.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import type { UpstreamOrderFilters } from "../../store/upstream/UpstreamOrderRecords.ts"
 import * as upstreamOrderRecords from "../../store/upstream/UpstreamOrderRecords.ts"
-import { listed } from "../Listed.ts"
+import { readForOperator } from "../OperatorReads.ts"
 
 /** A page of relayed orders, newest first, and the number of matches. */
 export const list = (
   filters: UpstreamOrderFilters,
   page: { readonly limit: number; readonly offset: number }
 ) =>
-  listed(Effect.all({
+  readForOperator(Effect.all({
     items: upstreamOrderRecords.search(filters, page),
     total: upstreamOrderRecords.countMatches(filters)
   }))

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import { RateLimited } from "../../domain/OperatorError.ts"
 import { Shares } from "../../kernel/http/Shares.ts"
+import { currentPeer, makeFairSemaphore } from "../../kernel/net/FairSemaphore.ts"
 import type { Peer } from "../../kernel/net/Peer.ts"
-import { currentPeer, makeTurns } from "../../kernel/net/Turns.ts"
 
 /** Computes hashes in turn. */
 export interface HashQueue {
@@ -25,7 +25,7 @@ const retrySeconds = 1
  * whoever has most (docs/decisions/shares.md).
  */
 export const makeHashQueue = (atOnce: number, mostWaiting: number): HashQueue => {
-  const turns = makeTurns(atOnce)
+  const turns = makeFairSemaphore(atOnce)
   const waiting = new Shares<Waiter>()
   /** How many hashes of each host are in the queue, those that are computed included. */
   const present = new Map<string, number>()

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { RateLimited } from "../../domain/OperatorError.ts"
-import { currentPeer } from "../../kernel/net/Turns.ts"
+import { currentPeer } from "../../kernel/net/FairSemaphore.ts"
 import { Entropy } from "../../pki/Entropy.ts"
 import type { Derive, PasswordHash } from "../../pki/PasswordHash.ts"
 import {

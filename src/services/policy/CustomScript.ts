@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ScriptOutcome, Scripts } from "../../kernel/host/Scripts.ts"
 import { wordsOf } from "../../kernel/host/Scripts.ts"
-import type { Turns } from "../../kernel/net/Turns.ts"
+import type { FairSemaphore } from "../../kernel/net/FairSemaphore.ts"
 import type { Check, CheckAnswer, CheckConfig, Question } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"
 
@@ -14,7 +14,7 @@ const usualTimeout = 5000
 /** What runs the filter scripts, and the turns for which they wait. */
 export interface ScriptHost {
   readonly scripts: Scripts["Service"]
-  readonly turns: Turns
+  readonly turns: FairSemaphore
 }
 
 const environment = (name: string, question: Question): { readonly [name: string]: string } => {

@@ -7,9 +7,9 @@ import { sharedStages, stagesOf } from "../../domain/policy/CheckType.ts"
 import { checksOf, parseCondition } from "../../domain/policy/Condition.ts"
 import type { Rule, Stage } from "../../domain/policy/Stage.ts"
 import { Scripts } from "../../kernel/host/Scripts.ts"
+import { makeFairSemaphore } from "../../kernel/net/FairSemaphore.ts"
 import { JsonGet } from "../../kernel/net/JsonGet.ts"
 import { Resolver } from "../../kernel/net/Resolver.ts"
-import { makeTurns } from "../../kernel/net/Turns.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { allowedIp } from "./AllowedIp.ts"
 import type { Check, CheckConfig } from "./Check.ts"
@@ -158,7 +158,7 @@ export class Policies extends Context.Service<Policies, {
           forward: cachedForward(resolver),
           web: yield* JsonGet,
           scripts: yield* Scripts,
-          turns: makeTurns(maxScripts)
+          turns: makeFairSemaphore(maxScripts)
         }
         const policies = new Map<string, Policy>()
         for (const profile of profiles) {

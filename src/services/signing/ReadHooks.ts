@@ -8,8 +8,8 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { sectionText } from "../../kernel/config/Section.ts"
 import { Scripts } from "../../kernel/host/Scripts.ts"
-import type { Turns } from "../../kernel/net/Turns.ts"
-import { makeTurns } from "../../kernel/net/Turns.ts"
+import type { FairSemaphore } from "../../kernel/net/FairSemaphore.ts"
+import { makeFairSemaphore } from "../../kernel/net/FairSemaphore.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 import { splitPem } from "../../pki/asn1/Pem.ts"
@@ -52,7 +52,7 @@ const listIn = (printed: Buffer): Uint8Array | undefined => {
 /** A leaf as a key of a cache. */
 class Leaf extends Data.Class<{ readonly base64: string }> {}
 
-const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: Turns) =>
+const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: FairSemaphore) =>
   Effect.gen(function*() {
     const timeToLive = <A, E>(exit: Exit.Exit<A, E>) => Exit.isSuccess(exit) ? answerLife : failureLife
     const crls = yield* Cache.makeWith(
@@ -115,7 +115,7 @@ export class ReadHooks extends Context.Service<ReadHooks, {
       this,
       Effect.gen(function*() {
         const scripts = yield* Scripts
-        const turns = makeTurns(maxRunning)
+        const turns = makeFairSemaphore(maxRunning)
         const bySection = new Map<string, Effect.Success<ReturnType<typeof hooksOf>>>()
         const byProfile = new Map<string, Effect.Success<ReturnType<typeof hooksOf>>>()
         for (const { name, signer } of profiles) {

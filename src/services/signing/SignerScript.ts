@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Scripts } from "../../kernel/host/Scripts.ts"
 import { restOf, wordsOf } from "../../kernel/host/Scripts.ts"
-import type { Turns } from "../../kernel/net/Turns.ts"
+import type { FairSemaphore } from "../../kernel/net/FairSemaphore.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentMillis } from "../../kernel/Time.ts"
 
@@ -28,7 +28,7 @@ export interface Hook {
    * which the caller knows.
    */
   readonly maxBytes: number
-  readonly turns: Turns | undefined
+  readonly turns: FairSemaphore | undefined
 }
 
 /** The script did not answer. `exit` is how it ended, if by itself; `detail` is its own first line, or what happened. */

@@ -30,9 +30,9 @@ import type { Policies } from "../../services/policy/Policies.ts"
 import type { Failure, Needs, Reply } from "./AcmeRoutes.ts"
 import { match } from "./AcmeRoutes.ts"
 import type { Endpoint } from "./Endpoint.ts"
+import type { PendingAnswer } from "./PendingAnswer.ts"
+import { isPending, notHeld } from "./PendingAnswer.ts"
 import { recording } from "./RefusalRecords.ts"
-import type { Unsettled } from "./Unsettled.ts"
-import { isUnsettled, notHeld } from "./Unsettled.ts"
 
 /** Turns a failure into an answer: one table for every error, one content type for every client. */
 const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
@@ -153,12 +153,12 @@ export const make = (
    * Waits outside the slots for the job that is about to change an answer, and makes the answer once more. If that
    * fails, the first one still is true.
    */
-  const settled = (unsettled: Unsettled<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
+  const settled = (pending: PendingAnswer<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
     Waits.use((waits) =>
-      Effect.flatMap(waits.held(unsettled.since, unsettled.awaits), (isHeld) =>
+      Effect.flatMap(waits.held(pending.since, pending.awaits), (isHeld) =>
         isHeld
-          ? Effect.orElseSucceed(admission.admit(unsettled.again), () => notHeld(unsettled))
-          : Effect.succeed(notHeld(unsettled)))
+          ? Effect.orElseSucceed(admission.admit(pending.again), () => notHeld(pending))
+          : Effect.succeed(notHeld(pending)))
     )
 
   const respond = (
@@ -168,7 +168,7 @@ export const make = (
     const admitted = (body: Buffer | undefined) =>
       Effect.flatMap(
         admission.admit(Effect.suspend(() => routed(request, at, body))),
-        (reply) => isUnsettled(reply) ? settled(reply) : Effect.succeed(reply)
+        (reply) => isPending(reply) ? settled(reply) : Effect.succeed(reply)
       )
     if (request.method !== "POST") return admitted(undefined)
     const read = Effect.andThen(checkMediaType(request), tooLargeIsLogged(request.body))

@@ -10,17 +10,17 @@ import * as accounts from "./handlers/AcmeAccounts.ts"
 import * as authorizations from "./handlers/AcmeAuthorizations.ts"
 import * as certificates from "./handlers/AcmeCertificates.ts"
 import * as orders from "./handlers/AcmeOrders.ts"
+import type { PendingAnswer } from "./PendingAnswer.ts"
 import type { Payload } from "./RequestChecks.ts"
 import { optional, postAsGet, raw, typed } from "./RequestChecks.ts"
 import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Signed.ts"
 import { byAnybody, byEither, byJwk, byKid, spending } from "./Signed.ts"
-import type { Unsettled } from "./Unsettled.ts"
 
 /** How a request can fail. */
 export type Failure = AcmeError | StorageFailed
 
 /** The answer to a signed request, or the one for now. */
-export type Reply<R> = Answer | Unsettled<Failure, R>
+export type Reply<R> = Answer | PendingAnswer<Failure, R>
 
 /** The target of an unsigned request. */
 interface Reached {

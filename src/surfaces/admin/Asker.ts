@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { currentAsker } from "../../kernel/sql/ReadTurns.ts"
+import { currentAsker } from "../../kernel/sql/ReaderSemaphore.ts"
 import type { Sender } from "./OperatorChecks.ts"
 
 /** The share of all who are not signed in. */

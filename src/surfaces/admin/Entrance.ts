@@ -9,8 +9,8 @@ import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { SessionToken } from "../../operations/operators/Identity.ts"
+import type { CheckServices } from "./CheckServices.ts"
 import { shownBy } from "./Credentials.ts"
-import type { Doors } from "./Doors.ts"
 import type { Sender } from "./OperatorChecks.ts"
 import { csrfFits, isChange, roleFits, stateFits } from "./OperatorChecks.ts"
 import { isForeign, originOf, sentOrigin } from "./Origin.ts"
@@ -81,12 +81,12 @@ export type Entrance = <R extends Guarded>(
 ) => Effect.Effect<Entered<R>, TurnedAway, Database>
 
 /** The entrance of a listener whose URL is `baseUrl`. */
-export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
+export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entrance => {
   const origin = originOf(baseUrl)
   return (request, matched, isOurs) => {
     let known: Sender
     return Effect.gen(function*() {
-      yield* doors.admit(request)
+      yield* checkServices.admit(request)
       if (matched === undefined && !isOurs) return yield* new NoSuchRoute()
       if (isForeign(request, origin)) {
         const from = sentOrigin(request)
@@ -97,7 +97,7 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
       const shown = yield* Effect.fromResult(shownBy(request))
       // For a route that anybody may use, the sender is not looked up. So a health probe needs no database access.
       const sender = isOpen ? undefined : yield* Effect.catch(
-        doors.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
+        checkServices.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
         (error) => refusing(error)
       )
       known = sender
@@ -110,7 +110,7 @@ export const entranceOf = (baseUrl: string, doors: Doors): Entrance => {
       ])
       if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
       // The name server is asked only for changes, because their audit rows name the client.
-      const client = isChange(request.method) ? yield* doors.named(clientOf(request)) : clientOf(request)
+      const client = isChange(request.method) ? yield* checkServices.named(clientOf(request)) : clientOf(request)
       return { route, sender, client, held: shown.kind === "session" ? Redacted.make(shown.token) : undefined }
     }).pipe(Effect.mapError((error) => new TurnedAway({ error, sender: known })))
   }

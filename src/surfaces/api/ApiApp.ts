@@ -10,15 +10,15 @@ import { json, unmatched, withHeaders } from "../../kernel/http/Message.ts"
 import type { Database } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { askedBy } from "../admin/Asker.ts"
-import type { Doors } from "../admin/Doors.ts"
+import type { CheckServices } from "../admin/CheckServices.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/RouteMatcher.ts"
 import { Api } from "./Api.ts"
 import { refusalHeaders, refusalOf } from "./ApiRefusals.ts"
 import { routesOf } from "./ApiRoutes.ts"
-import { brought } from "./Brought.ts"
 import type { DeclaredApp } from "./Declared.ts"
 import { served } from "./DeclaredAnswer.ts"
+import { inputOf } from "./RequestInput.ts"
 
 /*
  * The surface of operators. It makes the checks that every request has in common. Then the declaration answers
@@ -44,8 +44,8 @@ type Needed = Effect.Services<ReturnType<typeof served>> | Database
 const known = matcherOf(routesOf(Api))
 
 /** Makes the surface. `app` is what answers the requests that have passed the checks: the app of the declaration. */
-export const make = (settings: Settings, doors: Doors, app: DeclaredApp): App<Needed> => {
-  const enter = entranceOf(settings.base_url, doors)
+export const make = (settings: Settings, checkServices: CheckServices, app: DeclaredApp): App<Needed> => {
+  const enter = entranceOf(settings.base_url, checkServices)
   const addressOf = clientAddress(settings.filter)
 
   const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, Needed> {
@@ -53,7 +53,7 @@ export const make = (settings: Settings, doors: Doors, app: DeclaredApp): App<Ne
       enter(request, known(request.path), request.path.startsWith("/api/")),
       ({ error }) => error
     )
-    const given = yield* brought(request, route, settings.max_body_bytes)
+    const given = yield* inputOf(request, route, settings.max_body_bytes)
     return yield* askedBy(caller.sender)(served(app, request, given, caller))
   })
 

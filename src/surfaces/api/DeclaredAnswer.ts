@@ -4,16 +4,16 @@ import * as HttpEffect from "effect/http/HttpEffect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
-import type { Brought } from "./Brought.ts"
 import type { Caller } from "./CurrentCaller.ts"
 import { remember } from "./CurrentCaller.ts"
 import type { DeclaredApp } from "./Declared.ts"
+import type { RequestInput } from "./RequestInput.ts"
 
 /* Connects the service's own listener to the platform's declaration. */
 
 const host = "http://api.invalid"
 
-const asked = ({ method, path }: Request, { body, query }: Brought): globalThis.Request =>
+const asked = ({ method, path }: Request, { body, query }: RequestInput): globalThis.Request =>
   new globalThis.Request(`${host}${path}?${query}`, {
     method,
     ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
@@ -37,7 +37,7 @@ const answerOf = (response: HttpServerResponse.HttpServerResponse): Answer => {
 export const served = Effect.fnUntraced(function*(
   app: DeclaredApp,
   request: Request,
-  brought: Brought,
+  brought: RequestInput,
   caller: Caller
 ) {
   const source = asked(request, brought)

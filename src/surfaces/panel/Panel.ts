@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
-import type { Doors } from "../admin/Doors.ts"
+import type { CheckServices } from "../admin/CheckServices.ts"
 import { make } from "./PanelApp.ts"
 import { routesOf } from "./PanelRoutes.ts"
 import { makePresenting } from "./Presenting.ts"
@@ -15,7 +15,7 @@ import { readStatics } from "./Statics.ts"
  */
 export const makePanel = (
   resolved: Pick<Resolved, "config" | "sources">,
-  doors: Doors,
+  checkServices: CheckServices,
   files: PanelFiles,
   version: string
 ) =>
@@ -24,5 +24,5 @@ export const makePanel = (
     const statics = yield* readStatics(files)
     const rendering = yield* renderingOf(files, admin)
     for (const path of rendering.unused) yield* emit("admin_template_unused", { path })
-    return make(admin, doors, routesOf(resolved, statics), makePresenting(rendering, statics, version))
+    return make(admin, checkServices, routesOf(resolved, statics), makePresenting(rendering, statics, version))
   })

@@ -10,7 +10,7 @@ import type { Database } from "../../kernel/sql/Database.ts"
 import { noted } from "../../kernel/sql/Unreadable.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { askedBy } from "../admin/Asker.ts"
-import type { Doors } from "../admin/Doors.ts"
+import type { CheckServices } from "../admin/CheckServices.ts"
 import type { Entered } from "../admin/Entrance.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import type { Failure } from "../admin/Failures.ts"
@@ -46,11 +46,11 @@ const headers = {
 /** Makes the panel from its routes: the checks of each request, its route, and the answer with its headers. */
 export const make = <R>(
   settings: Settings,
-  doors: Doors,
+  checkServices: CheckServices,
   routes: ReadonlyArray<Route<R>>,
   presenting: Presenting
 ): App<R | Database> => {
-  const enter = entranceOf(settings.base_url, doors)
+  const enter = entranceOf(settings.base_url, checkServices)
   const known = matcherOf(routes)
   const addressOf = clientAddress(settings.filter)
 
@@ -112,7 +112,7 @@ export const make = <R>(
 
   const answered = (request: Request): Effect.Effect<Answer, never, R | Database> => {
     const leading = led(request)
-    return leading === undefined ? replied(request) : Effect.matchEffect(doors.admit(request), {
+    return leading === undefined ? replied(request) : Effect.matchEffect(checkServices.admit(request), {
       onFailure: (error) => refused(request, error, undefined),
       onSuccess: () => leading
     })

@@ -6,14 +6,14 @@ import { setTimeout as delay } from "node:timers/promises"
 import { assert, describe } from "vitest"
 import type { ScriptRequest } from "../../../src/kernel/host/Scripts.ts"
 import { longestVariable, Scripts } from "../../../src/kernel/host/Scripts.ts"
-import { makeTurns } from "../../../src/kernel/net/Turns.ts"
+import { makeFairSemaphore } from "../../../src/kernel/net/FairSemaphore.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { longEnough } from "../../support/LongEnough.ts"
 import { shellScript } from "../../support/Script.ts"
 
 /* docs/attacks.md, "Scripts that sign", with real programs. */
 
-const turns = makeTurns(16)
+const turns = makeFairSemaphore(16)
 
 const run = (path: string, more: Partial<ScriptRequest> = {}) =>
   Effect.flatMap(Scripts, (scripts) =>
@@ -181,7 +181,7 @@ describe("a program", () => {
 
   it.live("waits for a turn within its own time", () =>
     Effect.gen(function*() {
-      const one = makeTurns(1)
+      const one = makeFairSemaphore(1)
       const started = yield* Deferred.make<void>()
       const holder = yield* Effect.forkChild(
         one.take(Effect.andThen(Deferred.succeed(started, undefined), Effect.never))

@@ -62,7 +62,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
     const made = yield* Runner.make(options, [
       validation((key) => Effect.suspend(() => (begun.push(key), Deferred.await(gate))))
     ])
-    queue.births.offer(made.births)
+    queue.reservedSlots.offer(made.reservedSlots)
     yield* made.pass
     return { ...made, begun, open: Deferred.succeed(gate, undefined) }
   })
@@ -100,7 +100,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
     Effect.gen(function*() {
       const queue = yield* Queue
       const made = yield* Runner.make(options, [validation(() => Effect.void)])
-      queue.births.offer(made.births)
+      queue.reservedSlots.offer(made.reservedSlots)
       yield* transaction(enqueue("early"))
       assert.deepStrictEqual(yield* statesBy("early"), waiting)
     }))

@@ -1,7 +1,7 @@
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
 
-import { currentPeer } from "../../../src/kernel/net/Turns.ts"
+import { currentPeer } from "../../../src/kernel/net/FairSemaphore.ts"
 import { operatorOf } from "../../../src/operations/operators/Identity.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"

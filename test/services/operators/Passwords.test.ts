@@ -1,8 +1,8 @@
 import { Deferred, Effect, Fiber, Result } from "effect"
 import { assert, describe } from "vitest"
 
+import { currentPeer } from "../../../src/kernel/net/FairSemaphore.ts"
 import { peerOf } from "../../../src/kernel/net/Peer.ts"
-import { currentPeer } from "../../../src/kernel/net/Turns.ts"
 import type { Derive } from "../../../src/pki/PasswordHash.ts"
 import { derive, parsePasswordHash } from "../../../src/pki/PasswordHash.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"

@@ -4,9 +4,9 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { nameRequests } from "../../../src/domain/policy/Stage.ts"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
+import { makeFairSemaphore } from "../../../src/kernel/net/FairSemaphore.ts"
 import { JsonGet } from "../../../src/kernel/net/JsonGet.ts"
 import { ResolveFailed, Resolver } from "../../../src/kernel/net/Resolver.ts"
-import { makeTurns } from "../../../src/kernel/net/Turns.ts"
 import type { CheckAnswer, Credential } from "../../../src/services/policy/Check.ts"
 import { Policies } from "../../../src/services/policy/Policies.ts"
 import type { Decision } from "../../../src/services/policy/Policy.ts"
@@ -538,7 +538,7 @@ describe("custom", () => {
     Effect.gen(function*() {
       let [running, most] = [0, 0]
       const scripts = Scripts.layerScripted(({ turns }) =>
-        (turns ?? makeTurns(99)).take(Effect.gen(function*() {
+        (turns ?? makeFairSemaphore(99)).take(Effect.gen(function*() {
           most = Math.max(most, ++running)
           yield* Effect.yieldNow
           running--

@@ -6,7 +6,7 @@ import { assert, describe } from "vitest"
 import type { ScriptOutcome, ScriptRequest } from "../../../src/kernel/host/Scripts.ts"
 import type { ScriptFailed } from "../../../src/kernel/host/Scripts.ts"
 import { Scripts } from "../../../src/kernel/host/Scripts.ts"
-import { makeTurns } from "../../../src/kernel/net/Turns.ts"
+import { makeFairSemaphore } from "../../../src/kernel/net/FairSemaphore.ts"
 import { encodePem } from "../../../src/pki/asn1/Pem.ts"
 import { ReadHooks } from "../../../src/services/signing/ReadHooks.ts"
 import type { CustomSettings } from "../../../src/services/signing/SignerScript.ts"
@@ -252,7 +252,7 @@ describe("the hook renewal_info", () => {
       }),
     {
       answers: ({ turns }, times) =>
-        (turns ?? makeTurns(99)).take(Effect.gen(function*() {
+        (turns ?? makeFairSemaphore(99)).take(Effect.gen(function*() {
           running++
           most = Math.max(most, running)
           if (times >= 4) yield* Deferred.succeed(four, undefined)

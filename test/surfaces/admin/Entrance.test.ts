@@ -10,7 +10,7 @@ import {
 } from "../../../src/domain/OperatorError.ts"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import type { Access } from "../../../src/surfaces/admin/Access.ts"
-import type { Doors } from "../../../src/surfaces/admin/Doors.ts"
+import type { CheckServices } from "../../../src/surfaces/admin/CheckServices.ts"
 import { entranceOf } from "../../../src/surfaces/admin/Entrance.ts"
 import type { Sender } from "../../../src/surfaces/admin/OperatorChecks.ts"
 import { matcherOf } from "../../../src/surfaces/admin/RouteMatcher.ts"
@@ -60,17 +60,17 @@ describe("the entrance of operators", () => {
   const { records, test } = useStore(sqlite)
 
   /** What is asked for a request in turn, and how it ends. */
-  const told = (method: string, path: string, of: Partial<Doors> = {}) => {
+  const told = (method: string, path: string, of: Partial<CheckServices> = {}) => {
     const asked: Array<string> = []
     const asking = <A>(what: string, answer: A) => Effect.sync(() => (asked.push(what), answer))
-    const doors: Doors = {
+    const checkServices: CheckServices = {
       admit: () => asking("policy", undefined),
       identify: () => asking("session", viewer),
       named: (client) => asking("name", { ...client, ptr: "client.example" }),
       ...of
     }
     return Effect.map(
-      Effect.result(entranceOf("https://admin.example.org", doors)(request(method, path), known(path), false)),
+      Effect.result(entranceOf("https://admin.example.org", checkServices)(request(method, path), known(path), false)),
       (ended) => [...asked, ended._tag === "Success" ? ended.success.client.ptr ?? "no name" : ended.failure.error._tag]
     )
   }

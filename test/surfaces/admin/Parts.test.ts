@@ -5,8 +5,8 @@ import { BodyTooLarge, BodyTooSlow, Shed } from "../../../src/kernel/http/HttpRe
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import type { Record } from "../../../src/kernel/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/kernel/telemetry/EventLog.ts"
+import { checkServicesOf } from "../../../src/surfaces/admin/CheckServices.ts"
 import { sessionCookie, shownBy } from "../../../src/surfaces/admin/Credentials.ts"
-import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
 import { shownFailure } from "../../../src/surfaces/admin/Failures.ts"
 import { isPlain, isStorable, octetsOf } from "../../../src/surfaces/admin/OperatorBody.ts"
 import { isForeign, isLinkFromElsewhere, originOf, samePageAt } from "../../../src/surfaces/admin/Origin.ts"
@@ -187,7 +187,7 @@ describe("a client is named", () => {
       look: (ip: string) => Effect.sync(() => void known.set(ip, name)),
       of: (ip: string | undefined) => Effect.sync(() => known.get(ip))
     }
-    const { named } = doorsOf(configOf().admin, { policy: undefined, names })
+    const { named } = checkServicesOf(configOf().admin, { policy: undefined, names })
     const client = { ip: "192.0.2.1", request_id: "1", user_agent: undefined }
     assert.deepStrictEqual(
       Effect.runSync(named(client)),

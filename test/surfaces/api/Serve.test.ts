@@ -5,7 +5,7 @@ import type { Request } from "../../../src/kernel/http/Message.ts"
 import { unmatched } from "../../../src/kernel/http/Message.ts"
 import { ReverseNames } from "../../../src/kernel/net/ReverseNames.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
-import { doorsOf } from "../../../src/surfaces/admin/Doors.ts"
+import { checkServicesOf } from "../../../src/surfaces/admin/CheckServices.ts"
 import { make } from "../../../src/surfaces/api/ApiApp.ts"
 import type { Caller } from "../../../src/surfaces/api/CurrentCaller.ts"
 import { declaredApp } from "../../../src/surfaces/api/Declared.ts"
@@ -67,8 +67,8 @@ describe("the declaration of the API", () => {
 
   test("is one place in the metrics for whatever is no route", (app) =>
     Effect.gen(function*() {
-      const doors = doorsOf(config.admin, { policy: undefined, names: yield* ReverseNames })
-      const { route } = make(config.admin, doors, app)
+      const checkServices = checkServicesOf(config.admin, { policy: undefined, names: yield* ReverseNames })
+      const { route } = make(config.admin, checkServices, app)
       const id = "01890a5d-ac96-774b-bcce-b302099a8057"
       const patterns = [`/api/orders/${id}`, "/api/none", "/"].map((path) => route(request(path)).pattern)
       assert.deepStrictEqual(patterns, ["/api/orders/{id}", unmatched, unmatched])

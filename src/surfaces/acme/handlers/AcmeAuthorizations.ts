@@ -8,9 +8,9 @@ import type { AuthorizationView } from "../../../operations/authorization/Author
 import * as authorizations from "../../../operations/authorization/Authorizations.ts"
 import * as challenges from "../../../operations/authorization/Challenges.ts"
 import type { Endpoint } from "../Endpoint.ts"
+import type { Awaited } from "../PendingAnswer.ts"
+import { begun, notHeld, polled } from "../PendingAnswer.ts"
 import type { BySomeAccount } from "../Signed.ts"
-import type { Awaited } from "../Unsettled.ts"
-import { begun, notHeld, polled } from "../Unsettled.ts"
 import { authorizationObject, challengeObject } from "../Wire.ts"
 import { recordId } from "./RecordId.ts"
 

@@ -20,7 +20,7 @@ export interface Polled {
  * An answer that may be another one in a moment (docs/decisions/wake-up.md, "Answers that wait a moment"). The request
  * gives its slot back before it waits.
  */
-export interface Unsettled<E, R> {
+export interface PendingAnswer<E, R> {
   readonly answer: Answer
   readonly awaits: Awaited
   /** When it was made. */
@@ -32,13 +32,13 @@ export interface Unsettled<E, R> {
 const inSeconds = (answer: Answer, seconds: number): Answer => withHeaders(answer, { "retry-after": String(seconds) })
 
 /** The answer for a client that cannot be held. */
-export const notHeld = ({ answer, awaits }: Pick<Unsettled<never, never>, "answer" | "awaits">): Answer =>
+export const notHeld = ({ answer, awaits }: Pick<PendingAnswer<never, never>, "answer" | "awaits">): Answer =>
   inSeconds(answer, awaits.pauseSeconds)
 
 /** Answers a poll. */
 export const polled = <E, R>(
   read: Effect.Effect<Polled, E, R>
-): Effect.Effect<Answer | Unsettled<E, R>, E, R | Waits> =>
+): Effect.Effect<Answer | PendingAnswer<E, R>, E, R | Waits> =>
   Waits.use(({ moment, pause }) => {
     const since = moment()
     const again = Effect.flatMap(read, ({ answer, awaits }) =>
@@ -61,4 +61,5 @@ export const begun = (answer: Answer, awaits: Awaited): Effect.Effect<Answer, ne
   )
 
 /** Whether an answer may be another one in a moment. */
-export const isUnsettled = <E, R>(answer: Answer | Unsettled<E, R>): answer is Unsettled<E, R> => "again" in answer
+export const isPending = <E, R>(answer: Answer | PendingAnswer<E, R>): answer is PendingAnswer<E, R> =>
+  "again" in answer

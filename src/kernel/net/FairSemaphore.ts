@@ -8,12 +8,12 @@ import type { Peer } from "./Peer.ts"
  * The peer that the fiber works for; `undefined` for the service itself, and for a proxy that stands for many clients.
  */
 export const currentPeer: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
-  "acme/kernel/net/Turns/currentPeer",
+  "acme/kernel/net/FairSemaphore/currentPeer",
   { defaultValue: () => undefined }
 )
 
 /** A bound on the work that is done at once, shared among the peers it is done for ({@link currentPeer}). */
-export interface Turns {
+export interface FairSemaphore {
   /** Runs `self` once there is a turn for it. Every exit returns the turn. */
   readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Like `take`, but runs `otherwise` if no turn comes within `millis`. */
@@ -154,7 +154,10 @@ const add = (counts: Map<string, number>, name: string, by: number): void => {
  * for a newcomer, however long the others' work takes. Among the waiting peers, the one with the fewest turns is next.
  * By default a lone host gets at most two thirds of the turns, a lone network four fifths.
  */
-export const makeTurns = (count: number, { hostToFree = 2, peer = currentPeer }: Sharing = {}): Turns => {
+export const makeFairSemaphore = (
+  count: number,
+  { hostToFree = 2, peer = currentPeer }: Sharing = {}
+): FairSemaphore => {
   const bound = new Bound(count, hostToFree)
   const taken = <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,

@@ -1,13 +1,13 @@
 import { it } from "@effect/vitest"
 import { Context, Deferred, Effect } from "effect"
 import { assert, describe } from "vitest"
+import type { FairSemaphore } from "../../../src/kernel/net/FairSemaphore.ts"
+import { currentPeer, makeFairSemaphore } from "../../../src/kernel/net/FairSemaphore.ts"
 import type { Peer } from "../../../src/kernel/net/Peer.ts"
 import { peerOf } from "../../../src/kernel/net/Peer.ts"
-import type { Turns } from "../../../src/kernel/net/Turns.ts"
-import { currentPeer, makeTurns } from "../../../src/kernel/net/Turns.ts"
 
 /** Somebody at an address, or nobody in particular, who holds a turn until told to go. */
-const visitor = (turns: Turns, address: string | undefined) =>
+const visitor = (turns: FairSemaphore, address: string | undefined) =>
   Effect.gen(function*() {
     const inside = yield* Deferred.make<void>()
     const leave = yield* Deferred.make<void>()
@@ -23,7 +23,7 @@ const visitor = (turns: Turns, address: string | undefined) =>
     }
   })
 
-const crowd = (turns: Turns, count: number, address: (at: number) => string | undefined) =>
+const crowd = (turns: FairSemaphore, count: number, address: (at: number) => string | undefined) =>
   Effect.forEach(Array.from({ length: count }), (_, at) => visitor(turns, address(at)))
 
 const inside = (visitors: ReadonlyArray<{ readonly isInside: Effect.Effect<boolean> }>) =>
@@ -32,7 +32,7 @@ const inside = (visitors: ReadonlyArray<{ readonly isInside: Effect.Effect<boole
 describe("turns", () => {
   it.effect("a host that asks for all of them leaves some, and so does a network of such hosts", () =>
     Effect.gen(function*() {
-      const turns = makeTurns(100)
+      const turns = makeFairSemaphore(100)
       const greedy = yield* crowd(turns, 200, () => "192.0.2.1")
       assert.strictEqual(yield* inside(greedy), 67)
       const neighbours = yield* crowd(turns, 200, (at) => `192.0.2.${at}`)
@@ -44,7 +44,7 @@ describe("turns", () => {
     Effect.gen(function*() {
       const shares = Context.Reference<Peer | undefined>("test/shares", { defaultValue: () => undefined })
       for (const [count, most] of [[1, 1], [2, 1], [3, 2], [10, 5]] as const) {
-        const turns = makeTurns(count, { peer: shares, hostToFree: 1 })
+        const turns = makeFairSemaphore(count, { peer: shares, hostToFree: 1 })
         const greedy = yield* Effect.provideService(
           crowd(turns, 20, (at) => `203.0.${at}.1`),
           shares,
@@ -56,7 +56,7 @@ describe("turns", () => {
 
   it.effect("of those who wait, whoever has fewest is next; then each in turn", () =>
     Effect.gen(function*() {
-      const turns = makeTurns(4)
+      const turns = makeFairSemaphore(4)
       const [first, second, ...rest] = yield* crowd(turns, 4, (at) => `203.0.${at}.1`)
       assert.strictEqual(rest.length, 2)
       const greedy = yield* crowd(turns, 50, () => "203.0.2.1")
@@ -72,12 +72,12 @@ describe("turns", () => {
 
   it.effect("who stands for many has as many as there are", () =>
     Effect.gen(function*() {
-      assert.strictEqual(yield* inside(yield* crowd(makeTurns(10), 20, () => undefined)), 10)
+      assert.strictEqual(yield* inside(yield* crowd(makeFairSemaphore(10), 20, () => undefined)), 10)
     }))
 
   it.effect("none is waited for where that is not wanted", () =>
     Effect.gen(function*() {
-      const turns = makeTurns(1)
+      const turns = makeFairSemaphore(1)
       const asked = turns.takeIfFree(Effect.succeed("turn"), Effect.succeed("none"))
       assert.strictEqual(yield* asked, "turn")
       const holder = yield* visitor(turns, undefined)

@@ -10,7 +10,7 @@ const retrySeconds = 5
  * Reads a list, a count or what a search finds for operators, beside the service. It has ten seconds; after that, or while too
  * many others read, the service is busy (docs/decisions/admin.md, "Conventions").
  */
-export const listed = <A, E, R>(
+export const readForOperator = <A, E, R>(
   body: Effect.Effect<A, E, R>,
   patienceMillis: number = mostMillis
 ): Effect.Effect<A, E | StorageFailed | Busy, R | Database> =>

@@ -22,7 +22,7 @@ const isEmptyObject = (octets: Uint8Array): boolean => {
 const jsonType = /^application\/json[ \t]*(?:;|$)/i
 
 /** The body and the query of a request, checked against the declaration. */
-export interface Brought {
+export interface RequestInput {
   /** Without the parameters that are blank. */
   readonly query: URLSearchParams
   /** JSON, or undefined if the route takes no body. */
@@ -30,7 +30,7 @@ export interface Brought {
 }
 
 /** Checks the size and the type of the body, then its members, then the parameters. */
-export const brought = (request: Request, route: Route, maxBytes: number): Effect.Effect<Brought, OperatorError> =>
+export const inputOf = (request: Request, route: Route, maxBytes: number): Effect.Effect<RequestInput, OperatorError> =>
   Effect.gen(function*() {
     const octets = isChange(request.method) ? yield* octetsOf(request, maxBytes, "body") : Buffer.alloc(0)
     const { payload } = route

@@ -5,7 +5,7 @@ import { int } from "../../src/kernel/sql/Column.ts"
 import { Database } from "../../src/kernel/sql/Database.ts"
 import { all } from "../../src/kernel/sql/Query.ts"
 import { statement } from "../../src/kernel/sql/Statement.ts"
-import { listed } from "../../src/operations/Listed.ts"
+import { readForOperator } from "../../src/operations/OperatorReads.ts"
 import { databases, useDatabase } from "../support/Databases.ts"
 import { endless } from "../support/Endless.ts"
 import { openDriver } from "../support/Graph.ts"
@@ -23,22 +23,23 @@ describe.each(databases)("what is listed for operators on $name", (backend) => {
 
   it.live("is given up when its time is over, and says when to ask again", () =>
     beside(Effect.gen(function*() {
-      const busy = yield* Effect.flip(listed(all(endless, {}), 300))
+      const busy = yield* Effect.flip(readForOperator(all(endless, {}), 300))
       assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
     })))
 
   it.live("says the same while others read and no connection comes free", () =>
     beside(Effect.gen(function*() {
       // Of two connections one writes on SQLite, so that one reader has them all; PostgreSQL has two.
-      const others = yield* Effect.forEach([1, 2], () => Effect.forkChild(Effect.flip(listed(all(endless, {}), 5000))))
+      const others = yield* Effect.forEach([1, 2], () =>
+        Effect.forkChild(Effect.flip(readForOperator(all(endless, {}), 5000))))
       yield* Effect.yieldNow
-      const busy = yield* Effect.flip(listed(all(endless, {}), 5000))
+      const busy = yield* Effect.flip(readForOperator(all(endless, {}), 5000))
       assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
       yield* Effect.forEach(others, Fiber.join)
     })))
 
   it.live("fails as the statement does when that is at fault", () =>
     beside(Effect.gen(function*() {
-      assert.strictEqual((yield* Effect.flip(listed(all(wrong, {}))))._tag, "StorageFailed")
+      assert.strictEqual((yield* Effect.flip(readForOperator(all(wrong, {}))))._tag, "StorageFailed")
     })))
 })

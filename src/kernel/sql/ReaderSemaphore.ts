@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { makeFairSemaphore } from "../net/FairSemaphore.ts"
 import type { Peer } from "../net/Peer.ts"
-import { makeTurns } from "../net/Turns.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { Late } from "./Late.ts"
 import { SqlError } from "./SqlError.ts"
@@ -11,7 +11,7 @@ import { SqlError } from "./SqlError.ts"
  * nobody's share.
  */
 export const currentAsker: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
-  "acme/kernel/sql/ReadTurns/currentAsker",
+  "acme/kernel/sql/ReaderSemaphore/currentAsker",
   { defaultValue: () => undefined }
 )
 
@@ -25,14 +25,14 @@ const mostReaders = 2
 export const readersOf = (connections: number): number => Math.min(connections - 1, mostReaders)
 
 /** Lets so many read at once and the others in turn. An asker has one of two, so that one is left for whoever comes next. */
-export interface ReadTurns {
+export interface ReaderSemaphore {
   /** Fails if no turn comes within `database.acquire_timeout_ms`. The wait may be interrupted, and the read if it allows that. */
   readonly take: <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
 }
 
 /** Turns for `readers` connections. A wait ends after `patienceMillis`. */
-export const makeReadTurns = (readers: number, patienceMillis: number): ReadTurns => {
-  const turns = makeTurns(readers, { peer: currentAsker, hostToFree: 1 })
+export const makeReaderSemaphore = (readers: number, patienceMillis: number): ReaderSemaphore => {
+  const turns = makeFairSemaphore(readers, { peer: currentAsker, hostToFree: 1 })
   const late = new SqlError({
     cause: new Late(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
     message: "no connection"

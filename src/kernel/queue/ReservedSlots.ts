@@ -4,8 +4,8 @@ import { Database, ifUndone } from "../sql/Database.ts"
 import { lifeMillis } from "../Time.ts"
 import type { Job, JobKind } from "./Job.ts"
 
-/** A slot that is kept for a job whose row is about to be written, claimed (docs/decisions/wake-up.md, "Born running"). */
-export interface Birth {
+/** A slot that is kept for a job whose row is about to be written, claimed (docs/decisions/wake-up.md, "Jobs that begin with their commit"). */
+export interface ReservedSlot {
   /** Who claims the row. */
   readonly owner: string
   /** Begins the job's attempt. To be called after the commit. */
@@ -15,31 +15,31 @@ export interface Birth {
 }
 
 /** Takes a slot for a job; `undefined` if it has to wait for its turn. */
-export type Offer = (kind: JobKind, share: string) => Birth | undefined
+export type Offer = (kind: JobKind, share: string) => ReservedSlot | undefined
 
 /** What the runner of a process, if there is one, offers to those who enqueue. */
-export interface Births {
+export interface ReservedSlots {
   /** The runner's offer from now on. */
   readonly offer: (offer: Offer | undefined) => void
   /**
    * A slot for a job that the open transaction enqueues. It is given back when that transaction is undone, and before
    * its body runs once more. `undefined` outside of a transaction.
    */
-  readonly take: (kind: JobKind, share: string) => Effect.Effect<Birth | undefined>
+  readonly take: (kind: JobKind, share: string) => Effect.Effect<ReservedSlot | undefined>
 }
 
 /** Without an offer at first. */
-export const make = (): Births => {
+export const make = (): ReservedSlots => {
   let offered: Offer | undefined
   return {
     offer: (offer) => void (offered = offer),
     take: (kind, share) =>
       Effect.suspend(() => {
-        const birth = offered?.(kind, share)
-        if (birth === undefined) return Effect.succeed(undefined)
+        const reserved = offered?.(kind, share)
+        if (reserved === undefined) return Effect.succeed(undefined)
         return Effect.flatMap(
-          ifUndone(birth.giveBack),
-          (isPlanned) => isPlanned ? Effect.succeed(birth) : Effect.as(birth.giveBack, undefined)
+          ifUndone(reserved.giveBack),
+          (isPlanned) => isPlanned ? Effect.succeed(reserved) : Effect.as(reserved.giveBack, undefined)
         )
       })
   }

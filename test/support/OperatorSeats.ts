@@ -20,10 +20,10 @@ export interface Seat {
 
 type Send = (seat: Partial<Seat>, body?: object, parameters?: Readonly<Record<string, string>>) => Promise<Answer>
 
-/** What can be done by one door: the route of each act. */
-export interface Door {
+/** What can be done by one surface: the route of each act. */
+export interface OperatorSurface {
   readonly name: "API" | "panel"
-  /** The route by which an act is asked for, as the door declares it. */
+  /** The route by which an act is asked for, as the surface declares it. */
   readonly routes: Readonly<Record<Act, string>>
   /** Signs in as far as the password leads. */
   readonly signIn: (username: string, password: string, from: string) => Promise<Seat>
@@ -53,7 +53,7 @@ export interface Door {
   ) => Promise<number>
 }
 
-type Act = Exclude<keyof Door, "attempt" | "begin" | "forcedBegin" | "name" | "routes">
+type Act = Exclude<keyof OperatorSurface, "attempt" | "begin" | "forcedBegin" | "name" | "routes">
 
 const cookieOf = (header: ReadonlyArray<string> = []): string | undefined =>
   header.flatMap((line) => new RegExp(`^${sessionCookie}=([^;]+)`).exec(line)?.[1] ?? [])[0]
@@ -95,7 +95,7 @@ const jsonOf = (answer: Answer) =>
   }
 
 /** The API. */
-export const apiDoor = (url: string): Door => {
+export const apiSurface = (url: string): OperatorSurface => {
   const to = asking(url, false)
   const routes = {
     signIn: "POST /api/session",
@@ -156,7 +156,7 @@ const codesIn = ({ text: page }: Answer): ReadonlyArray<string> =>
   [...page.matchAll(/<li>([A-Z2-7]{5}-[A-Z2-7]{5})/g)].map(([, one = ""]) => one)
 
 /** The panel, as its forms are sent. */
-export const panelDoor = (url: string): Door => {
+export const panelSurface = (url: string): OperatorSurface => {
   const to = asking(url, true)
   const routes = {
     signIn: "POST /ui/login",

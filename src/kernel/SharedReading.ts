@@ -7,7 +7,7 @@ import { currentMillis } from "./Time.ts"
  * Reads a value at most once in so many milliseconds. Those who ask at the same time wait for one reading. A failure is
  * not kept.
  */
-export const makeKept = <A, E, R>(
+export const makeSharedReading = <A, E, R>(
   millis: number,
   read: Effect.Effect<A, E, R>
 ): Effect.Effect<Effect.Effect<A, E, R>> =>

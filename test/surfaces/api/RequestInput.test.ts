@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import { operatorProblemOf } from "../../../src/domain/OperatorProblem.ts"
 import { BodyTooLarge, BodyTooSlow } from "../../../src/kernel/http/HttpRefused.ts"
 import type { Request } from "../../../src/kernel/http/Message.ts"
-import { brought } from "../../../src/surfaces/api/Brought.ts"
+import { inputOf } from "../../../src/surfaces/api/RequestInput.ts"
 import { routes } from "../../support/Roles.ts"
 
 /* The body and the query of a request, before a handler has them. */
@@ -25,7 +25,7 @@ const sent = (method: string, body: string, headers: Request["headers"], more: P
 /** What a route is brought: its body and its query, or the status and the sentence of a refusal. */
 const told = (name: string, request: Request) => {
   const route = routes.find((one) => one.name === name) ?? assert.fail(name)
-  return Result.match(Effect.runSync(Effect.result(brought(request, route, 9))), {
+  return Result.match(Effect.runSync(Effect.result(inputOf(request, route, 9))), {
     onFailure: (error) => {
       const { message, status } = operatorProblemOf(error)
       return [status, message]

@@ -15,7 +15,7 @@ import type { Shown } from "./Credentials.ts"
 import type { Sender } from "./OperatorChecks.ts"
 
 /** The services that the checks of a request use. */
-export interface Doors {
+export interface CheckServices {
   /** The policy of this listener. It judges every request. */
   readonly admit: (request: Request) => Effect.Effect<void, OperatorError>
   /** A client with its reverse name, if the name is found in time. */
@@ -28,11 +28,11 @@ export interface Doors {
   ) => Effect.Effect<Sender, OperatorError, Database>
 }
 
-/** The doors for a configuration. */
-export const doorsOf = (
+/** The checkServices for a configuration. */
+export const checkServicesOf = (
   settings: SignInSettings,
   { names, policy }: { readonly policy: Policy | undefined; readonly names: ReverseNames["Service"] }
-): Doors => {
+): CheckServices => {
   const connection = policy?.connection
   return {
     admit: (request) => connection === undefined ? Effect.void : admitOperator(connection, request),
