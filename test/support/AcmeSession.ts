@@ -288,13 +288,15 @@ export class AcmeSession {
     return answer
   }
 
-  /** {@link postOnce}, repeated while the session's patience lasts. */
+  /** {@link postOnce}, repeated while the session's patience lasts, and once with another nonce, as every client does (RFC 8555 section 6.5). */
   async post(url: string, payload?: object, deviation: Deviation = {}): Promise<HttpAnswer> {
     const deadline = Date.now() + this.patienceMs
-    for (;;) {
+    for (let hasOldNonce = deviation.nonce === undefined;;) {
       try {
         const answer = await this.postOnce(url, payload, deviation)
-        if (!transient(answer) || Date.now() >= deadline) return answer
+        const isRefusedNonce = hasOldNonce && problemType(answer) === "badNonce"
+        hasOldNonce &&= !isRefusedNonce
+        if (!isRefusedNonce && (!transient(answer) || Date.now() >= deadline)) return answer
       } catch (error) {
         if (Date.now() >= deadline) throw error
       }
