@@ -34,7 +34,7 @@ export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.
     { discard: true }
   )
 
-/** What others than the owner of a file with secrets, and its group, may not have. A package gives the service's own group the file to read. */
+/** Permission bits that a file with secrets must not have. The owner and the group may read it, since a package gives it to the service's group. */
 const openToOthers = 0o027
 
 /** Tells of what an operator should see of the file itself, and of those of its faults that refuse nothing. */

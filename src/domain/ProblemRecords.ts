@@ -83,7 +83,7 @@ const wordOf = (tag: string): string => tag.replace(/(?<=[a-z])[A-Z]/g, "_$&").t
 /** The word for a failure in `request_refused`. */
 export const refusalWord = ({ _tag }: Pick<AcmeError, "_tag">): string => wordOf(_tag)
 
-/** Failures that have a record of their own beside `request_refused`, which each other refusal of a request has. */
+/** Refusals that are recorded as `request_refused`, as all others are, and by an event of their own. */
 const alsoTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   ClientRefused: [{ event: "filter_request_blocked", by: "check, detail" }],
   RejectedIdentifier: byPolicy,
@@ -93,7 +93,7 @@ const alsoTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   UpstreamRefusedReason: [{ event: "certificate_revoke_abandoned", by: "error" }]
 }
 
-/** Failures without a `request_refused`: those that fail here, those of an order or a challenge, and a nonce that is none any more. */
+/** Failures that are not recorded as `request_refused`: faults of the service, failures that an order or a challenge keeps, and stale nonces. */
 const onlyTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   BadNonce: [
     { cause: "the request has none", event: "nonce_rejected", by: "reason=missing" },
@@ -158,10 +158,7 @@ export const recordsOf = (tag: Tag): ReadonlyArray<CauseRecord> =>
 /** Whether the answer to a request with this failure is recorded as `request_refused`. */
 export const isRefusalTold = ({ _tag }: Pick<AcmeError, "_tag">): boolean => onlyTold[_tag] === undefined
 
-/**
- * The refusals of operators that have a record, by their tags. Any other says all there is to say, to somebody who is signed in, and
- * changes nothing.
- */
+/** The refusals of operators that are recorded, by their tags. The others tell an operator who is signed in the whole cause, and change nothing. */
 export const operatorRecords: { readonly [T in OperatorError["_tag"]]?: ReadonlyArray<CauseRecord> } = {
   InvalidCredentials: [
     { cause: "there is no such operator", event: "admin_login_failed", by: "reason=unknown_user" },

@@ -91,9 +91,9 @@ export const renderProblems = (): string =>
       classes.flatMap(rowsOf)
     ),
     "## Causes",
-    "A sentence that stands for several causes, and the record by which the log tells them apart. The words behind a colon are those that\nthe page of an order has for the cause.",
+    "Some sentences stand for several causes. The log tells the causes apart by the record in the last column. Behind a colon stands what\nthe page of an order says of the cause.",
     renderCauses(classes.map(([, Failure]) => new Failure(example))),
     "## Refusals of operators",
-    "Those that have a record: of the API, of the panel, and of a sign-in. A cause that the answer does not tell is in the log alone.",
+    "The log records these refusals of the API, of the panel and of sign-ins. Where an answer does not tell its cause, the log alone does.",
     renderOperatorRecords()
   ].join("\n\n")
