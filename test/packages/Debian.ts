@@ -53,7 +53,9 @@ const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
   const made = { architecture: native, revision: 0, surroundings: "export SOURCE_DATE_EPOCH=0" }
   try {
     const { commit, folder, lacks } = await buildEarlier()
-    for (const part of ["packaging", "deploy"]) cpSync(join(repository, part), join(folder, part), { recursive: true })
+    for (const part of ["packaging", "deploy", "src/surfaces/cli/ManPage.ts"]) {
+      cpSync(join(repository, part), join(folder, part), { recursive: true })
+    }
     appendFileSync(join(folder, "dist/LICENSES"), "")
     copyFileSync(join(repository, "dist/sbom.cdx.json"), join(folder, "dist/sbom.cdx.json"))
     say(`deb: upgraded from ${commit.slice(0, 7)}, which lacks ${lacks.join(" and ")}`)
