@@ -29,6 +29,8 @@ import { Progress } from "./Progress.ts"
 import { Settings } from "./Settings.ts"
 import { viewOn } from "./StreamView.ts"
 
+const actCommands = () => import("./commands/ActCommand.ts")
+
 /** The commands by name. Each is loaded only when it is used, so that it does not slow down the start of the others. */
 const commands = {
   serve: async () => (await import("./commands/ServeCommand.ts")).serveCommand,
@@ -39,11 +41,17 @@ const commands = {
   health: async () => (await import("./commands/HealthCommand.ts")).healthCommand,
   transfer: async () => (await import("./commands/TransferCommand.ts")).transferCommand,
   account: async () => (await import("./commands/AccountCommand.ts")).accountCommand,
-  eab: async () => (await import("./commands/EabCommand.ts")).eabCommand,
+  eab: async () => {
+    const { credentialActs } = await import("../surfaces/operator/acts/CredentialActs.ts")
+    return (await actCommands()).actCommand(credentialActs, "eab")
+  },
   admin: async () => (await import("./commands/AdminCommand.ts")).adminCommand,
   order: async () => (await import("./commands/OrderCommand.ts")).orderCommand,
   cert: async () => (await import("./commands/CertCommand.ts")).certCommand,
-  nonce: async () => (await import("./commands/NonceCommand.ts")).nonceCommand,
+  nonce: async () => {
+    const { nonceActs } = await import("../surfaces/operator/acts/NonceActs.ts")
+    return (await actCommands()).actCommand(nonceActs, "nonce")
+  },
   audit: async () => (await import("./commands/AuditCommand.ts")).auditCommand,
   crl: async () => (await import("./commands/CrlCommand.ts")).crlCommand,
   jobs: async () => (await import("./commands/JobsCommand.ts")).jobsCommand,

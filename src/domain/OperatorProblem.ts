@@ -64,7 +64,7 @@ interface Row<E> {
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /** One row for each refusal. An error without a row does not compile (docs/decisions/admin.md, "Errors"). */
-const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: T }>> } = {
+const table = {
   BadRequest: { status: 400, code: "bad_request", message: ({ detail }) => detail },
   UnknownWord: {
     status: 400,
@@ -196,13 +196,40 @@ const table: { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: 
   Internal: { status: 500, code: "internal", message: "The request failed; the log says why." },
   SignerRefused: { status: 502, code: "signer_failed", message: ({ detail }) => detail },
   Busy: { status: 503, code: "busy", message: "The service cannot answer now; try again." }
-}
+} satisfies { readonly [T in Tag]: Row<Extract<OperatorError, { readonly _tag: T }>> }
 
-const rowOf = <T extends Tag>(tag: T): Row<Extract<OperatorError, { readonly _tag: T }>> => table[tag]
+/** The refusals with one of these codes. */
+export type RefusalWith<C extends OperatorCode> = Extract<
+  OperatorError,
+  { readonly _tag: { [T in Tag]: (typeof table)[T]["code"] extends C ? T : never }[Tag] }
+>
+
+/** The codes that every route may answer. */
+export const usualCodes = [
+  "bad_request",
+  "invalid_status",
+  "session_invalid",
+  "session_expired",
+  "session_idle",
+  "mfa_pending",
+  "csrf_failed",
+  "insufficient_role",
+  "access_denied",
+  "not_found",
+  "method_not_allowed",
+  "body_too_large",
+  "unsupported_media_type",
+  "rate_limited",
+  "internal",
+  "busy"
+] as const satisfies ReadonlyArray<OperatorCode>
+
+/** See {@link usualCodes}. */
+export type UsualCode = (typeof usualCodes)[number]
 
 /** The problem of a refusal. */
 export const operatorProblemOf = (error: OperatorError): OperatorProblem => {
-  const { code, message, status } = rowOf(error._tag) as Row<OperatorError>
+  const { code, message, status } = table[error._tag] as Row<OperatorError>
   return {
     status,
     code,

@@ -3,7 +3,6 @@ import type { AccountsMode } from "../domain/Audit.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { isId } from "../domain/Id.ts"
 import { BadRequest, LiveCertificates, NoSuch } from "../domain/OperatorError.ts"
-import { hiddenIn } from "../kernel/HiddenText.ts"
 import { transaction } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../kernel/Time.ts"
@@ -29,20 +28,15 @@ const scopeOf = (
 /** The most characters of a label. */
 export const longestLabel = 256
 
-/** Refuses a credential that nobody could tell from others, or that no profile would accept. */
-export const checkRequest = (
+/** Refuses a profile that is not served, because no client could use the credential. */
+export const checkProfile = (
   { profiles }: Pick<Config, "profiles">,
-  { profile, ...given }: { readonly label: string; readonly profile: string | undefined }
-) => {
-  const label = given.label.trim()
-  if (label === "" || label.length > longestLabel) {
-    return new BadRequest({ detail: `label takes 1 to ${longestLabel} characters.` })
-  }
-  const hidden = hiddenIn(label)
-  if (hidden !== undefined) return new BadRequest({ detail: `label holds ${hidden}, a character that nobody sees.` })
-  return profile === undefined || profiles.some(({ enabled, name }) => enabled && name === profile)
-    ? Effect.succeed({ label, profile })
-    : new BadRequest({ detail: "profile takes the name of a profile that is served." })
+  profile: string
+): Effect.Effect<void, BadRequest> => {
+  const served = profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
+  return served.includes(profile)
+    ? Effect.void
+    : new BadRequest({ detail: `profile takes the name of a profile that is served: ${served.join(", ")}.` })
 }
 
 const secretSize = 32

@@ -41,6 +41,9 @@ export const mostOverApi = 100_000
 
 /** A file that is sent while it is read. */
 export interface Exported {
+  /** The name of the list, for the log. */
+  readonly list: string
+  readonly format: Format
   readonly fileName: string
   readonly mediaType: string
   readonly text: Stream.Stream<string, StorageFailed, Database>
@@ -71,6 +74,8 @@ const exported = Effect.fnUntraced(function*<E, R>(
   }
   const at = new Date(yield* currentMillis).toISOString().replaceAll(/[-:]|\.\d+/g, "")
   const file: Exported = {
+    list: list.name,
+    format,
     fileName: `acme-svc-${list.name}-${at}.${format}`,
     mediaType: mediaTypes[format],
     text: exportText(

@@ -1,12 +1,9 @@
 import { Deferred, Effect, Fiber } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
-import { HttpApiClient } from "effect/http-api"
 import { existsSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
-import { Api } from "../../src/surfaces/api/Api.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { onSystemClock, useTests } from "../support/UseTests.ts"
@@ -65,24 +62,6 @@ const serving = Effect.fnUntraced(function*(admin: (directory: string) => string
 
 const client = Effect.acquireRelease(Effect.sync(makeHttpClient), ({ close }) => Effect.sync(close))
 
-/** The client that the platform makes of the declaration, with the headers of whoever uses it. */
-const typedClient = (baseUrl: string) => {
-  const headers: Record<string, string> = {}
-  const transformClient = (plain: HttpClient.HttpClient) =>
-    plain.pipe(
-      HttpClient.mapRequest((request) => HttpClientRequest.setHeaders(request, headers)),
-      HttpClient.tap((response) =>
-        Effect.sync(() => {
-          const [cookie] = (response.headers["set-cookie"] ?? "").split(";")
-          if (cookie !== undefined && cookie !== "") headers["cookie"] = cookie
-        })
-      )
-    )
-  return Effect.map(HttpApiClient.make(Api, { baseUrl, transformClient }), (api) => ({ api, headers })).pipe(
-    Effect.provide(FetchHttpClient.layer)
-  )
-}
-
 describe("the listener of operators", () => {
   test("signs an operator in over a socket, and says where it is and which origin it takes", () =>
     onSystemClock(Effect.gen(function*() {
@@ -129,41 +108,6 @@ describe("the listener of operators", () => {
       assert.include(said.map(({ origin }) => origin), "https://panel.example")
       assert.notInclude(JSON.stringify(said), password)
       assert.notInclude(JSON.stringify(said), csrf)
-    })))
-
-  test("is spoken to by the client that the declaration makes", () =>
-    onSystemClock(Effect.gen(function*() {
-      const { address, ended, place, stop } = yield* serving(() => `bind_address = "127.0.0.1:0"`)
-      const url = `http://${yield* address}`
-      writeFileSync(join(place.directory, "pw"), `${password}\n`, { mode: 0o600 })
-      yield* place.run(["admin", "user", "create", "ann", "--password-file", "pw"])
-      const { api, headers } = yield* typedClient(url)
-      const refused = yield* Effect.flip(
-        api.session.signIn({ payload: { username: "ann", password: "not hers at all" } })
-      )
-      assert.nestedPropertyVal(refused, "error", "invalid_credentials")
-      const begun = yield* api.session.signIn({ payload: { username: "ann", password } })
-      headers["x-csrf-token"] = begun.csrfToken
-      assert.strictEqual((yield* api.session.readSession()).user.username, "ann")
-      const minted = yield* api.eab.createCredential({ payload: { label: "printers" } })
-      const params = { kid: minted.kid }
-      yield* api.eab.revokeCredential({ params })
-      assert.strictEqual((yield* api.eab.readCredential({ params })).status, "revoked")
-      const page = yield* api.audit.listAudit({ query: { event: "eab_created", limit: 1 } })
-      assert.deepStrictEqual([page.total, page.limit, page.items[0]?.actorId], [1, 1, "ann"])
-      const absent = yield* Effect.flip(api.orders.readOrder({ params: { id: "none" } }))
-      assert.nestedPropertyVal(absent, "error", "not_found")
-      const payload = { password, name: "backup", role: "viewer", expiresInDays: 1 } as const
-      const { token } = yield* api.tokens.createToken({ payload })
-      const program = yield* typedClient(url)
-      program.headers["authorization"] = `Bearer ${token}`
-      assert.deepStrictEqual((yield* program.api.orders.listOrders({ query: {} })).items, [])
-      const forbidden = yield* Effect.flip(program.api.eab.createCredential({ payload: { label: "no" } }))
-      assert.nestedPropertyVal(forbidden, "error", "insufficient_role")
-      yield* api.session.signOut({ query: {} })
-      assert.nestedPropertyVal(yield* Effect.flip(api.session.readSession()), "error", "session_invalid")
-      yield* stop
-      assert.strictEqual((yield* ended).code, 0)
     })))
 
   test("speaks TLS with a pair of its own, whose key nobody else reads", () =>

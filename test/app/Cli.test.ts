@@ -204,7 +204,7 @@ describe("eab", () => {
       const place = yield* ready
       assert.deepStrictEqual(
         refusalOf(yield* place.run(["eab", "create", "--label", "x", "--profile", "none", "--json"])),
-        { code: 3, error: "refused", message: "--profile: none is not configured; there is default." }
+        { code: 3, error: "refused", message: "profile takes the name of a profile that is served: default." }
       )
     }))
 

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { matcherOf } from "../../src/surfaces/admin/RouteMatcher.ts"
-import { Api } from "../../src/surfaces/api/Api.ts"
+import { declaration } from "../../src/surfaces/api/Api.ts"
 import { routesOf } from "../../src/surfaces/api/ApiRoutes.ts"
 import type { Act, Subject, Way } from "../support/Acts.ts"
 import { actsOn, step } from "../support/Acts.ts"
@@ -116,7 +116,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
   test("has a row above, if a role is asked for it over the API or in the panel", () =>
     Effect.sync(() => {
       const forRoles = ["operator", "admin"]
-      const ofApi = routesOf(Api)
+      const ofApi = routesOf(declaration)
       const find = matcherOf(ofApi)
       // A sample of a notification changes nothing, and has tests of its own.
       const others = /notify|notifications/

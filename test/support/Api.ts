@@ -20,7 +20,11 @@ export const apiOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
   const declared = yield* declaredApp({ config, sources }, "0.0.0-test")
   const names = yield* ReverseNames
-  const app = make(config.admin, checkServicesOf(config.admin, { policy: undefined, names }), declared)
+  const app = make(config.admin, checkServicesOf(config.admin, { policy: undefined, names }), declared, {
+    resolved: { config, sources },
+    version: "0.0.0-test",
+    mostRows: config.admin.page_size_max
+  })
   return { ask: asking(app, config) }
 })
 

@@ -1,5 +1,5 @@
 import type { Access } from "../../src/surfaces/admin/Access.ts"
-import { Api } from "../../src/surfaces/api/Api.ts"
+import { declaration } from "../../src/surfaces/api/Api.ts"
 import type { Route } from "../../src/surfaces/api/ApiRoutes.ts"
 import { routesOf } from "../../src/surfaces/api/ApiRoutes.ts"
 
@@ -19,7 +19,7 @@ export const senders = [
 export type Sender = (typeof senders)[number]
 
 /** Every route, in the order of the declaration. */
-export const routes: ReadonlyArray<Route> = routesOf(Api)
+export const routes: ReadonlyArray<Route> = routesOf(declaration)
 
 /** `yes` comes through to the operation. A number is the status of a refusal. */
 export type Cell = "yes" | 401 | 403

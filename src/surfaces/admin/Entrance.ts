@@ -58,6 +58,8 @@ const clientOf = ({ clientIp: ip, id: request_id, userAgent: user_agent }: Reque
 /** A request that has passed the checks. */
 export interface Entered<R> {
   readonly route: R
+  /** The segments of the path that are parameters, by their names. */
+  readonly parameters: { readonly [name: string]: string }
   readonly sender: Sender
   readonly client: ClientFacts
   /** The session cookie of the request. Where anybody may come in, nobody has looked for its session. */
@@ -111,7 +113,13 @@ export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entra
       if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
       // The name server is asked only for changes, because their audit rows name the client.
       const client = isChange(request.method) ? yield* checkServices.named(clientOf(request)) : clientOf(request)
-      return { route, sender, client, held: shown.kind === "session" ? Redacted.make(shown.token) : undefined }
+      return {
+        route,
+        parameters: matched?.parameters ?? {},
+        sender,
+        client,
+        held: shown.kind === "session" ? Redacted.make(shown.token) : undefined
+      }
     }).pipe(Effect.mapError((error) => new TurnedAway({ error, sender: known })))
   }
 }

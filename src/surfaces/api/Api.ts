@@ -1,5 +1,7 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
+import { groupOf } from "../operator/ActDocument.ts"
+import { nouns } from "../operator/Nouns.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
 import * as accounts from "./groups/AccountEndpoints.ts"
@@ -18,7 +20,6 @@ export class Api extends HttpApi.make("acme-svc")
     sessions.session,
     sessions.own,
     accounts.accounts,
-    accounts.eab,
     orders.orders,
     orders.expiring,
     orders.upstreamOrders,
@@ -26,7 +27,6 @@ export class Api extends HttpApi.make("acme-svc")
     service.audit,
     service.jobs,
     notifications,
-    service.nonces,
     service.service,
     operators.operators,
     operators.tokens,
@@ -36,3 +36,6 @@ export class Api extends HttpApi.make("acme-svc")
   .middleware(Fitting)
   .annotate(OpenApi.Title, "acme-svc")
   .annotate(OpenApi.Description, "Operators of acme-svc read and change its records here.") {}
+
+/** Every route of operators: the acts, and what is declared above. */
+export const declaration = nouns.map(groupOf).reduce((api, group) => api.add(group) as unknown as typeof Api, Api)

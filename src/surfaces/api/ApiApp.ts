@@ -13,6 +13,12 @@ import { askedBy } from "../admin/Asker.ts"
 import type { CheckServices } from "../admin/CheckServices.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/RouteMatcher.ts"
+import { answerOf } from "../operator/ActAnswer.ts"
+import type { Acting } from "../operator/Acting.ts"
+import { Configured } from "../operator/Acting.ts"
+import { routeOf } from "../operator/ActRoute.ts"
+import type { ActServices } from "../operator/Nouns.ts"
+import { nouns } from "../operator/Nouns.ts"
 import { Api } from "./Api.ts"
 import { refusalHeaders, refusalOf } from "./ApiRefusals.ts"
 import { routesOf } from "./ApiRoutes.ts"
@@ -39,26 +45,42 @@ export interface Settings {
 }
 
 /** What the checks and the handlers of a request need. */
-type Needed = Effect.Services<ReturnType<typeof served>> | Database
+type Needed = Effect.Services<ReturnType<typeof served>> | Exclude<ActServices, Acting | Configured> | Database
 
-const known = matcherOf(routesOf(Api))
+const known = matcherOf([...nouns.flatMap(({ acts }) => acts).flatMap(routeOf), ...routesOf(Api)])
 
-/** Makes the surface. `app` is what answers the requests that have passed the checks: the app of the declaration. */
-export const make = (settings: Settings, checkServices: CheckServices, app: DeclaredApp): App<Needed> => {
+type Known = ReturnType<typeof known>
+
+/** Makes the surface. `app` answers the requests that have passed the checks and are for no act: the app of the declaration. */
+export const make = (
+  settings: Settings,
+  checkServices: CheckServices,
+  app: DeclaredApp,
+  configured: typeof Configured.Service
+): App<Needed> => {
   const enter = entranceOf(settings.base_url, checkServices)
   const addressOf = clientAddress(settings.filter)
 
-  const checked = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Answer, OperatorError, Needed> {
+  const checked = Effect.fnUntraced(function*(
+    request: Request,
+    matched: Known
+  ): Effect.fn.Return<Answer, OperatorError, Needed> {
     const { route, ...caller } = yield* Effect.mapError(
-      enter(request, known(request.path), request.path.startsWith("/api/")),
+      enter(request, matched, request.path.startsWith("/api/")),
       ({ error }) => error
     )
+    if ("act" in route) {
+      return yield* answerOf(request, { route, ...caller }, settings.max_body_bytes).pipe(
+        Effect.provideService(Configured, configured),
+        askedBy(caller.sender)
+      )
+    }
     const given = yield* inputOf(request, route, settings.max_body_bytes)
     return yield* askedBy(caller.sender)(served(app, request, given, caller))
   })
 
-  const handle = (request: Request): Effect.Effect<Answer, never, Needed> =>
-    checked(request).pipe(
+  const handle = (request: Request, matched: Known): Effect.Effect<Answer, never, Needed> =>
+    checked(request, matched).pipe(
       Effect.catch((error) => Effect.succeed(refused(error))),
       Effect.catchDefect((defect) =>
         Effect.as(
@@ -70,12 +92,15 @@ export const make = (settings: Settings, checkServices: CheckServices, app: Decl
     )
 
   return {
-    route: (received) => ({
-      profile: undefined,
-      pattern: known(received.path)?.pattern ?? unmatched,
-      clientIp: addressOf(received),
-      handle,
-      late: () => Effect.succeed(withHeaders(refused(new Busy({ retryAfter: 5 })), { "cache-control": "no-store" }))
-    })
+    route: (received) => {
+      const matched = known(received.path)
+      return {
+        profile: undefined,
+        pattern: matched?.pattern ?? unmatched,
+        clientIp: addressOf(received),
+        handle: (request) => handle(request, matched),
+        late: () => Effect.succeed(withHeaders(refused(new Busy({ retryAfter: 5 })), { "cache-control": "no-store" }))
+      }
+    }
   }
 }

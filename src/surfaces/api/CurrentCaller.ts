@@ -4,7 +4,7 @@ import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Layer from "effect/Layer"
 import type { Entered } from "../admin/Entrance.ts"
-import { everywhere } from "./ApiRefusals.ts"
+import { everywhere } from "../operator/RefusalSchemas.ts"
 
 /* Who sent the request that a handler answers. */
 

@@ -10,7 +10,6 @@ import { Api } from "./Api.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
 import { accountsHandlers } from "./handlers/AccountsApi.ts"
-import { eabHandlers } from "./handlers/EabApi.ts"
 import { healthHandlers } from "./handlers/HealthApi.ts"
 import { jobsHandlers } from "./handlers/JobsApi.ts"
 import { notificationsHandlers } from "./handlers/NotificationsApi.ts"
@@ -22,7 +21,7 @@ import {
   upstreamOrdersHandlers
 } from "./handlers/OrdersApi.ts"
 import { ownHandlers } from "./handlers/OwnApi.ts"
-import { auditHandlers, noncesHandlers, serviceHandlers } from "./handlers/ServiceApi.ts"
+import { auditHandlers, serviceHandlers } from "./handlers/ServiceApi.ts"
 import { sessionHandlers } from "./handlers/SessionsApi.ts"
 
 /* The declaration and its handlers as one app. */
@@ -40,9 +39,7 @@ const handlersOf = (served: Served, version: string) => {
     upstreamOrdersHandlers(config),
     orphanedCertificatesHandlers(config),
     auditHandlers(config),
-    noncesHandlers(config),
     serviceHandlers(served, version),
-    eabHandlers(config),
     jobsHandlers(config),
     notificationsHandlers(config),
     operatorsHandlers(config),

@@ -4,8 +4,8 @@ import type * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
-import { formOf, pathText } from "../../kernel/JsonForm.ts"
-import { isStorable } from "../admin/OperatorBody.ts"
+import { formOf } from "../../kernel/JsonForm.ts"
+import { nameOf, storable } from "../operator/Storable.ts"
 import type { Reader } from "./ApiRoutes.ts"
 
 /*
@@ -34,8 +34,6 @@ const wantedOf = (ast: SchemaAST.AST, given: unknown): string => {
   const first = ast._tag === "Union" ? ast.types[0] ?? ast : ast
   return (Array.isArray(given) ? undefined : expectedBy(first)) ?? formOf(first)
 }
-
-const nameOf = (path: ReadonlyArray<PropertyKey>): string => pathText(path).slice(0, 128)
 
 /** The first fault. It names the member or the parameter. It quotes no value, except a word that is not in its set. */
 const faultOf = (
@@ -77,25 +75,6 @@ const faultOf = (
     default:
       return wrong("is not allowed")
   }
-}
-
-/** Where a value has a text that not every database stores. */
-const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyArray<PropertyKey> | undefined => {
-  if (typeof value === "string") return isStorable(value) ? undefined : path
-  if (typeof value !== "object" || value === null) return undefined
-  for (const [name, member] of Object.entries(value)) {
-    const found = unstorable(name, path) ?? unstorable(member, [...path, Array.isArray(value) ? Number(name) : name])
-    if (found !== undefined) return found
-  }
-  return undefined
-}
-
-const storable = (value: unknown, noun: "member" | "parameter"): Result.Result<unknown, OperatorError> => {
-  const path = unstorable(value, [])
-  if (path === undefined) return Result.succeed(value)
-  const whole = noun === "member" ? "The body" : "The query"
-  const what = path.length === 0 ? whole : `The ${noun} ${nameOf(path)}`
-  return Result.fail(new BadRequest({ detail: `${what} contains a character that cannot be stored.` }))
 }
 
 /** Checks a body against the schema of an endpoint. */

@@ -1,11 +1,11 @@
 import * as OpenApi from "effect/http-api/OpenApi"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
+import { usualCodes } from "../../domain/OperatorProblem.ts"
 import type { Access } from "../admin/Access.ts"
 import { sessionCookie } from "../admin/Credentials.ts"
 import { isChange } from "../admin/OperatorChecks.ts"
-import { Api } from "./Api.ts"
-import { usualCodes } from "./ApiRefusals.ts"
+import { declaration } from "./Api.ts"
 import type { Route } from "./ApiRoutes.ts"
 import { routesOf } from "./ApiRoutes.ts"
 import { makeErrorResponses } from "./ErrorResponses.ts"
@@ -102,7 +102,7 @@ const written: OpenApi.FromApiOptions = { includeAnnotationKey: (key) => key ===
 
 /** The document for a version of the service and its base URL. */
 export const documentOf = (version: string, baseUrl: string): { readonly [member: string]: unknown } => {
-  const spec = OpenApi.fromApi(Api, written)
+  const spec = OpenApi.fromApi(declaration, written)
   const errors = makeErrorResponses()
   const contentOf = (path: string, { content }: { readonly content?: Content }): object => {
     if (content === undefined) return {}
@@ -130,7 +130,7 @@ export const documentOf = (version: string, baseUrl: string): { readonly [member
     }
   }
   const paths: { [pattern: string]: { readonly [method: string]: object } } = {}
-  for (const route of routesOf(Api)) {
+  for (const route of routesOf(declaration)) {
     const method = route.method.toLowerCase()
     const operation = spec.paths[route.pattern]?.[method as OpenApi.OpenAPISpecMethodName]
     if (operation !== undefined) paths[route.pattern] = { ...paths[route.pattern], [method]: shown(route, operation) }

@@ -5,9 +5,9 @@ import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
 import { isPlain, octetsOf } from "../admin/OperatorBody.ts"
 import { isChange } from "../admin/OperatorChecks.ts"
+import { readJson } from "../operator/Json.ts"
 import type { Route } from "./ApiRoutes.ts"
 import { checkBody, checkQuery } from "./Decoding.ts"
-import { readJson } from "./Json.ts"
 
 /* The body and the query of a request. */
 

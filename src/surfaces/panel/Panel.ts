@@ -24,5 +24,9 @@ export const makePanel = (
     const statics = yield* readStatics(files)
     const rendering = yield* renderingOf(files, admin)
     for (const path of rendering.unused) yield* emit("admin_template_unused", { path })
-    return make(admin, checkServices, routesOf(resolved, statics), makePresenting(rendering, statics, version))
+    return make(admin, checkServices, routesOf(resolved, statics), makePresenting(rendering, statics, version), {
+      resolved,
+      version,
+      mostRows: admin.page_size_max
+    })
   })

@@ -1,4 +1,5 @@
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
 import { clientAddress } from "../../domain/ClientAddress.ts"
@@ -19,6 +20,8 @@ import { isChange } from "../admin/OperatorChecks.ts"
 import type { Sender } from "../admin/OperatorChecks.ts"
 import { isLinkFromElsewhere, samePageAt } from "../admin/Origin.ts"
 import { matcherOf } from "../admin/RouteMatcher.ts"
+import { actingFor } from "../operator/ActAnswer.ts"
+import { Acting, Configured } from "../operator/Acting.ts"
 import { readForm, readQuery } from "./PanelForm.ts"
 import type { Presenting } from "./Presenting.ts"
 import { bounce, isConflict, pageOfForm } from "./Presenting.ts"
@@ -43,31 +46,41 @@ const headers = {
   vary: "HX-Request"
 }
 
+/** Whoever has not signed in yet. No page that a stranger sees asks for an act. */
+const nobody: typeof Acting.Service = { operator: { kind: "admin", id: undefined }, role: "viewer" }
+
+/** What the pages need of the process. The panel itself gives them who asks, and the configuration. */
+type Needed<R> = Exclude<R, Acting | Configured> | Database
+
 /** Makes the panel from its routes: the checks of each request, its route, and the answer with its headers. */
 export const make = <R>(
   settings: Settings,
   checkServices: CheckServices,
   routes: ReadonlyArray<Route<R>>,
-  presenting: Presenting
-): App<R | Database> => {
+  presenting: Presenting,
+  configured: typeof Configured.Service
+): App<Needed<R>> => {
   const enter = entranceOf(settings.base_url, checkServices)
   const known = matcherOf(routes)
   const addressOf = clientAddress(settings.filter)
 
   const entering = (request: Request) => enter<Route<R>>(request, known(request.path), request.path.startsWith("/ui"))
 
-  const handling = (request: Request, { route, ...entered }: Entered<Route<R>>) =>
-    Effect.gen(function*(): Effect.fn.Return<Reply, Failure, R> {
+  const handling = (request: Request, { route, ...entered }: Entered<Route<R>>) => {
+    const { client, held, sender } = entered
+    const acting = actingFor(sender, { client, held, surface: "ui" }) ?? nobody
+    const context = Context.make(Configured, configured).pipe(Context.add(Acting, acting))
+    return Effect.gen(function*(): Effect.fn.Return<Reply, Failure, R> {
       const form = isChange(request.method)
         ? yield* readForm(request, settings.max_body_bytes)
         : new URLSearchParams()
       const query = yield* readQuery(request.target, request.path)
-      const parameters = known(request.path)?.parameters ?? {}
-      return yield* route.handle({ request, query, form, parameters, ...entered })
-    }).pipe(askedBy(entered.sender))
+      return yield* route.handle({ request, query, form, ...entered })
+    }).pipe(Effect.provideContext(context), askedBy(sender))
+  }
 
   /** The page of a form as it is now, with the refusal above it. Undefined if there is no such page any more. */
-  const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, R | Database> =>
+  const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, Needed<R>> =>
     Effect.matchEffect(
       Effect.flatMap(
         entering(page),
@@ -89,7 +102,7 @@ export const make = <R>(
       return beside ?? (yield* presenting.refusal(request, error, sender))
     })
 
-  const replied = (request: Request): Effect.Effect<Answer, never, R | Database> =>
+  const replied = (request: Request): Effect.Effect<Answer, never, Needed<R>> =>
     Effect.matchEffect(entering(request), {
       onFailure: ({ error, sender }) => refused(request, error, sender),
       onSuccess: (entered) =>
@@ -110,7 +123,7 @@ export const make = <R>(
     return isLinkFromElsewhere(request) ? presenting.arrival(request) : undefined
   }
 
-  const answered = (request: Request): Effect.Effect<Answer, never, R | Database> => {
+  const answered = (request: Request): Effect.Effect<Answer, never, Needed<R>> => {
     const leading = led(request)
     return leading === undefined ? replied(request) : Effect.matchEffect(checkServices.admit(request), {
       onFailure: (error) => refused(request, error, undefined),
@@ -118,7 +131,7 @@ export const make = <R>(
     })
   }
 
-  const handle = (request: Request): Effect.Effect<Answer, never, R | Database> =>
+  const handle = (request: Request): Effect.Effect<Answer, never, Needed<R>> =>
     answered(request).pipe(
       Effect.catchDefect((defect) =>
         Effect.andThen(

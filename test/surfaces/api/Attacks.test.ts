@@ -8,7 +8,7 @@ import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import { Passwords } from "../../../src/services/operators/Passwords.ts"
 import { sessionCookie } from "../../../src/surfaces/admin/Credentials.ts"
-import { Api } from "../../../src/surfaces/api/Api.ts"
+import { declaration } from "../../../src/surfaces/api/Api.ts"
 import type { Route } from "../../../src/surfaces/api/ApiRoutes.ts"
 import { routesOf } from "../../../src/surfaces/api/ApiRoutes.ts"
 import { signedIn, useApi } from "../../support/Api.ts"
@@ -20,7 +20,7 @@ import { enrolled, enter, made, password } from "../../support/Operators.ts"
 
 /* Attacks on every route of the declaration, so that a new route is attacked as well (docs/attacks.md, "Operators"). */
 
-const routes = routesOf(Api)
+const routes = routesOf(declaration)
 const id = "01890a5d-ac96-774b-bcce-b302099a8057"
 const pathOf = ({ pattern }: Route): string => pattern.replaceAll(/\{\w+\}/g, id)
 const isChange = ({ method }: Route): boolean => method !== "GET"

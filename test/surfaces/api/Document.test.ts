@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { Api } from "../../../src/surfaces/api/Api.ts"
+import { declaration } from "../../../src/surfaces/api/Api.ts"
 import { routesOf } from "../../../src/surfaces/api/ApiRoutes.ts"
 import { documentOf } from "../../../src/surfaces/api/Document.ts"
 import type { OpenApiDocument } from "../../support/Documented.ts"
@@ -16,7 +16,7 @@ interface Media {
 }
 
 const document: OpenApiDocument = JSON.parse(JSON.stringify(documentOf("1.2.3", "https://panel.example")))
-const routes = routesOf(Api)
+const routes = routesOf(declaration)
 const operations = operationsOf(document)
 const named = (name: string) => operations.find(({ operation }) => operation.operationId === name)?.operation
 

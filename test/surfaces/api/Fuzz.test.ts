@@ -1,7 +1,7 @@
 import { Arbitrary, Effect, Schema } from "effect"
 import { assert, describe } from "vitest"
 import { operatorCodes } from "../../../src/domain/OperatorProblem.ts"
-import { Api } from "../../../src/surfaces/api/Api.ts"
+import { declaration } from "../../../src/surfaces/api/Api.ts"
 import type { Route } from "../../../src/surfaces/api/ApiRoutes.ts"
 import { routesOf } from "../../../src/surfaces/api/ApiRoutes.ts"
 import { documentOf } from "../../../src/surfaces/api/Document.ts"
@@ -15,7 +15,7 @@ import { makeDocumented } from "../../support/Documented.ts"
  * answered 500, and none of what is told shows a stack, a statement or a file.
  */
 
-const routes = routesOf(Api).filter(({ name }) => name !== "signOut" && name !== "revokeOwnSession")
+const routes = routesOf(declaration).filter(({ name }) => name !== "signOut" && name !== "revokeOwnSession")
 const documented = makeDocumented(JSON.parse(JSON.stringify(documentOf("0.0.0-test", "https://panel.example"))))
 
 const id = "01890a5d-ac96-774b-bcce-b302099a8057"

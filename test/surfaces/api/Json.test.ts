@@ -1,6 +1,6 @@
 import { Result } from "effect"
 import { assert, describe, it } from "vitest"
-import { readJson } from "../../../src/surfaces/api/Json.ts"
+import { readJson } from "../../../src/surfaces/operator/Json.ts"
 
 const read = (text: string) => readJson(Buffer.from(text))
 const largest = 65_536

@@ -35,7 +35,8 @@ const quiet = Effect.provideService(References.MinimumLogLevel, "None")
 
 const caller = {
   sender: { kind: "token", role: "viewer", id: "t", name: "t", userId: "u", username: "vera" },
-  client: { ip: "192.0.2.1", request_id: "1", user_agent: undefined }
+  client: { ip: "192.0.2.1", request_id: "1", user_agent: undefined },
+  parameters: {}
 } as const
 
 describe("the declaration of the API", () => {
@@ -68,7 +69,11 @@ describe("the declaration of the API", () => {
   test("is one place in the metrics for whatever is no route", (app) =>
     Effect.gen(function*() {
       const checkServices = checkServicesOf(config.admin, { policy: undefined, names: yield* ReverseNames })
-      const { route } = make(config.admin, checkServices, app)
+      const { route } = make(config.admin, checkServices, app, {
+        resolved: { config, sources: new Map() },
+        version: "0.0.0-test",
+        mostRows: config.admin.page_size_max
+      })
       const id = "01890a5d-ac96-774b-bcce-b302099a8057"
       const patterns = [`/api/orders/${id}`, "/api/none", "/"].map((path) => route(request(path)).pattern)
       assert.deepStrictEqual(patterns, ["/api/orders/{id}", unmatched, unmatched])
@@ -105,8 +110,8 @@ describe("the declaration of the API", () => {
         const [method, path, sender, kind] of [
           ["GET", "/api/session/mfa", caller.sender, "token"],
           ["GET", "/api/account/sessions", caller.sender, "token"],
-          ["POST", "/api/nonces/cleanup", half, "half"],
-          ["POST", "/api/nonces/cleanup", undefined, "nobody"]
+          ["POST", "/api/accounts/x/deactivate", half, "half"],
+          ["POST", "/api/accounts/x/deactivate", undefined, "nobody"]
         ] as const
       ) {
         const exit = yield* quiet(ended(path, method, sender))

@@ -1,34 +1,23 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import { refusals } from "../ApiRefusals.ts"
-import { reachedBy } from "../ReachedBy.ts"
-import {
-  Account,
-  AccountDetail,
-  AccountStatus,
-  Credential,
-  CredentialStatus,
-  MintedCredential
-} from "../schemas/AccountSchemas.ts"
-import { Int, optionalMember, pageOf } from "../schemas/Common.ts"
-import { exportOf } from "../schemas/ExportSchema.ts"
-import { Order } from "../schemas/OrderSchemas.ts"
-import { byId, exported, ofProfile, paging, segment, text, word } from "../schemas/Parameters.ts"
+import { reachedBy } from "../../operator/ReachedBy.ts"
+import { refusals } from "../../operator/RefusalSchemas.ts"
+import { Account, AccountDetail, AccountStatus } from "../../operator/schemas/AccountSchemas.ts"
+import { Int, optionalMember, pageOf } from "../../operator/schemas/Common.ts"
+import { exportOf } from "../../operator/schemas/ExportSchema.ts"
+import { Order } from "../../operator/schemas/OrderSchemas.ts"
+import { byId, exported, ofProfile, paging, text, word } from "../../operator/schemas/Parameters.ts"
 
 /* Accounts of ACME clients, and the credentials that bind them. */
 
 const account = byId("account")
-const byKid = { kid: segment("The key identifier of the credential.") }
-
 const accountFilters = {
   ...ofProfile,
   status: word(AccountStatus.literals, "The status of the account."),
   eabKid: text("The key identifier of the credential that bound the account.")
 }
-const credentialFilters = { status: word(CredentialStatus.literals, "The status of the credential.") }
 
 /** `/api/accounts` */
 export const accounts = HttpApiGroup.make("accounts").add(
@@ -73,53 +62,3 @@ export const accounts = HttpApiGroup.make("accounts").add(
     .annotate(OpenApi.Summary, "Delete an account and its orders")
     .annotateMerge(reachedBy("operator"))
 ).annotate(OpenApi.Description, "Accounts of ACME clients.")
-
-/** `/api/eab` */
-export const eab = HttpApiGroup.make("eab").add(
-  HttpApiEndpoint.get("listCredentials", "/api/eab", {
-    query: { ...credentialFilters, ...paging },
-    success: pageOf(Credential)
-  })
-    .annotate(OpenApi.Summary, "List credentials, newest first, without their secrets")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.get("exportCredentials", "/api/eab/export", {
-    query: { ...credentialFilters, ...exported },
-    success: exportOf,
-    error: refusals("export_too_large")
-  })
-    .annotate(OpenApi.Summary, "Export credentials as a file, without their secrets")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.post("createCredential", "/api/eab", {
-    payload: Schema.Struct({
-      label: Schema.String,
-      profile: optionalMember(Schema.String.annotate({ description: "The only profile that accepts it." }))
-    }),
-    success: MintedCredential
-  })
-    .annotate(OpenApi.Summary, "Create a credential; its secret is shown once")
-    .annotateMerge(reachedBy("operator")),
-  HttpApiEndpoint.get("readCredential", "/api/eab/:kid", { params: byKid, success: Credential })
-    .annotate(OpenApi.Summary, "Show a credential, without its secret")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.post("revokeCredential", "/api/eab/:kid/revoke", { params: byKid, success: HttpApiSchema.NoContent })
-    .annotate(OpenApi.Summary, "Revoke a credential; its accounts remain")
-    .annotateMerge(reachedBy("operator")),
-  HttpApiEndpoint.delete("deleteCredential", "/api/eab/:kid", {
-    params: byKid,
-    query: {
-      accounts: word(
-        ["keep", "deactivate", "delete"],
-        "What happens to the accounts that it has bound.",
-        "keep"
-      )
-    },
-    success: Schema.Struct({
-      deleted: Schema.Struct({ accounts: Int, orders: Int }),
-      deactivatedAccounts: Int,
-      keptAccounts: Int
-    }),
-    error: refusals("live_certificates")
-  })
-    .annotate(OpenApi.Summary, "Delete a credential")
-    .annotateMerge(reachedBy("operator"))
-).annotate(OpenApi.Description, "Credentials of external account binding.")

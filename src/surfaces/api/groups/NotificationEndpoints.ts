@@ -3,10 +3,10 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { messageKinds } from "../../../domain/Notification.ts"
-import { reachedBy } from "../ReachedBy.ts"
-import { Int, optionalMember, pageOf, Time } from "../schemas/Common.ts"
-import { JobStatus } from "../schemas/OrderSchemas.ts"
-import { paging } from "../schemas/Parameters.ts"
+import { reachedBy } from "../../operator/ReachedBy.ts"
+import { Int, optionalMember, pageOf, Time } from "../../operator/schemas/Common.ts"
+import { JobStatus } from "../../operator/schemas/OrderSchemas.ts"
+import { paging } from "../../operator/schemas/Parameters.ts"
 
 /* Notifications to people and programs. */
 

@@ -4,9 +4,9 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { tokenLife } from "../../../domain/ApiToken.ts"
-import { refusals } from "../ApiRefusals.ts"
-import { reachedBy } from "../ReachedBy.ts"
-import { contact, intOf, optionalMember, pageOf, password } from "../schemas/Common.ts"
+import { reachedBy } from "../../operator/ReachedBy.ts"
+import { refusals } from "../../operator/RefusalSchemas.ts"
+import { contact, intOf, optionalMember, pageOf, password } from "../../operator/schemas/Common.ts"
 import {
   MintedToken,
   Operator,
@@ -15,8 +15,8 @@ import {
   Role,
   SessionRow,
   Token
-} from "../schemas/OperatorSchemas.ts"
-import { byId, paging, segment, word } from "../schemas/Parameters.ts"
+} from "../../operator/schemas/OperatorSchemas.ts"
+import { byId, paging, segment, word } from "../../operator/schemas/Parameters.ts"
 
 /* Operators and tokens (docs/decisions/admin.md, "Operators" and "Tokens"). */
 

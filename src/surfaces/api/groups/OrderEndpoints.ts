@@ -4,10 +4,10 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { orderFilterWords } from "../../../domain/Order.ts"
-import { refusals } from "../ApiRefusals.ts"
-import { reachedBy } from "../ReachedBy.ts"
-import { Id, Int, intOf, optionalMember, pageOf, walkedPageOf } from "../schemas/Common.ts"
-import { exportOf } from "../schemas/ExportSchema.ts"
+import { reachedBy } from "../../operator/ReachedBy.ts"
+import { refusals } from "../../operator/RefusalSchemas.ts"
+import { Id, Int, intOf, optionalMember, pageOf, walkedPageOf } from "../../operator/schemas/Common.ts"
+import { exportOf } from "../../operator/schemas/ExportSchema.ts"
 import {
   Chain,
   Expiring,
@@ -18,8 +18,18 @@ import {
   UpstreamOrder,
   UpstreamOrderDetail,
   UpstreamStatus
-} from "../schemas/OrderSchemas.ts"
-import { byId, exported, ofProfile, paging, period, segment, text, whole, word } from "../schemas/Parameters.ts"
+} from "../../operator/schemas/OrderSchemas.ts"
+import {
+  byId,
+  exported,
+  ofProfile,
+  paging,
+  period,
+  segment,
+  text,
+  whole,
+  word
+} from "../../operator/schemas/Parameters.ts"
 
 /* Orders and their certificates. */
 

@@ -2,18 +2,17 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import { refusals } from "../ApiRefusals.ts"
-import { reachedBy } from "../ReachedBy.ts"
-import { Int, intOf, Members, optionalMember, pageOf, walkedPageOf } from "../schemas/Common.ts"
-import { exportOf } from "../schemas/ExportSchema.ts"
-import { Job, JobDetail, JobStatus } from "../schemas/OrderSchemas.ts"
-import { byId, exported, ofProfile, paging, period, segment, text, word } from "../schemas/Parameters.ts"
+import { reachedBy } from "../../operator/ReachedBy.ts"
+import { refusals } from "../../operator/RefusalSchemas.ts"
+import { Members, pageOf, walkedPageOf } from "../../operator/schemas/Common.ts"
+import { exportOf } from "../../operator/schemas/ExportSchema.ts"
+import { Job, JobDetail, JobStatus } from "../../operator/schemas/OrderSchemas.ts"
+import { byId, exported, ofProfile, paging, period, segment, text, word } from "../../operator/schemas/Parameters.ts"
 import {
   ActorKind,
   AuditRow,
   Ca,
   Found,
-  Nonces,
   Outcome,
   Policy,
   Profile,
@@ -22,7 +21,7 @@ import {
   Setting,
   Trends,
   Worker
-} from "../schemas/ServiceSchemas.ts"
+} from "../../operator/schemas/ServiceSchemas.ts"
 
 /* The state and the records of the service itself. */
 
@@ -95,23 +94,6 @@ export const jobs = HttpApiGroup.make("jobs").add(
     .annotate(OpenApi.Summary, "List the processes of this service")
     .annotateMerge(reachedBy("viewer"))
 ).annotate(OpenApi.Description, "Jobs, and the processes that run them.")
-
-/** `/api/nonces` */
-export const nonces = HttpApiGroup.make("nonces").add(
-  HttpApiEndpoint.get("readNonces", "/api/nonces", { success: Nonces })
-    .annotate(OpenApi.Summary, "Count the stored nonces")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.post("cleanNonces", "/api/nonces/cleanup", {
-    payload: Schema.Struct({
-      ttlSeconds: optionalMember(
-        intOf("Delete nonces older than this. The default is nonce.ttl_seconds.")
-      )
-    }),
-    success: Schema.Struct({ removed: Int })
-  })
-    .annotate(OpenApi.Summary, "Delete expired nonces")
-    .annotateMerge(reachedBy("operator"))
-).annotate(OpenApi.Description, "Replay nonces.")
 
 /** `/api/profiles`, `/api/cas`, `/api/config`, `/api/search`, `/api/trends` and the document of this API. */
 export const service = HttpApiGroup.make("service").add(

@@ -3,9 +3,9 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import { refusals } from "../ApiRefusals.ts"
-import { reachedBy } from "../ReachedBy.ts"
-import { contact, pageOf, password } from "../schemas/Common.ts"
+import { reachedBy } from "../../operator/ReachedBy.ts"
+import { refusals } from "../../operator/RefusalSchemas.ts"
+import { contact, pageOf, password } from "../../operator/schemas/Common.ts"
 import {
   EnrolledSession,
   HalfSession,
@@ -15,8 +15,8 @@ import {
   SessionRow,
   Step,
   TotpSecret
-} from "../schemas/OperatorSchemas.ts"
-import { byId, paging, word } from "../schemas/Parameters.ts"
+} from "../../operator/schemas/OperatorSchemas.ts"
+import { byId, paging, word } from "../../operator/schemas/Parameters.ts"
 
 /* Sign-in, the second factor, and the caller's own account (docs/decisions/admin.md, "Sign-in"). */
 

@@ -1,11 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import { BadRequest, NoSuch } from "../../../domain/OperatorError.ts"
+import { NoSuch } from "../../../domain/OperatorError.ts"
 import { Activity } from "../../../operations/Activity.ts"
 import * as auditTrail from "../../../operations/AuditTrail.ts"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { auditFile, mostOverApi } from "../../../operations/Exports.ts"
-import * as nonces from "../../../operations/NonceRecords.ts"
 import { crlObject } from "../../../operations/Objects.ts"
 import { auditObject, trendObject } from "../../../operations/objects/AuditObjects.ts"
 import { configKeyObject } from "../../../operations/objects/SettingObjects.ts"
@@ -22,7 +21,7 @@ import { answering } from "../ApiRefusals.ts"
 import { documentOf } from "../Document.ts"
 import { fileAnswer } from "./File.ts"
 import { paged, windowOf } from "./Paging.ts"
-import { identity, operator } from "./RequestCaller.ts"
+import { identity } from "./RequestCaller.ts"
 
 /** The audit trail. */
 export const auditHandlers = ({ admin }: Config) =>
@@ -41,19 +40,6 @@ export const auditHandlers = ({ admin }: Config) =>
           return yield* fileAnswer("audit", format, made)
         })))
       .handle("readAuditRow", ({ params: { id } }) => answering(Effect.map(auditTrail.find(id), auditObject))))
-
-/** Replay nonces. */
-export const noncesHandlers = (config: Config) =>
-  HttpApiBuilder.group(Api, "nonces", (handlers) =>
-    handlers
-      .handle("readNonces", () => answering(nonces.count(config)))
-      .handle("cleanNonces", ({ payload: { ttlSeconds } }) =>
-        answering(Effect.gen(function*() {
-          if (ttlSeconds != null && ttlSeconds < 0) {
-            return yield* new BadRequest({ detail: "The member ttlSeconds must be 0 or more." })
-          }
-          return yield* nonces.cleanup(config, yield* operator, ttlSeconds ?? undefined)
-        }))))
 
 /** The configuration, the CAs and the activity of the service. */
 export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, version: string) => {

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
-import { BadRequest } from "../../../domain/OperatorError.ts"
 import * as nonces from "../../../operations/NonceRecords.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
-import { field } from "../PanelForm.ts"
-import { forRole, moved, operatorIn, page } from "../Route.ts"
+import { cleanNonces } from "../../operator/acts/NonceActs.ts"
+import { submitted } from "../PanelActs.ts"
+import { forRole, moved, page } from "../Route.ts"
 
 /** Replay nonces: how many are stored, and a sweep. */
 export const nonceRoutes = (config: Config) => [
@@ -20,15 +20,7 @@ export const nonceRoutes = (config: Config) => [
   ),
   forRole("operator")("POST", "/ui/nonces/sweep", (given) =>
     Effect.gen(function*() {
-      const text = field(given.form, "ttlSeconds")
-      if (text !== undefined && !/^\d{1,9}$/.test(text)) {
-        return yield* new BadRequest({ detail: "The age must be a whole number of seconds, 0 or more." })
-      }
-      const { removed } = yield* nonces.cleanup(
-        config,
-        operatorIn(given),
-        text === undefined ? undefined : Number(text)
-      )
+      const { removed } = yield* submitted(cleanNonces, given)
       return moved(`/ui/nonces?done=swept&removed=${removed}`)
     }))
 ]

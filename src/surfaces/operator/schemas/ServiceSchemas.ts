@@ -65,9 +65,6 @@ export const Policy = Schema.Struct({
   warnings: Schema.Array(Schema.String)
 }).annotate({ identifier: "Policy" })
 
-/** How many nonces are stored. */
-export const Nonces = Schema.Struct({ count: Int, ttlSeconds: Int })
-
 /** The queue by kind. */
 export const Queue = Schema.Struct({
   kinds: Schema.Array(Schema.Struct({

@@ -1,0 +1,146 @@
+import type * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import type { OperatorCode, RefusalWith, UsualCode } from "../../domain/OperatorProblem.ts"
+import type { StorageFailed } from "../../kernel/sql/Database.ts"
+import type { Access } from "../admin/Access.ts"
+import type { Rendered } from "../cli/Rendered.ts"
+import type { Cell } from "../cli/TextTable.ts"
+import type { Fields, InputOf } from "./Field.ts"
+
+/*
+ * An act is one thing that an operator can do. It is declared once. Its route with decoding, refusals and OpenAPI, its command with
+ * flags, help and completions, and the reading of its form are made from the declaration (docs/decisions/acts.md).
+ */
+
+/** A schema without services: it describes what an act answers, for the document, and writes it. */
+export type Output = Schema.Codec<unknown, unknown>
+
+/** The names in the braces of a route: `kid` of `POST /api/eab/{kid}/revoke`. */
+type HolesOf<Route extends string> = Route extends `${string}{${infer Hole}}${infer Rest}` ? Hole | HolesOf<Rest>
+  : never
+
+/** A route whose holes are members of the input. */
+type RouteOver<In extends Fields, Route extends string> = HolesOf<Route> extends keyof In & string ? Route : never
+
+/** What an act is over HTTP. */
+export interface Http<In extends Fields, Route extends string> {
+  /**
+   * Method and path. The members in braces are the path. The others are the query of GET and DELETE, and the body of every
+   * other method.
+   */
+  readonly route: RouteOver<In, Route>
+  /** 200 by default. 204 answers nothing of the output. */
+  readonly status?: 201 | 202 | 204
+  /** The request needs the caller's password, so a token cannot send it. */
+  readonly isStepUp?: boolean
+}
+
+/** What a value of a detail view can be. */
+type Shown = string | number | boolean | ReadonlyArray<string>
+
+type ItemOf<A> = A extends { readonly items: ReadonlyArray<infer Item> } ? Item : never
+
+/** How a member is written on the command line. */
+export interface Flagged {
+  /** By default the name of the member with hyphens: `ttl-seconds` for `ttlSeconds`. */
+  readonly flag?: string
+  readonly alias?: string
+  readonly help?: string
+}
+
+/** What an act is on the command line. Besides its members, every command takes `--json`. */
+export interface Cli<In extends Fields, Out, R> {
+  /** The words of the command: `eab create`. */
+  readonly command: string
+  /** What it does, in sentences. By default what the act does. */
+  readonly help?: string
+  /** An example, without the name of the program. */
+  readonly example: string
+  /** The members that are arguments, in order. By default those of the path. */
+  readonly args?: ReadonlyArray<keyof In & string>
+  readonly flags?: { readonly [M in keyof In]?: Flagged }
+  /** Words of a member, each as a flag without a value, and its help. The flags of one member exclude each other. */
+  readonly spelt?: { readonly [M in keyof In]?: { readonly [word: string]: readonly [flag: string, help: string] } }
+  /** Members that the command does not take. They are absent. */
+  readonly omits?: ReadonlyArray<keyof In & string>
+  /** Whether the act reads more of the configuration than `database`, so that one that is refused is an obstacle. */
+  needsConfig?(input: InputOf<In>): boolean
+  /** The question before it is done. A question that finds a refusal ends the command with it. */
+  confirm?(input: InputOf<In>): Effect.Effect<string, OperatorError | StorageFailed, R>
+  /** A row of the table of a list, by its headings. */
+  columns?(item: ItemOf<Out>): { readonly [heading: string]: Cell }
+  /** The lines of one record, by their labels. By default the members of the output. */
+  members?(output: Out): { readonly [label: string]: Shown | undefined }
+  /** The whole text for people. */
+  text?(output: Out): string | Rendered
+  /** The object of `--json`, where the command's has another form than the API's. */
+  json?(output: Out): unknown
+  /** A remark on standard error, after the output. */
+  remark?(output: Out): string | undefined
+  /** Takes back what is shown only once if it could not be written. `taken` says so in the past tense. */
+  readonly undo?: {
+    readonly taken: string
+    undo(output: Out): Effect.Effect<unknown, OperatorError | StorageFailed, R>
+  }
+}
+
+/** An act of operators. */
+export interface Act<
+  Id extends string,
+  In extends Fields,
+  Out extends Output,
+  C extends OperatorCode,
+  R,
+  Route extends string = string
+> {
+  /** The name of the operation in the OpenAPI document. */
+  readonly id: Id
+  /** What it does, in the imperative and without a full stop. */
+  readonly does: string
+  readonly access: Access
+  readonly input: In
+  readonly output: Out
+  /** The codes of its refusals besides the usual ones. Any other failure of `run` does not compile. */
+  readonly errors: ReadonlyArray<C>
+  run(
+    input: InputOf<In>
+  ): Effect.Effect<Out["Type"], RefusalWith<C | UsualCode> | StorageFailed, R>
+  readonly http?: Http<In, Route>
+  readonly cli?: Cli<In, Out["Type"], R>
+}
+
+/** Any act that needs no more than these services. */
+export interface AnyAct<R> extends Omit<Act<string, Fields, Output, OperatorCode, R>, "http" | "cli"> {
+  readonly http?: { readonly route: string; readonly status?: 201 | 202 | 204; readonly isStepUp?: boolean }
+  // The output of an act is what its own functions take.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly cli?: Cli<any, any, R>
+}
+
+/** Declares an act. */
+export const act = <
+  const Id extends string,
+  const In extends Fields,
+  Out extends Output,
+  const C extends OperatorCode,
+  R,
+  const Route extends string
+>(declared: Act<Id, In, Out, C, R, Route>): Act<Id, In, Out, C, R, Route> => declared
+
+type ServicesOf<A extends AnyAct<unknown>> = Effect.Services<ReturnType<A["run"]>>
+
+/** The acts about one thing. */
+export interface Noun<R> {
+  /** The tag of its routes in the OpenAPI document. */
+  readonly name: string
+  readonly description: string
+  /** The groups of commands, by their words, and what the help says of each. */
+  readonly commands: { readonly [words: string]: string }
+  readonly acts: ReadonlyArray<AnyAct<R>>
+}
+
+/** Declares the acts about one thing. */
+export const noun = <A extends AnyAct<unknown>>(
+  declared: Omit<Noun<unknown>, "acts"> & { readonly acts: ReadonlyArray<A> }
+): Noun<ServicesOf<A>> => declared as Noun<ServicesOf<A>>

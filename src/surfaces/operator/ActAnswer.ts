@@ -1,0 +1,115 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
+import type { Answer, Request } from "../../kernel/http/Message.ts"
+import { json } from "../../kernel/http/Message.ts"
+import { Database } from "../../kernel/sql/Database.ts"
+import { emit } from "../../kernel/telemetry/EventLog.ts"
+import type { Exported } from "../../operations/Exports.ts"
+import type { Requester } from "../../operations/operators/Identity.ts"
+import { operatorOf } from "../../operations/operators/Identity.ts"
+import type { Entered } from "../admin/Entrance.ts"
+import { shownFailure } from "../admin/Failures.ts"
+import { isPlain, octetsOf } from "../admin/OperatorBody.ts"
+import { isChange } from "../admin/OperatorChecks.ts"
+import type { Sender } from "../admin/OperatorChecks.ts"
+import type { AnyAct } from "./Act.ts"
+import { Acting } from "./Acting.ts"
+import { encoded } from "./ActOutput.ts"
+import type { ActRoute } from "./ActRoute.ts"
+import { isFile } from "./FileOutput.ts"
+import { readJson } from "./Json.ts"
+import type { GivenMembers } from "./MemberInput.ts"
+import { inputOf, membersOfBody, membersOfTexts } from "./MemberInput.ts"
+
+/* Answers a request whose checks have passed: its members are read, the act runs, and what it answers is written. */
+
+const queryOf = ({ target }: Request): URLSearchParams =>
+  new URLSearchParams(target.includes("?") ? target.slice(target.indexOf("?") + 1) : "")
+
+const jsonType = /^application\/json[ \t]*(?:;|$)/i
+
+/** Whether a text is `{}`, which some clients send where there is nothing to say. */
+const isEmptyObject = (octets: Uint8Array): boolean => {
+  const read = readJson(octets)
+  return Result.isSuccess(read) && JSON.stringify(read.success) === "{}"
+}
+
+/** The body of a request. It is read to its end even where nothing may be in it. */
+const bodyOf = Effect.fnUntraced(function*(
+  request: Request,
+  { body, hasBody }: ActRoute<never>,
+  maxBytes: number
+): Effect.fn.Return<GivenMembers, OperatorError> {
+  if (!isChange(request.method)) return {}
+  const octets = yield* octetsOf(request, maxBytes, "body")
+  if (!hasBody) {
+    if (octets.length === 0 || (isPlain(request, jsonType) && isEmptyObject(octets))) return {}
+    return yield* new BadRequest({ detail: "This route takes no body." })
+  }
+  // Nothing is no body, whatever media type a client gives all its requests.
+  if (octets.length === 0) return {}
+  if (!isPlain(request, jsonType)) return yield* new MediaTypeRefused()
+  const value = yield* Effect.fromResult(
+    Result.mapError(readJson(octets), (detail) => new BadRequest({ detail }))
+  )
+  return yield* Effect.fromResult(membersOfBody(body, value))
+})
+
+/** Reads a request in the order body, query, and then judges all members. */
+const inputOfRequest = Effect.fnUntraced(function*(
+  request: Request,
+  route: ActRoute<never>,
+  parameters: GivenMembers,
+  maxBytes: number
+) {
+  const body = yield* bodyOf(request, route, maxBytes)
+  const ofBody = yield* Effect.fromResult(inputOf(route.body, body, "member"))
+  const query = yield* Effect.fromResult(membersOfTexts(route.query, queryOf(request), "parameter"))
+  const ofQuery = yield* Effect.fromResult(inputOf(route.query, query, "parameter"))
+  const ofPath = yield* Effect.fromResult(inputOf(route.path, parameters, "parameter"))
+  return { ...ofPath, ...ofQuery, ...ofBody }
+})
+
+/** Who sent a request, in the form that acts get. Undefined for a stranger, whom only what is open to anybody may serve. */
+export const actingFor = (sender: Sender, requester: Requester): typeof Acting.Service | undefined =>
+  sender === undefined || sender.kind === "half"
+    ? undefined
+    : { operator: operatorOf(sender, requester), role: sender.role }
+
+/** A file that is sent while it is read. It is logged once the whole file was sent. */
+export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported, username: string | undefined) =>
+  Effect.map(Effect.context<Database>(), (context): Answer => {
+    let octets = 0
+    const counted = Stream.tap(Stream.encodeText(text), (chunk) => Effect.sync(() => void (octets += chunk.length)))
+    const told = Effect.suspend(() => emit("admin_export_completed", { username, list, format, body_bytes: octets }))
+    return {
+      status: 200,
+      headers: { "content-type": mediaType, "content-disposition": `attachment; filename="${fileName}"` },
+      stream: Stream.provideContext(Stream.concat(counted, Stream.fromEffectDrain(told)), context)
+    }
+  })
+
+/** Runs an act with its input. A failure that no operator can do anything about is answered as an internal error. */
+export const ran = <R>(act: AnyAct<R>, input: { readonly [member: string]: unknown }) =>
+  Effect.catch(act.run(input), (failure) => Effect.flatMap(shownFailure(failure), (error) => Effect.fail(error)))
+
+/** The answer of an act to a request that has passed the checks. */
+export const answerOf = Effect.fnUntraced(function*<R>(
+  request: Request,
+  { held, client, parameters, route, sender }: Entered<ActRoute<R>> & { readonly parameters: GivenMembers },
+  maxBytes: number
+) {
+  const input = yield* inputOfRequest(request, route as ActRoute<never>, parameters, maxBytes)
+  const acting = actingFor(sender, { client, held, surface: "api" })
+  if (acting === undefined) {
+    return yield* Effect.die(new Error(`a request of ${sender?.kind ?? "nobody"} reached an act that is not for it`))
+  }
+  const value = yield* Effect.provideService(ran(route.act, input), Acting, acting)
+  if (route.status === 204) return { status: 204, headers: {} }
+  return isFile(route.act.output)
+    ? yield* fileAnswer(value as Exported, acting.operator.id)
+    : json(route.status, yield* encoded(route.act, value))
+})

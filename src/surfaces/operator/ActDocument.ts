@@ -1,0 +1,78 @@
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import type { AnyAct, Noun } from "./Act.ts"
+import type { ActRoute } from "./ActRoute.ts"
+import { routeOf } from "./ActRoute.ts"
+import type { Field, Fields } from "./Field.ts"
+import { reachedBy } from "./ReachedBy.ts"
+import { everywhere, refusals } from "./RefusalSchemas.ts"
+import { intOf, optionalMember } from "./schemas/Common.ts"
+import { segment, text, whole, word } from "./schemas/Parameters.ts"
+
+/* Acts as endpoints of a declaration of the platform, from which the OpenAPI document is made. No endpoint is answered by it. */
+
+const described = ({ description, document: { default: byDefault }, form, words }: Field<unknown>): Schema.Top => {
+  switch (form) {
+    case "text":
+      return words.length > 0
+        ? Schema.Literals(words).annotate({
+          description,
+          default: typeof byDefault === "string" ? byDefault : undefined
+        })
+        : Schema.String.annotate({ description })
+    case "integer":
+      return intOf(description)
+    case "boolean":
+      return Schema.Boolean.annotate({ description })
+    case "texts":
+      return Schema.Array(Schema.String).annotate({ description })
+  }
+}
+
+const inBody = (field: Field<unknown>): Schema.Top =>
+  field.isNeeded ? described(field) : optionalMember(described(field))
+
+const inQuery = ({ description, document, form, isNeeded, words }: Field<unknown>): Schema.Top => {
+  if (form === "integer") {
+    const { default: byDefault, ...more } = document
+    return whole(description, { ...more, ...typeof byDefault === "number" ? { default: byDefault } : {} })
+  }
+  if (form === "boolean") return word(["true", "false"], description)
+  if (words.length > 0) {
+    return word(words, description, typeof document.default === "string" ? document.default : undefined)
+  }
+  return isNeeded ? Schema.String.annotate({ description }) : text(description)
+}
+
+const fieldsOf = (fields: Fields, schemaOf: (field: Field<unknown>) => Schema.Top) =>
+  Object.fromEntries(Object.entries(fields).map(([member, field]) => [member, schemaOf(field)]))
+
+/** The schema of the answer. */
+const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top => {
+  if (http?.status === 204) return HttpApiSchema.NoContent
+  return http?.status === undefined ? output : output.annotate({ httpApiStatus: http.status })
+}
+
+const hasMembers = (fields: Fields): boolean => Object.keys(fields).length > 0
+
+const endpointOf = <R>({ act, body, hasBody, isStepUp, method, path, pattern, query }: ActRoute<R>) =>
+  // The methods of the declaration differ in the types of their bodies alone.
+  HttpApiEndpoint.make(method as "POST")(act.id, pattern.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`, {
+    ...hasMembers(path) ? { params: fieldsOf(path, ({ description }) => segment(description)) } : {},
+    ...hasMembers(query) ? { query: fieldsOf(query, inQuery) } : {},
+    ...hasBody ? { payload: Schema.Struct(fieldsOf(body, inBody) as Schema.Struct.Fields) } : {},
+    success: successOf(act),
+    error: [...everywhere, ...refusals(...act.errors)]
+  })
+    .annotate(OpenApi.Summary, act.does)
+    .annotateMerge(reachedBy(act.access, { isStepUp }))
+
+/** The group of the endpoints of a noun. */
+export const groupOf = <R>({ acts, description, name }: Noun<R>) => {
+  const [first, ...rest] = acts.flatMap(routeOf).map(endpointOf)
+  const empty = HttpApiGroup.make(name).annotate(OpenApi.Description, description)
+  return first === undefined ? empty : empty.add(first, ...rest)
+}

@@ -1,0 +1,61 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { BadRequest } from "../../domain/OperatorError.ts"
+import type { OperatorRole } from "../../domain/OperatorRole.ts"
+import type { Operator } from "../../operations/Operator.ts"
+import type { SessionIdentity } from "../../operations/operators/Identity.ts"
+import type { Resolved } from "../../settings/Resolve.ts"
+
+/* What an act knows of who asks, and of the surface that asked. */
+
+/** Who acts. */
+export class Acting extends Context.Service<Acting, {
+  readonly operator: Operator
+  /** Whoever is at the command line may do everything. */
+  readonly role: OperatorRole
+}>()("acme/surfaces/operator/Acting") {
+  /** The operator, in the form of operations and audit rows. */
+  static readonly operator: Effect.Effect<Operator, never, Acting> = Effect.map(this, ({ operator }) => operator)
+}
+
+/** The session of who acts. Only acts without a command may ask for it. */
+export class ActingSession
+  extends Context.Service<ActingSession, SessionIdentity>()("acme/surfaces/operator/ActingSession") {}
+
+/** The configuration that the acts go by, and the bounds of the surface that asks. */
+export class Configured extends Context.Service<Configured, {
+  readonly resolved: Pick<Resolved, "config" | "sources">
+  readonly version: string
+  /** The most rows of one page. */
+  readonly mostRows: number
+}>()("acme/surfaces/operator/Configured") {
+  /** The values of the configuration. */
+  static readonly config = Effect.map(this, ({ resolved }) => resolved.config)
+}
+
+/** A page of a list that an operation has found. */
+interface FoundPage<A> {
+  readonly items: ReadonlyArray<A>
+  readonly total: number
+  readonly truncated?: boolean
+}
+
+/** A page of a list, in the form in which every surface shows it. `list` gets the rows that the surface may show at once. */
+export const paged = <A, B, E, R>(
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+  list: (window: { readonly limit: number; readonly offset: number }) => Effect.Effect<FoundPage<A>, E, R>,
+  shown: (item: A) => B
+) =>
+  Effect.gen(function*() {
+    const window = { limit: Math.min(limit, (yield* Configured).mostRows), offset }
+    const { items, total, truncated = false } = yield* list(window)
+    return { items: items.map(shown), total, ...window, ...truncated ? { truncated: true as const } : {} }
+  })
+
+/** Refuses a period that ends before it begins, in the words of the surface that asked. */
+export const periodFits = (
+  { since, until }: { readonly since: number | undefined; readonly until: number | undefined }
+): Effect.Effect<void, BadRequest> =>
+  since !== undefined && until !== undefined && until <= since
+    ? new BadRequest({ detail: "until takes a time after that of since." })
+    : Effect.void

@@ -1,0 +1,144 @@
+import * as Result from "effect/Result"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
+import { readWhole } from "../../domain/WholeNumber.ts"
+import type { Field, Fields, Form, InputOf, Written } from "./Field.ts"
+import { nameOf, storable } from "./Storable.ts"
+
+/*
+ * Reads the members of an act from JSON, from a query or from a form. Each becomes what its field judges, so all of them are
+ * accepted and refused alike. A refusal names the member. It quotes no value, except a word that is not in its set.
+ */
+
+/** What was given for each member. A member that was left out is not there. */
+export type GivenMembers = { readonly [member: string]: Written }
+
+const wrong = (detail: string): Result.Result<never, OperatorError> => Result.fail(new BadRequest({ detail }))
+
+/** The value of a member in its field. `name` is how the surface spells the member. */
+export const judged = <A>(field: Field<A>, name: string, written: Written): Result.Result<A, OperatorError> => {
+  const value = field.read(written)
+  if (value !== undefined) return Result.succeed(value)
+  return field.words.length > 0 && typeof written === "string"
+    ? Result.fail(new UnknownWord({ name, word: written.trim().slice(0, 64), known: field.words }))
+    : wrong(`${name} ${field.fault?.(written) ?? `takes ${field.takes}`}.`)
+}
+
+/** The input of an act. `noun` is what the surface calls a member. */
+export const inputOf = <In extends Fields>(
+  fields: In,
+  given: GivenMembers,
+  noun: "member" | "parameter" | "field"
+): Result.Result<InputOf<In>, OperatorError> =>
+  Result.gen(function*() {
+    const input: { [member: string]: unknown } = {}
+    for (const [member, field] of Object.entries(fields)) {
+      const written = given[member]
+      if (written === undefined && field.isNeeded) return yield* wrong(`The ${noun} ${member} is missing.`)
+      input[member] = written === undefined ? field.absent : yield* judged(field, member, written)
+    }
+    return input as InputOf<In>
+  })
+
+const forms: { readonly [F in Form]: string } = {
+  text: "a text",
+  integer: "an integer",
+  boolean: "true or false",
+  texts: "an array"
+}
+
+const isOf = (form: Form, value: unknown): value is Written => {
+  switch (form) {
+    case "text":
+      return typeof value === "string"
+    case "integer":
+      return Number.isSafeInteger(value)
+    case "boolean":
+      return typeof value === "boolean"
+    case "texts":
+      return Array.isArray(value) && value.every((one) => typeof one === "string")
+  }
+}
+
+/** A value of JSON in the form of its member. */
+const fromJson = (
+  member: string,
+  { form, words }: Field<unknown>,
+  value: unknown
+): Result.Result<Written, OperatorError> => {
+  if (isOf(form, value)) return Result.succeed(value)
+  const at = form === "texts" && Array.isArray(value) ? value.findIndex((one) => typeof one !== "string") : -1
+  if (at >= 0) return wrong(`The member ${nameOf([member, at])} must be a text.`)
+  return wrong(`The member ${member} must be ${words.length > 0 ? `one of ${words.join(", ")}` : forms[form]}.`)
+}
+
+const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The members of a body. Null counts as absent where a member may be left out. */
+export const membersOfBody = (fields: Fields, body: unknown): Result.Result<GivenMembers, OperatorError> =>
+  Result.gen(function*() {
+    yield* storable(body, "member")
+    if (!isObject(body)) return yield* wrong("The body must be an object.")
+    const given: { [member: string]: Written } = {}
+    for (const [member, value] of Object.entries(body)) {
+      const field = Object.hasOwn(fields, member) ? fields[member] : undefined
+      if (field === undefined) return yield* wrong(`The member ${nameOf([member])} is unknown.`)
+      if (value !== null || field.isNeeded) given[member] = yield* fromJson(member, field, value)
+    }
+    return given
+  })
+
+/** A text in the form of its member. */
+const fromText = (
+  member: string,
+  { form }: Field<unknown>,
+  text: string,
+  noun: "parameter" | "field"
+): Result.Result<Written, OperatorError> => {
+  switch (form) {
+    case "text":
+      return Result.succeed(text)
+    case "integer": {
+      const value = readWhole(text)
+      return value === undefined ? wrong(`The ${noun} ${member} must be an integer.`) : Result.succeed(value)
+    }
+    case "boolean": {
+      const word = text.trim()
+      return word === "true" || word === "false"
+        ? Result.succeed(word === "true")
+        : wrong(`The ${noun} ${member} must be true or false.`)
+    }
+    case "texts":
+      return Result.succeed(text.split(/[\r\n]+/).map((line) => line.trim()).filter((line) => line !== ""))
+  }
+}
+
+/** No act has so many members. */
+const mostMembers = 64
+
+/**
+ * The members of a query or of a form. One that is blank counts as absent, because a form sends every field. `passed` are
+ * names that belong to the page and not to the act.
+ */
+export const membersOfTexts = (
+  fields: Fields,
+  texts: URLSearchParams,
+  noun: "parameter" | "field",
+  passed: ReadonlyArray<string> = []
+): Result.Result<GivenMembers, OperatorError> =>
+  Result.gen(function*() {
+    if (texts.size > mostMembers) {
+      return yield* wrong(`A ${noun === "field" ? "form" : "query"} takes ${mostMembers} ${noun}s at most.`)
+    }
+    const given: { [member: string]: Written } = {}
+    for (const [member, text] of texts) {
+      if (text.trim() === "" || passed.includes(member)) continue
+      yield* storable({ [member]: text }, "parameter")
+      const field = Object.hasOwn(fields, member) ? fields[member] : undefined
+      if (field === undefined) return yield* wrong(`The ${noun} ${nameOf([member])} is unknown.`)
+      if (Object.hasOwn(given, member)) return yield* wrong(`The ${noun} ${nameOf([member])} was given twice.`)
+      given[member] = yield* fromText(member, field, text, noun)
+    }
+    return given
+  })

@@ -1,0 +1,179 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { AccountsMode } from "../../../domain/Audit.ts"
+import * as eab from "../../../operations/Eab.ts"
+import { eabFile, mostOverApi } from "../../../operations/Exports.ts"
+import { formats } from "../../../operations/ExportText.ts"
+import { credentialObject } from "../../../operations/Objects.ts"
+import { eabStatuses } from "../../../operations/RecordFilters.ts"
+import { renderDetail } from "../../cli/Detail.ts"
+import { stacked } from "../../cli/Rendered.ts"
+import { act, noun } from "../Act.ts"
+import { Acting, Configured, paged } from "../Acting.ts"
+import { key, line, name, optional, or, paging, word } from "../Field.ts"
+import { FileOutput } from "../FileOutput.ts"
+import { Credential, MintedCredential } from "../schemas/AccountSchemas.ts"
+import { Int, pageOf } from "../schemas/Common.ts"
+
+/* Credentials of external account binding (RFC 8555 section 7.3.4). */
+
+const kid = key("The key identifier of the credential.")
+const filters = { status: optional(word(eabStatuses, "The status of the credential.")) }
+
+/** A page of credentials. */
+export const listCredentials = act({
+  id: "listCredentials",
+  does: "List credentials, newest first, without their secrets",
+  access: "viewer",
+  input: { ...filters, ...paging },
+  output: pageOf(Credential),
+  errors: [],
+  run: ({ status, ...window }) => paged(window, (window) => eab.list({ status, ...window }), credentialObject),
+  http: { route: "GET /api/eab" },
+  cli: {
+    command: "eab list",
+    example: "eab list --status active",
+    columns: ({ accounts, createdAt, kid, label = "", profile = "every", status }) => ({
+      kid,
+      label,
+      profile,
+      status,
+      created: createdAt,
+      accounts: String(accounts)
+    })
+  }
+})
+
+/** All credentials as a file. */
+export const exportCredentials = act({
+  id: "exportCredentials",
+  does: "Export credentials as a file, without their secrets",
+  access: "viewer",
+  input: { ...filters, format: or(word(formats, "The format of the file."), "csv") },
+  output: FileOutput,
+  errors: ["export_too_large"],
+  run: ({ format, status }) => eabFile({ status }, { format, most: mostOverApi }),
+  http: { route: "GET /api/eab/export" }
+})
+
+/** Makes a credential. */
+export const createCredential = act({
+  id: "createCredential",
+  does: "Create a credential; its secret is shown once",
+  access: "operator",
+  input: {
+    label: line("Its purpose. Policies can match this text.", { longest: eab.longestLabel }),
+    profile: optional(name("The only profile that accepts it."))
+  },
+  output: MintedCredential,
+  errors: [],
+  run: ({ label, profile }) =>
+    Effect.gen(function*() {
+      if (profile !== undefined) yield* eab.checkProfile(yield* Configured.config, profile)
+      const { credential, secret } = yield* eab.create(yield* Acting.operator, { label, profile })
+      return { ...credentialObject(credential), hmacKey: Buffer.from(secret).toString("base64url") }
+    }),
+  http: { route: "POST /api/eab", status: 201 },
+  cli: {
+    command: "eab create",
+    help: "Create a credential; its HMAC key is printed only once.",
+    example: "eab create --label printers",
+    needsConfig: ({ profile }) => profile !== undefined,
+    text: (credential) => stacked([renderDetail(credential), "", "The HMAC key is shown only now."], "\n"),
+    undo: {
+      taken: "the credential was revoked",
+      undo: ({ kid }) => Effect.flatMap(Acting.operator, (operator) => eab.revoke(operator, kid))
+    }
+  }
+})
+
+const readCredential = act({
+  id: "readCredential",
+  does: "Show a credential, without its secret",
+  access: "viewer",
+  input: { kid },
+  output: Credential,
+  errors: [],
+  run: ({ kid }) => Effect.map(eab.find(kid), credentialObject),
+  http: { route: "GET /api/eab/{kid}" },
+  cli: { command: "eab show", example: "eab show KID" }
+})
+
+/** Revokes a credential. */
+export const revokeCredential = act({
+  id: "revokeCredential",
+  does: "Revoke a credential; its accounts remain",
+  access: "operator",
+  input: { kid },
+  output: Credential,
+  errors: [],
+  run: ({ kid }) =>
+    Effect.gen(function*() {
+      return credentialObject(yield* eab.revoke(yield* Acting.operator, kid))
+    }),
+  http: { route: "POST /api/eab/{kid}/revoke", status: 204 },
+  cli: {
+    command: "eab revoke",
+    help: "Revoke a credential: it binds no new accounts; bound accounts remain.",
+    example: "eab revoke KID"
+  }
+})
+
+const fates: { readonly [M in AccountsMode]: (accounts: number, orders: number) => string } = {
+  keep: (accounts) => `keep its ${accounts} account(s)`,
+  deactivate: (accounts) => `deactivate its ${accounts} account(s)`,
+  delete: (accounts, orders) => `delete its ${accounts} account(s) with ${orders} order(s)`
+}
+
+/** Deletes a credential. */
+export const deleteCredential = act({
+  id: "deleteCredential",
+  does: "Delete a credential",
+  access: "operator",
+  input: {
+    kid,
+    accounts: or(word(["keep", "deactivate", "delete"], "What happens to the accounts that it has bound."), "keep")
+  },
+  output: Schema.Struct({
+    deleted: Schema.Struct({ accounts: Int, orders: Int }),
+    deactivatedAccounts: Int,
+    keptAccounts: Int
+  }),
+  errors: ["live_certificates"],
+  run: ({ accounts, kid }) => Effect.flatMap(Acting.operator, (operator) => eab.remove(operator, kid, accounts)),
+  http: { route: "DELETE /api/eab/{kid}" },
+  cli: {
+    command: "eab delete",
+    help: "Delete a credential; its accounts are kept unless a flag says otherwise.",
+    example: "eab delete KID --yes",
+    spelt: {
+      accounts: {
+        deactivate: ["deactivate-accounts", "Deactivate the accounts that it has bound."],
+        delete: ["delete-accounts", "Delete the accounts that it has bound, with their orders."]
+      }
+    },
+    confirm: ({ accounts: mode, kid }) =>
+      Effect.map(
+        eab.preview(kid, mode),
+        ({ accounts, credential, orders }) =>
+          `Delete credential ${kid} (${credential.label ?? "no label"}) and ${fates[mode](accounts, orders)}?`
+      ),
+    text: ({ deactivatedAccounts, deleted, keptAccounts }) =>
+      `Deleted the credential; accounts: ${keptAccounts} kept, ${deactivatedAccounts} deactivated, ${deleted.accounts} deleted with ${deleted.orders} order(s).`
+  }
+})
+
+/** Credentials for external account binding. */
+export const credentialActs = noun({
+  name: "eab",
+  description: "Credentials of external account binding.",
+  commands: { eab: "Credentials for external account binding." },
+  acts: [
+    createCredential,
+    listCredentials,
+    exportCredentials,
+    readCredential,
+    revokeCredential,
+    deleteCredential
+  ]
+})

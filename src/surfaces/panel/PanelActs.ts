@@ -1,0 +1,67 @@
+import * as Effect from "effect/Effect"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import type { OperatorCode } from "../../domain/OperatorProblem.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import type { Exported } from "../../operations/Exports.ts"
+import type { Act, Output } from "../operator/Act.ts"
+import { fileAnswer } from "../operator/ActAnswer.ts"
+import { Acting, Configured } from "../operator/Acting.ts"
+import type { Fields, InputOf } from "../operator/Field.ts"
+import type { FileOutput } from "../operator/FileOutput.ts"
+import { inputOf, membersOfTexts } from "../operator/MemberInput.ts"
+import { windowOf } from "./Listing.ts"
+import type { Given, Sent } from "./Route.ts"
+
+/* Pages do acts with what a browser sends, which is judged as the API judges it. */
+
+/** Does an act with the fields of a form and the parameters of its path. `passed` are fields that belong to the page alone. */
+export const submitted = <Id extends string, In extends Fields, Out extends Output, C extends OperatorCode, R>(
+  act: Act<Id, In, Out, C, R>,
+  { form, parameters }: Pick<Given, "form" | "parameters">,
+  passed: ReadonlyArray<string> = []
+): Effect.Effect<Out["Type"], OperatorError | StorageFailed, R> =>
+  Effect.gen(function*() {
+    const fields = yield* Effect.fromResult(membersOfTexts(act.input, form, "field", passed))
+    const input = yield* Effect.fromResult(inputOf(act.input, { ...fields, ...parameters }, "field"))
+    return yield* act.run(input)
+  })
+
+/**
+ * The members of an act in the query of a page. A page passes over parameters that it does not know, because links to it are kept
+ * for long.
+ */
+const inputOfPage = <In extends Fields>(
+  fields: In,
+  { parameters, query }: Pick<Given, "parameters" | "query">,
+  window: { readonly [member: string]: number }
+): Effect.Effect<InputOf<In>, OperatorError> =>
+  Effect.gen(function*() {
+    const known = new URLSearchParams()
+    for (const member of Object.keys(fields)) {
+      if (Object.hasOwn(window, member)) continue
+      for (const text of query.getAll(member)) known.append(member, text)
+    }
+    const members = yield* Effect.fromResult(membersOfTexts(fields, known, "parameter"))
+    return yield* Effect.fromResult(inputOf(fields, { ...members, ...window, ...parameters }, "parameter"))
+  })
+
+/** Reads a list, or one record, for a page: its filters and the number of the page are in the query. */
+export const looked = <Id extends string, In extends Fields, Out extends Output, C extends OperatorCode, R>(
+  act: Act<Id, In, Out, C, R>,
+  given: Pick<Given, "parameters" | "query">
+): Effect.Effect<Out["Type"], OperatorError | StorageFailed, R | Configured> =>
+  Effect.gen(function*() {
+    const window = Object.hasOwn(act.input, "limit") ? windowOf(given.query, yield* Configured.config) : {}
+    return yield* act.run(yield* inputOfPage(act.input, given, window))
+  })
+
+/** Sends the file of an export. */
+export const downloaded = <Id extends string, In extends Fields, C extends OperatorCode, R>(
+  act: Act<Id, In, typeof FileOutput, C, R>,
+  given: Pick<Given, "parameters" | "query">
+): Effect.Effect<Sent, OperatorError | StorageFailed, R | Acting | Configured | Database> =>
+  Effect.gen(function*() {
+    const file: Exported = yield* looked(act, given)
+    const { id } = yield* Acting.operator
+    return { _tag: "Sent" as const, answer: yield* fileAnswer(file, id) }
+  })
