@@ -52,9 +52,12 @@ export const bothDatabases: ReadonlyArray<Backend> = [sqlite, postgres]
 
 /**
  * The backends to run on, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`: both for tests of
- * statements and in the gate, else SQLite.
+ * statements and in the gate, else SQLite. Outside of a test run, where programs import this module, nothing says that
+ * both are wanted.
  */
-export const databases: ReadonlyArray<Backend> = inject("everyDatabase") ? bothDatabases : [sqlite]
+export const databases: ReadonlyArray<Backend> = process.env["VITEST"] !== undefined && inject("everyDatabase")
+  ? bothDatabases
+  : [sqlite]
 
 /** Waits until `dist/main.js` has been built from the tree, once per test run. */
 export const builtServer = async (): Promise<void> => {

@@ -1,0 +1,58 @@
+import type { Answer, Outcome } from "./Recording.ts"
+import { inLines, linesApart } from "./Recording.ts"
+
+/* How a difference between a recorded answer and the answer of today is told. */
+
+const mostMembers = 6
+const mostLines = 6
+
+const cut = (value: unknown): string => {
+  const text = value === undefined ? "absent" : JSON.stringify(value)
+  return text.length > 400 ? `${text.slice(0, 400)}…` : text
+}
+
+/** Whether two values of JSON are the same. The order of members counts, since it is seen on the wire. */
+const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null
+
+/** The members that differ, by their paths. */
+const apart = (before: unknown, now: unknown, path: string): ReadonlyArray<readonly [string, unknown, unknown]> => {
+  if (same(before, now)) return []
+  if (
+    !isObject(before) || !isObject(now) || Array.isArray(before) !== Array.isArray(now) || "sha256" in before ||
+    "sha256" in now
+  ) {
+    return [[path, before, now]]
+  }
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])]
+  const found = names.flatMap((name) => apart(before[name], now[name], path === "" ? name : `${path}.${name}`))
+  return found.length > 0 ? found : [[`${path}, the order of its members`, Object.keys(before), Object.keys(now)]]
+}
+
+const texts = new Set(["body", "stderr"])
+
+const told = ([path, before, now]: readonly [string, unknown, unknown], outcome: Outcome): ReadonlyArray<string> => {
+  const lines = texts.has(path) ? linesApart(before, inLines(outcome.texts[path] ?? "")) : undefined
+  if (lines !== undefined) {
+    const { added, gone } = lines
+    return [
+      `  ${path}: ${added.length} lines are new or otherwise, ${gone} are gone`,
+      ...added.slice(0, mostLines).map((line) => `    + ${line.slice(0, 300)}`)
+    ]
+  }
+  return [`  ${path}`, `    recorded  ${cut(before)}`, `    now       ${cut(now)}`]
+}
+
+/** A difference in a few lines. Empty where there is none. */
+export const differenceOf = (before: Answer | undefined, outcome: Outcome): ReadonlyArray<string> => {
+  if (before === undefined) return [`  asked  ${outcome.asked}`, "  It is not in the recording."]
+  if (same(before, outcome.answer)) return []
+  const found = apart(before, outcome.answer, "")
+  return [
+    `  asked  ${outcome.asked}`,
+    ...found.slice(0, mostMembers).flatMap((one) => told(one, outcome)),
+    ...found.length > mostMembers ? [`  and ${found.length - mostMembers} more`] : []
+  ]
+}

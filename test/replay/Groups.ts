@@ -1,0 +1,7 @@
+import { apiGroups } from "./ApiPlays.ts"
+import { commandGroups } from "./CommandPlays.ts"
+import { panelGroups } from "./PanelPlays.ts"
+import type { Group } from "./Play.ts"
+
+/** Everything that is played. */
+export const groups: ReadonlyArray<Group> = [...apiGroups, ...commandGroups, ...panelGroups]

@@ -1,0 +1,37 @@
+/** What `npm run replay` is asked for. */
+export interface Options {
+  /** Writes the recordings anew in place of playing against them. */
+  readonly record: boolean
+  /** Only groups with one of these words in their names: `credentials`, or `.cli`. */
+  readonly only: ReadonlyArray<string>
+  /** Tells all differences in full. */
+  readonly all: boolean
+  /** Tells the decided differences as well. */
+  readonly decided: boolean
+}
+
+const usage = "npm run replay -- [--record] [--only WORD]… [--all] [--decided]"
+
+/** Reads the words of a command line; throws, in a sentence, what is wrong with them. */
+export const readOptions = (words: ReadonlyArray<string>): Options => {
+  const options = { record: false, only: [] as Array<string>, all: false, decided: false }
+  const rest = [...words]
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    switch (word) {
+      case "--record":
+      case "--all":
+      case "--decided":
+        options[word.slice(2) as "record" | "all" | "decided"] = true
+        break
+      case "--only": {
+        const given = rest.shift()
+        if (given === undefined) throw new Error(`--only wants a word: ${usage}`)
+        options.only.push(given)
+        break
+      }
+      default:
+        throw new Error(`${word} is no option: ${usage}`)
+    }
+  }
+  return options
+}

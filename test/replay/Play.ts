@@ -1,0 +1,91 @@
+import type { Ask } from "../support/Asked.ts"
+import type { Around } from "../support/RunCommand.ts"
+import { apiToken, csrfToken, sessionToken } from "./Ground.ts"
+
+/* What is played: a request to the API, a request of the panel, or a command line. */
+
+/** The nouns that plays are grouped by. Each group begins with the same database. */
+export const nouns = [
+  "nonces",
+  "credentials",
+  "jobs",
+  "workers",
+  "accounts",
+  "audit",
+  "orders",
+  "expiring",
+  "upstream",
+  "certificates",
+  "profiles",
+  "configuration",
+  "authorities",
+  "notifications",
+  "operators",
+  "tokens",
+  "session",
+  "service"
+] as const
+
+export type Noun = typeof nouns[number]
+
+export type { Person } from "./Ground.ts"
+
+/** A request, with a name that no other of its group has. */
+export interface RequestPlay extends Ask {
+  readonly name: string
+  readonly target: string
+  /** Who asks, as a name of a seat. */
+  readonly by: string
+  /** The parts of its answer that are recorded on lines of their own. */
+  readonly parts?: (text: string) => ReadonlyArray<readonly [name: string, text: string]>
+}
+
+/** A command line. */
+export interface CommandPlay {
+  readonly name: string
+  readonly words: ReadonlyArray<string>
+  readonly around?: Around
+  /** Files of its directory that it reads. */
+  readonly files?: Readonly<Record<string, string>>
+}
+
+/** The plays of a noun on a surface. A strict group demands a second factor. */
+export type Group =
+  & { readonly noun: Noun; readonly isStrict?: boolean }
+  & (
+    | { readonly surface: "api" | "panel"; readonly plays: ReadonlyArray<RequestPlay> }
+    | { readonly surface: "cli"; readonly plays: ReadonlyArray<CommandPlay> }
+  )
+
+/** The name of a group's recording. */
+export const groupName = ({ isStrict = false, noun, surface }: Pick<Group, "isStrict" | "noun" | "surface">): string =>
+  `${noun}${isStrict ? "-strict" : ""}.${surface}`
+
+/** The credentials of a session. */
+export const session = (seat: string): Pick<RequestPlay, "by" | "cookie" | "csrf"> => ({
+  by: seat,
+  cookie: sessionToken(seat),
+  csrf: csrfToken(seat)
+})
+
+/** The credentials of a token for programs. */
+export const bearer = (seat: string): Pick<RequestPlay, "by" | "headers"> => ({
+  by: `token of ${seat}`,
+  headers: { authorization: `Bearer ${apiToken(seat)}` }
+})
+
+/** No credentials. */
+export const nobody = { by: "nobody" } as const
+
+/** A role, with the seat of somebody who has it. */
+export const seatOf = { viewer: "vera", operator: "olga", admin: "anna" } as const
+
+/** The plays of a list, each of whose names has a number behind it where the same was there before. */
+export const distinct = <P extends { readonly name: string }>(plays: ReadonlyArray<P>): ReadonlyArray<P> => {
+  const seen = new Map<string, number>()
+  return plays.map((play) => {
+    const count = (seen.get(play.name) ?? 0) + 1
+    seen.set(play.name, count)
+    return count === 1 ? play : { ...play, name: `${play.name} #${count}` }
+  })
+}
