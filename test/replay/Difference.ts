@@ -33,25 +33,39 @@ const apart = (before: unknown, now: unknown, path: string): ReadonlyArray<reado
 
 const texts = new Set(["body", "stderr"])
 
+/** The lines that only one of two texts has, in the order of the texts. */
+const onlyIn = (one: string, other: string): ReadonlyArray<string> => {
+  const left = other.split("\n")
+  return one.split("\n").filter((line) => {
+    const at = left.indexOf(line)
+    if (at >= 0) left.splice(at, 1)
+    return at < 0
+  })
+}
+
+const signed = (sign: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...lines.slice(0, mostLines).map((line) => `    ${sign} ${line.slice(0, 300)}`),
+  ...lines.length > mostLines ? [`    ${sign} and ${lines.length - mostLines} lines more`] : []
+]
+
 const told = ([path, before, now]: readonly [string, unknown, unknown], outcome: Outcome): ReadonlyArray<string> => {
-  const lines = texts.has(path) ? linesApart(before, inLines(outcome.texts[path] ?? "")) : undefined
+  const text = texts.has(path) ? inLines(outcome.texts[path] ?? "") : undefined
+  if (text !== undefined && typeof before === "string" && before.includes("\n")) {
+    return [`  ${path}`, ...signed("-", onlyIn(before, text)), ...signed("+", onlyIn(text, before))]
+  }
+  const lines = text === undefined ? undefined : linesApart(before, text)
   if (lines !== undefined) {
-    const { added, gone } = lines
-    return [
-      `  ${path}: ${added.length} lines are new or otherwise, ${gone} are gone`,
-      ...added.slice(0, mostLines).map((line) => `    + ${line.slice(0, 300)}`)
-    ]
+    return [`  ${path}: ${lines.gone} lines are gone, and these are new or otherwise`, ...signed("+", lines.added)]
   }
   return [`  ${path}`, `    recorded  ${cut(before)}`, `    now       ${cut(now)}`]
 }
 
 /** A difference in a few lines. Empty where there is none. */
 export const differenceOf = (before: Answer | undefined, outcome: Outcome): ReadonlyArray<string> => {
-  if (before === undefined) return [`  asked  ${outcome.asked}`, "  It is not in the recording."]
+  if (before === undefined) return ["  It is not in the recording."]
   if (same(before, outcome.answer)) return []
   const found = apart(before, outcome.answer, "")
   return [
-    `  asked  ${outcome.asked}`,
     ...found.slice(0, mostMembers).flatMap((one) => told(one, outcome)),
     ...found.length > mostMembers ? [`  and ${found.length - mostMembers} more`] : []
   ]

@@ -4,7 +4,7 @@ export interface Options {
   readonly record: boolean
   /** Only groups with one of these words in their names: `credentials`, or `.cli`. */
   readonly only: ReadonlyArray<string>
-  /** Tells all differences in full. */
+  /** Names all plays that differ alike, and not the first few alone. */
   readonly all: boolean
   /** Tells the decided differences as well. */
   readonly decided: boolean

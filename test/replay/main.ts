@@ -18,9 +18,6 @@ const folder = join(import.meta.dirname, "recordings")
 const fileOf = (name: string): string => join(folder, `${name}.jsonl`)
 const say = (text: string): boolean => process.stdout.write(`${text}\n`)
 
-/** How many differences are told in full, unless all are asked for. */
-const mostTold = 40
-
 /** What today's build answers, group by group. */
 const played = async (
   { only }: Options,
@@ -56,31 +53,52 @@ const recordedOf = (name: string): ReadonlyMap<string, Answer> =>
 
 const documentPlay = "service.api: GET /api/openapi.json good"
 
+/** Plays that differ in the same way. */
+interface Alike {
+  readonly titles: Array<string>
+  readonly asked: string
+  readonly lines: ReadonlyArray<string>
+  readonly reason: string | undefined
+}
+
+/** How many of the plays that differ alike are named. */
+const mostNamed = 5
+
+const tell = ({ asked, lines, reason, titles }: Alike, { all }: Options): void => {
+  const [first = "", ...others] = titles
+  const named = all ? others : others.slice(0, mostNamed)
+  say([
+    first,
+    ...asked === "" ? [] : [`  asked  ${asked}`],
+    ...reason === undefined ? [] : [`  decided: ${reason}`],
+    ...lines,
+    ...others.length === 0 ? [] : [`  Alike in ${others.length} more:`, ...named.map((title) => `    ${title}`)],
+    ...named.length < others.length ? ["    …"] : [],
+    ""
+  ].join("\n"))
+}
+
 const play = async (options: Options): Promise<boolean> => {
   let [same, differ, agreed] = [0, 0, 0]
   const unused = new Set(decided)
   const seen = new Set<RegExp>()
+  const differences = new Map<string, Alike>()
   let document: string | undefined
-  const tell = (title: string, lines: ReadonlyArray<string>): void => {
-    if (options.all || differ <= mostTold) say([title, ...lines, ""].join("\n"))
-    else say(title)
-  }
-  const judge = (title: string, lines: ReadonlyArray<string>): void => {
+  const judge = (title: string, asked: string, lines: ReadonlyArray<string>): void => {
     const reasons = decided.filter(({ plays }) => plays.test(title))
     for (const { plays } of reasons) seen.add(plays)
     if (lines.length === 0) {
       same++
       return
     }
-    const [reason] = reasons
-    if (reason === undefined) {
-      differ++
-      tell(title, lines)
-      return
-    }
-    agreed++
     for (const one of reasons) unused.delete(one)
-    if (options.decided) tell(`${title}\n  decided: ${reason.reason}`, lines)
+    const reason = reasons[0]?.reason
+    if (reason === undefined) differ++
+    else agreed++
+    const key = [reason ?? "", ...lines].join("\n")
+    const alike = differences.get(key)
+    if (alike === undefined) differences.set(key, { titles: [title], asked, lines, reason })
+    else alike.titles.push(title)
   }
   await played(options, (name, outcomes) => {
     const before = recordedOf(name)
@@ -88,12 +106,15 @@ const play = async (options: Options): Promise<boolean> => {
     for (const outcome of outcomes) {
       const title = `${name}: ${outcome.name}`
       if (title === documentPlay) document = outcome.texts["body"]
-      judge(title, differenceOf(before.get(outcome.name), outcome))
+      judge(title, outcome.asked, differenceOf(before.get(outcome.name), outcome))
     }
     for (const gone of before.keys()) {
-      if (!now.has(gone)) judge(`${name}: ${gone}`, ["  It is recorded and was not played."])
+      if (!now.has(gone)) judge(`${name}: ${gone}`, "", ["  It is recorded and was not played."])
     }
   })
+  for (const alike of differences.values()) {
+    if (alike.reason === undefined || options.decided) tell(alike, options)
+  }
   const missing = options.only.length > 0 ? [] : [
     ...document === undefined ? [] : unplayedRoutes(document),
     ...await Effect.runPromise(unplayedCommands),
