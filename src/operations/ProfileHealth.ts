@@ -47,8 +47,10 @@ const degradedOf = (
   const degraded = new Map<string, Degraded>()
   const well = new Set<string>()
   for (const { profile, since, trouble } of words) {
+    const known = degraded.get(profile)
     if (trouble === undefined) well.add(profile)
-    else if (since >= (degraded.get(profile)?.since ?? 0)) degraded.set(profile, { trouble, since })
+    // Any time counts, that of a row which cannot be read too: it begins at the end of the range then.
+    else if (known === undefined || since >= known.since) degraded.set(profile, { trouble, since })
   }
   for (const profile of well) degraded.delete(profile)
   return degraded
