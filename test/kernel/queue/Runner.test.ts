@@ -287,6 +287,40 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
+    test("a row that cannot be read is given up unrun, with its abandon step, and the others run", () =>
+      Effect.gen(function*() {
+        yield* enqueue("spoilt")
+        yield* enqueue("good")
+        yield* sql("UPDATE jobs SET deadline = 9223372036854775807 WHERE dedup_key = 'spoilt'")
+        const ran: Array<string> = []
+        const runner = yield* Runner.make(options, [
+          validation(({ challenge_id }) => Effect.as(Effect.sync(() => ran.push(challenge_id)), done))
+        ])
+        yield* pass(runner)
+        assert.deepStrictEqual(ran, ["good"])
+        assert.deepStrictEqual(
+          (yield* sql("SELECT dedup_key, status FROM jobs ORDER BY dedup_key")).map(({ dedup_key, status }) => [
+            dedup_key,
+            status
+          ]),
+          [["good", "done"], ["spoilt", "failed"]]
+        )
+        const [error = ""] = yield* column("SELECT last_error FROM jobs WHERE dedup_key = 'spoilt'")
+        assert.match(error, /^\{"_tag":"RowUnreadable","detail":"deadline: holds /)
+        assert.match((yield* marks).join(), /^abandoned the row of the job cannot be read: deadline: holds [^,]*$/)
+      }))
+
+    test("a row of work that comes round runs, though it cannot be read", () =>
+      Effect.gen(function*() {
+        let runs = 0
+        const runner = yield* Runner.make(options, [sweep(() => Effect.as(Effect.sync(() => void runs++), done))])
+        yield* runner.enqueuePeriodic()
+        yield* sql("UPDATE jobs SET deadline = 9223372036854775807")
+        yield* pass(runner)
+        assert.strictEqual(runs, 1)
+        assert.deepStrictEqual(yield* marks, [])
+      }))
+
     test("a deadline that has passed retires the row unrun, with its abandon step", () =>
       Effect.gen(function*() {
         yield* enqueue("k", { deadline: 50 })

@@ -262,6 +262,44 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.strictEqual((yield* get("/crl")).status, 200)
     }))
 
+  describe("a row that cannot be read", () => {
+    const beyond = "9223372036854775807"
+
+    test("of a revocation keeps the list from being signed without it", () =>
+      Effect.gen(function*() {
+        const [one = assert.fail("nothing issued")] = yield* issue("a.example")
+        yield* revoke(one)
+        yield* sql(`UPDATE revocations SET revoked_at = ${beyond}`)
+        assert.deepInclude(yield* Effect.flip(regenerate), { _tag: "StorageFailed", isUnreadable: true })
+        yield* work(kind)
+        assert.strictEqual(yield* number, 1)
+        yield* sql(`UPDATE revocations SET revoked_at = ${madeAt}`)
+        yield* regenerate
+        assert.deepStrictEqual(yield* listed, [one.serial])
+      }))
+
+    test("of one CA keeps its list from being signed, and those of other CAs from nothing", () =>
+      Effect.gen(function*() {
+        const signers = yield* Signers
+        const [only = assert.fail("no CA")] = signers.crlIssuers
+        yield* sql(`INSERT INTO crls SELECT 'aa', crl_number, der, this_update, ${beyond} FROM crls`)
+        const both = { ...signers, crlIssuers: [{ ...only, id: "aa" }, only] }
+        const due = sql(`UPDATE crls SET next_update = ${madeAt} WHERE issuer = '${only.id}'`)
+        for (const looked of [crl.initialize, crl.sweep]) {
+          yield* forget
+          yield* due
+          yield* Effect.provideService(looked, Signers, both)
+          assert.deepStrictEqual(yield* column("SELECT dedup_key FROM jobs WHERE kind = 'local_ca_crl_regenerate'"), [
+            only.id
+          ])
+          assert.isAbove(happened("db_row_unreadable") + happened("local_ca_crl_initialization_failed"), 0)
+          yield* work(kind)
+          yield* TestClock.adjust("1 minute")
+        }
+        assert.strictEqual(yield* number, 3)
+      }))
+  })
+
   describe("the old ledger", () => {
     const good = [
       { serial: "0A0B", revoked_at: 1_700_000_000, reason: 1 },

@@ -137,6 +137,26 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual((yield* Effect.flip(nonces.spend("a".repeat(43))))._tag, "StorageFailed")
       }))
 
+    test("takes none whose row cannot be read, alone, among others or with what a request writes", (nonces) =>
+      Effect.gen(function*() {
+        const made = "created_at = 9223372036854775807"
+        for (const spoilt of [made, "created_millisecond = 9223372036854775807"]) {
+          const [alone, one, two, later] = [
+            yield* issued(nonces),
+            yield* issued(nonces),
+            yield* issued(nonces),
+            yield* issued(nonces)
+          ]
+          yield* sql(`UPDATE nonces SET ${spoilt} WHERE value IN ('${alone}', '${one}', '${later}')`)
+          assert.strictEqual(yield* nonces.spend(alone), "unknown")
+          assert.deepStrictEqual(yield* Effect.forEach([one, two], nonces.spend, together), ["unknown", "fresh"])
+          const opening = nonces.opening(later)
+          if (opening === undefined) continue // PostgreSQL spends each beforehand
+          assert.isFalse(yield* opening.write)
+          assert.strictEqual(opening.verdict, "unknown")
+        }
+      }))
+
     test("looks for no nonce whose client has gone while others were looked for", (nonces) =>
       Effect.gen(function*() {
         const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
