@@ -1167,6 +1167,52 @@ describe("an answer that is handed over and not yet taken", () => {
     }))
 })
 
+describe("newcomers", () => {
+  test("are accepted before requests begin: none begins in an iteration of the event loop that has accepted one", () =>
+    Effect.gen(function*() {
+      let turn = 0
+      let acceptedIn = 0
+      const apart: Array<number> = []
+      const handle = Effect.sync((): Answer => {
+        apart.push(turn - acceptedIn)
+        return { status: 200, headers: {}, body: "begun" }
+      })
+      const { port } = yield* serving(appOf(() => handle), { maxConnections: 100 })
+      const busy = yield* Effect.replicateEffect(talk(port), 10)
+      const ask = Effect.forEach(busy, ({ send }) => send(get("/")), { concurrency: "unbounded" })
+      yield* ask
+      for (const { heard } of busy) yield* heard(/begun$/)
+      const accepted = () => void (acceptedIn = turn)
+      let isOver = false
+      // Before the listener's own turn in each iteration, since it is asked for first.
+      const count = () => {
+        turn++
+        if (!isOver) setImmediate(count)
+      }
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          subscribe("net.server.socket", accepted)
+          setImmediate(count)
+        }),
+        () =>
+          Effect.sync(() => {
+            isOver = true
+            unsubscribe("net.server.socket", accepted)
+          })
+      )
+      apart.length = 0
+      const newcomers = yield* Effect.replicateEffect(talk(port), 20)
+      yield* ask
+      for (const { heard } of busy) yield* heard(/begun[^]*begun$/)
+      for (const { heard, send } of newcomers) {
+        yield* send(get("/"))
+        yield* heard(/begun$/)
+      }
+      assert.strictEqual(apart.length, 30)
+      assert.isAtLeast(Math.min(...apart), 2)
+    }))
+})
+
 describe("requests sent before the answer to one before them", () => {
   /** Answers `/held` when it is told to, and everything else at once. */
   const behindHeld = (handle: Handle) =>
