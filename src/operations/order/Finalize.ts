@@ -148,8 +148,9 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
       because: order.error?.detail
     })
   }
-  yield* Effect.tapError(
+  yield* Effect.tapErrorTag(
     refuseDegraded(profile.name),
+    "ProfileDegraded",
     () => emit("order_finalize_rejected", { order_id: id, reason: "profile_degraded" })
   )
   const csr = yield* Effect.catchTag(

@@ -135,11 +135,11 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
         })
       )
   )
-  yield* Effect.tapError(refuseDegraded(profile.name), (error) =>
-    emit("order_rejected", {
-      reason: problemType(error),
-      identifiers: names
-    }))
+  yield* Effect.tapErrorTag(
+    refuseDegraded(profile.name),
+    "ProfileDegraded",
+    (error) => emit("order_rejected", { reason: problemType(error), identifiers: names })
+  )
   const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
   const refusal = yield* judgeNames(caller, "newOrder", names.map((value) => ({ type: "dns", value })))
   if (refusal !== undefined) {

@@ -5,6 +5,7 @@ import { assert, describe } from "vitest"
 import type { Request } from "../../../src/kernel/http/Message.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Connection, Driver } from "../../../src/kernel/sql/Driver.ts"
+import { ProfileStates } from "../../../src/services/signing/ProfileStates.ts"
 import * as burntKeys from "../../../src/store/revocation/BurntKeys.ts"
 import type { AcmeKey } from "../../support/AcmeSession.ts"
 import { bindingOf } from "../../support/Binding.ts"
@@ -136,6 +137,20 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       assert.deepStrictEqual(yield* column("SELECT last_seen_at FROM accounts"), ["1"], "a replay was not seen")
       yield* sql("UPDATE accounts SET status = 'deactivated', last_seen_at = 4102444800")
       assert.strictEqual((yield* twice(given, at("/newOrder"), { identifiers })).status, 401)
+    }))
+
+  test("is spent before a profile that nobody can sign for refuses", (given) =>
+    Effect.gen(function*() {
+      const { finalize } = bodyOf(yield* given.client.send(at("/newOrder"), { identifiers })) as unknown as {
+        readonly finalize: string
+      }
+      yield* sql("UPDATE authorizations SET status = 'valid'")
+      yield* sql("UPDATE orders SET status = 'ready'")
+      yield* ProfileStates.use(({ set }) =>
+        Effect.sync(() => set(new Map([["default", { trouble: "the CA has ended", since: 0 }]])))
+      )
+      assert.strictEqual((yield* twice(given, at("/newOrder"), { identifiers })).status, 503)
+      assert.strictEqual((yield* twice(given, finalize, { csr: csrFor("a.example") })).status, 503)
     }))
 
   test("is spent before a script judges what is asked for", (given) =>
