@@ -3,10 +3,9 @@ import { registerHooks } from "node:module"
 
 /*
  * Loaded before the sources of a service whose background work is to die: puts a defect into each loop as soon as a file with its
- * name is in the folder ACME_TEST_POISON. The file goes with the defect, unless it says "always".
+ * name is in the folder ACME_TEST_POISON. The file goes with the defect, unless it says "always". With ACME_TEST_POISON_END, so many
+ * deaths in a row end the process.
  */
-
-const place = "Effect.exit(work)"
 
 const poisoned = `
 import * as PoisonFs from "node:fs"
@@ -21,15 +20,22 @@ const poisonOf = (loop) => {
 }
 `
 
+const end = process.env["ACME_TEST_POISON_END"]
+
+/** The source of a module with one place of it changed. */
+const changed = (url: string, before: string, after: string, more = "") => {
+  const source = readFileSync(new URL(url), "utf8")
+  if (!source.includes(before)) throw new Error(`${url} has no place for a defect: ${before}`)
+  return { format: "module-typescript", shortCircuit: true, source: source.replace(before, after) + more }
+}
+
 registerHooks({
   load: (url, context, next) => {
-    if (!url.endsWith("/src/kernel/Supervised.ts")) return next(url, context)
-    const source = readFileSync(new URL(url), "utf8")
-    if (!source.includes(place)) throw new Error(`${url} has no place for a defect: ${place}`)
-    return {
-      format: "module-typescript",
-      shortCircuit: true,
-      source: source.replace(place, "Effect.exit(Effect.raceFirst(work, poisonOf(loop)))") + poisoned
+    if (url.endsWith("/src/kernel/Supervised.ts")) {
+      return changed(url, "Effect.exit(work)", "Effect.exit(Effect.raceFirst(work, poisonOf(loop)))", poisoned)
     }
+    return end !== undefined && url.endsWith("/src/kernel/Loops.ts")
+      ? changed(url, "end: 8 }", `end: ${end} }`)
+      : next(url, context)
   }
 })
