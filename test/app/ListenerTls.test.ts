@@ -4,8 +4,11 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { connect } from "node:tls"
 import { assert } from "vitest"
+import { load } from "../../src/app/ListenerTls.ts"
 import { currentSeconds } from "../../src/kernel/Time.ts"
 import { generateTlsPair } from "../../src/pki/x509/TlsPair.ts"
+import { freshDirectory } from "../support/Databases.ts"
+import { configOf } from "../support/Graph.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { onSystemClock, useTests } from "../support/UseTests.ts"
 
@@ -113,4 +116,26 @@ test("are renewed while both listeners serve, and shown from then on", () =>
       if (isRenewedWhileServing) return
     }
     assert.fail("no start was fast enough")
+  })))
+
+test("have the time for a handshake that the key of their listener says", () =>
+  Effect.scoped(Effect.gen(function*() {
+    const directory = freshDirectory()
+    const { certificatePem, privateKeyPem } = yield* generateTlsPair({
+      host: "localhost",
+      now: yield* currentSeconds,
+      serial: Uint8Array.of(1)
+    })
+    for (const name of ["server", "admin"]) {
+      writeFileSync(join(directory, `${name}.pem`), certificatePem)
+      writeFileSync(join(directory, `${name}.key`), privateKeyPem, { mode: 0o600 })
+    }
+    const tls = (name: string, millis: number) =>
+      `tls = { enabled = true, cert_path = "${directory}/${name}.pem", key_path = "${directory}/${name}.key", handshake_timeout_ms = ${millis} }`
+    const settings = configOf(
+      `[server]\n${tls("server", 1500)}\n[admin]\nbase_url = "https://localhost"\n${tls("admin", 3_600_000)}`
+    )
+    for (const [listener, millis] of [["acme", 1500], ["admin", 3_600_000]] as const) {
+      assert.strictEqual((yield* load(settings, listener)).settings?.handshakeTimeoutMillis, millis)
+    }
   })))
