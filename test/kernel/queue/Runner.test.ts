@@ -6,6 +6,7 @@ import type { AnyHandler, Handler, Outcome } from "../../../src/kernel/queue/Han
 import { Done, Failed, Reschedule, Retry } from "../../../src/kernel/queue/Handler.ts"
 import { handler, roundsOf } from "../../../src/kernel/queue/Handler.ts"
 import * as jobClaims from "../../../src/kernel/queue/JobClaims.ts"
+import * as jobRows from "../../../src/kernel/queue/JobRows.ts"
 import { Queue } from "../../../src/kernel/queue/Queue.ts"
 import * as Runner from "../../../src/kernel/queue/Runner.ts"
 import { start } from "../../../src/kernel/queue/Running.ts"
@@ -100,6 +101,16 @@ describe.each(databases)("the queue on $name", (backend) => {
           assert.notStrictEqual(yield* enqueue("k"), id, settled)
         }
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE dedup_key = 'k'"), 4)
+      }))
+
+    test("a row that cannot be read is live: it stays the one job of its key, and who asks for it finds it", () =>
+      Effect.gen(function*() {
+        const id = yield* enqueue("k")
+        for (const column of ["created_at", "run_at", "deadline"]) {
+          yield* sql(`UPDATE jobs SET ${column} = 9223372036854775807`)
+          assert.strictEqual(yield* enqueue("k"), id, column)
+          assert.strictEqual((yield* jobRows.findLive("challenge_validate", "k"))?.id, id, column)
+        }
       }))
 
     test("50 at once are one row and one id", () =>
