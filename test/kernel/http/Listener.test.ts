@@ -1,5 +1,6 @@
 import { Deferred, Effect, Exit, Fiber, Layer, Queue, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { createHook } from "node:async_hooks"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"
 import { connect } from "node:net"
@@ -917,6 +918,24 @@ describe("connections", () => {
         error: "TLS handshake timeout"
       })
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "tls_handshake_timeout"])
+    }))
+
+  test("over TLS: no timer of the runtime's own ends a handshake before the time that was set", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 3_600_000 }
+      const { port } = yield* serving(says("served"), { tls })
+      const timers: Array<number> = []
+      const hook = createHook({
+        init: (_id, type, _trigger, timer) => {
+          if (type === "Timeout") timers.push((timer as { readonly _idleTimeout: number })._idleTimeout)
+        }
+      })
+      yield* Effect.acquireRelease(Effect.sync(() => hook.enable()), () => Effect.sync(() => hook.disable()))
+      const secure = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false })
+      yield* talk(port, () => secure)
+      yield* Effect.callback<void>((resume) => void secure.once("secureConnect", () => resume(Effect.void)))
+      assert.isNotEmpty(timers)
+      assert.deepStrictEqual(timers.filter((millis) => millis < tls.handshakeTimeoutMillis), [])
     }))
 
   test("over TLS: a handshake has the time that was set, however long, and then the head has ten seconds", () =>
