@@ -901,6 +901,18 @@ describe("connections", () => {
       yield* TestClock.adjust(sweep)
     })
 
+  /** Begins the handshake on a connection that has waited; whether the server still takes it. */
+  const handshakes = (socket: Socket) => {
+    const secure = connectTls({ socket, rejectUnauthorized: false })
+    const met = Effect.callback<"secure" | "closed">((resume) => {
+      const closed = () => resume(Effect.succeed("closed"))
+      secure.once("secureConnect", () => resume(Effect.succeed("secure")))
+      for (const one of [socket, secure]) one.once("close", closed)
+      if (socket.destroyed) closed()
+    })
+    return { secure, met }
+  }
+
   test("over TLS: who does not end the handshake in time is closed at once, and said", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
@@ -945,13 +957,9 @@ describe("connections", () => {
       const slow = yield* talk(port)
       yield* lookedAt(port)
       yield* TestClock.adjust("59 minutes")
-      const secure = connectTls({ socket: slow.socket, rejectUnauthorized: false })
+      const { met, secure } = handshakes(slow.socket)
       const client = yield* talk(port, () => secure)
-      const met = yield* Effect.callback<"secure" | "closed">((resume) => {
-        secure.once("secureConnect", () => resume(Effect.succeed("secure")))
-        secure.once("close", () => resume(Effect.succeed("closed")))
-      })
-      assert.strictEqual(met, "secure")
+      assert.strictEqual(yield* met, "secure")
       yield* lookedAt(port)
       yield* TestClock.adjust("9 seconds")
       yield* client.send("GET / HTTP/1.1\r\n")
@@ -960,6 +968,21 @@ describe("connections", () => {
       yield* TestClock.adjust("2 seconds")
       assert.strictEqual(yield* client.ended, "")
       assert.notInclude(eventsOf(log.records), "tls_handshake_timeout")
+    }))
+
+  test("over TLS: those that come after another time for a handshake was set have that time", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
+      const { port, serve } = yield* serving(says("before"), { tls })
+      const before = yield* talk(port)
+      yield* lookedAt(port)
+      yield* serve({ app: says("now"), ...settings, tls: { ...tls, handshakeTimeoutMillis: 3_600_000 } })
+      const later = yield* talk(port)
+      yield* lookedAt(port)
+      yield* TestClock.adjust("2 seconds")
+      yield* before.ended
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(yield* handshakes(later.socket).met, "secure")
     }))
 })
 

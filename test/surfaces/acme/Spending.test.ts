@@ -127,6 +127,15 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       assert.strictEqual(yield* refusedTwice(app, key, { externalAccountBinding }, target), "unauthorized")
     }), () => "limits.accounts_per_network = 1\n[profiles.bound.eab]\nenabled = true\n")
 
+  test("is spent before it is told that an account was found", ({ app, client: { key } }) =>
+    Effect.gen(function*() {
+      for (const payload of [{}, { onlyReturnExisting: true }]) {
+        const header = { jwk: key.jwk, url: urlOf(at("/newAccount")), nonce: yield* freshNonce }
+        const request = posted(at("/newAccount"), signed(key, header, payload))
+        assert.strictEqual((yield* sentTwice(app, request)).status, 200)
+      }
+    }))
+
   test("is spent first where the account may not ask, and where its last request is to be recorded", (given) =>
     Effect.gen(function*() {
       const { key, kid } = given.client
