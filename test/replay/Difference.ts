@@ -28,7 +28,11 @@ const apart = (before: unknown, now: unknown, path: string): ReadonlyArray<reado
   }
   const names = [...new Set([...Object.keys(before), ...Object.keys(now)])]
   const found = names.flatMap((name) => apart(before[name], now[name], path === "" ? name : `${path}.${name}`))
-  return found.length > 0 ? found : [[`${path}, the order of its members`, Object.keys(before), Object.keys(now)]]
+  // Nobody goes by the order of headers.
+  const isOrdered = path === "headers" || same(Object.keys(before), Object.keys(now))
+  return found.length > 0 || isOrdered
+    ? found
+    : [[`${path}, the order of its members`, Object.keys(before), Object.keys(now)]]
 }
 
 const texts = new Set(["body", "stderr"])

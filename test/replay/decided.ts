@@ -7,5 +7,48 @@ export interface Decided {
   readonly reason: string
 }
 
+/** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
+const acts = "(?:nonces|credentials)"
+
+const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
+
 /** Every decided difference. One that no longer is there is to be removed. */
-export const decided: ReadonlyArray<Decided> = []
+export const decided: ReadonlyArray<Decided> = [
+  every(
+    "panel: POST .* with an unknown field$",
+    "A field that is misspelt must not fall back to what counts without it."
+  ),
+  every("panel: GET .* twice$", "Half of what is asked for is not an answer."),
+  every("panel: GET .*/export \\?format=\"\"$", "A parameter that is blank counts as left out."),
+  every(
+    "panel: POST .* (?:without a body|with an empty body|absent)$",
+    "A member that is missing is named in the same words everywhere."
+  ),
+  every(
+    "(?:api|cli|panel): .*x{30}",
+    "A text that is too long is refused with its bound, before it is looked for, and a word names its set."
+  ),
+  every("panel: POST .*=\" ?\"$", "A member that is missing is named in the same words everywhere."),
+  every("cli: .*--help$", "The help has the sentences of the act."),
+  every("cli: help ", "The help has the sentences of the act."),
+  every("cli: .*--\\w+ \"bogus\"$", "A refusal on the command line names the flag."),
+  every("(?:api|panel): .*profile=\"(?:closed|none|Default)\"$", "The profiles that are served are named."),
+  { plays: /^nonces\.(?:api|panel): POST .*ttlSeconds=/, reason: "One sentence and one bound for the age of a nonce." },
+  {
+    plays: /^credentials\.cli: eab create: --profile "(?:closed|none|Default)"/,
+    reason: "No client could use a credential for a profile that is not served."
+  },
+  { plays: /^credentials\.cli: eab create: --label "a\\u001bb"/, reason: "The character that nobody sees is named." },
+  {
+    plays: /^credentials\.api: POST \/api\/eab profile="(?: default )?"$/,
+    reason: "Blanks around a name are no part of it; an empty one is refused with its bound."
+  },
+  {
+    plays: /^credentials\.api: POST \/api\/eab profile=" "$/,
+    reason: "Blanks around a name are no part of it; an empty one is refused with its bound."
+  },
+  {
+    plays: /^credentials\.api: POST \/api\/eab fuzz (?:2|41)$/,
+    reason: "Of two faults the one of the body is told, and of the body the first."
+  }
+]

@@ -87,7 +87,7 @@ export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported
     const told = Effect.suspend(() => emit("admin_export_completed", { username, list, format, body_bytes: octets }))
     return {
       status: 200,
-      headers: { "content-type": mediaType, "content-disposition": `attachment; filename="${fileName}"` },
+      headers: { "content-disposition": `attachment; filename="${fileName}"`, "content-type": mediaType },
       stream: Stream.provideContext(Stream.concat(counted, Stream.fromEffectDrain(told)), context)
     }
   })

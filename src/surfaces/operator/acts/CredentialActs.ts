@@ -169,9 +169,9 @@ export const credentialActs = noun({
   description: "Credentials of external account binding.",
   commands: { eab: "Credentials for external account binding." },
   acts: [
-    createCredential,
     listCredentials,
     exportCredentials,
+    createCredential,
     readCredential,
     revokeCredential,
     deleteCredential
