@@ -8,7 +8,7 @@ export interface Decided {
 }
 
 /** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
-const acts = "(?:nonces|credentials)"
+const acts = "(?:nonces|credentials|session)"
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 

@@ -17,7 +17,6 @@ import * as sessions from "./groups/SessionEndpoints.ts"
  */
 export class Api extends HttpApi.make("acme-svc")
   .add(
-    sessions.session,
     sessions.own,
     accounts.accounts,
     orders.orders,

@@ -14,7 +14,7 @@ import type { CheckServices } from "../admin/CheckServices.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/RouteMatcher.ts"
 import { answerOf } from "../operator/ActAnswer.ts"
-import type { Acting } from "../operator/Acting.ts"
+import type { OfRequest } from "../operator/Acting.ts"
 import { Configured } from "../operator/Acting.ts"
 import { routeOf } from "../operator/ActRoute.ts"
 import type { ActServices } from "../operator/Nouns.ts"
@@ -45,7 +45,7 @@ export interface Settings {
 }
 
 /** What the checks and the handlers of a request need. */
-type Needed = Effect.Services<ReturnType<typeof served>> | Exclude<ActServices, Acting | Configured> | Database
+type Needed = Effect.Services<ReturnType<typeof served>> | Exclude<ActServices, Configured | OfRequest> | Database
 
 const known = matcherOf([...nouns.flatMap(({ acts }) => acts).flatMap(routeOf), ...routesOf(Api)])
 

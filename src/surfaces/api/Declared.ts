@@ -22,7 +22,6 @@ import {
 } from "./handlers/OrdersApi.ts"
 import { ownHandlers } from "./handlers/OwnApi.ts"
 import { auditHandlers, serviceHandlers } from "./handlers/ServiceApi.ts"
-import { sessionHandlers } from "./handlers/SessionsApi.ts"
 
 /* The declaration and its handlers as one app. */
 
@@ -31,7 +30,6 @@ type Served = Pick<Resolved, "config" | "sources">
 const handlersOf = (served: Served, version: string) => {
   const { config } = served
   return Layer.mergeAll(
-    sessionHandlers(config),
     ownHandlers(config),
     accountsHandlers(config),
     ordersHandlers(config),

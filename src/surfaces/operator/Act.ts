@@ -34,6 +34,8 @@ export interface Http<In extends Fields, Route extends string> {
   readonly status?: 201 | 202 | 204
   /** The request needs the caller's password, so a token cannot send it. */
   readonly isStepUp?: boolean
+  /** Sign-in has no CSRF token yet. The check of the origin protects it. */
+  readonly isWithoutCsrf?: boolean
 }
 
 /** What a value of a detail view can be. */
@@ -112,7 +114,7 @@ export interface Act<
 
 /** Any act that needs no more than these services. */
 export interface AnyAct<R> extends Omit<Act<string, Fields, Output, OperatorCode, R>, "http" | "cli"> {
-  readonly http?: { readonly route: string; readonly status?: 201 | 202 | 204; readonly isStepUp?: boolean }
+  readonly http?: Omit<Http<Fields, string>, "route"> & { readonly route: string }
   // The output of an act is what its own functions take.
   // oxlint-disable-next-line typescript/no-explicit-any
   readonly cli?: Cli<any, any, R>

@@ -1,4 +1,6 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type { OperatorError } from "../../domain/OperatorError.ts"
@@ -10,13 +12,15 @@ import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { Exported } from "../../operations/Exports.ts"
 import type { Requester } from "../../operations/operators/Identity.ts"
 import { operatorOf } from "../../operations/operators/Identity.ts"
+import { clearSession, setSession } from "../admin/Credentials.ts"
 import type { Entered } from "../admin/Entrance.ts"
 import { shownFailure } from "../admin/Failures.ts"
 import { isPlain, octetsOf } from "../admin/OperatorBody.ts"
 import { isChange } from "../admin/OperatorChecks.ts"
 import type { Sender } from "../admin/OperatorChecks.ts"
 import type { AnyAct } from "./Act.ts"
-import { Acting } from "./Acting.ts"
+import type { OfRequest } from "./Acting.ts"
+import { Acting, ActingHalf, ActingSession, Asking } from "./Acting.ts"
 import { encoded } from "./ActOutput.ts"
 import type { ActRoute } from "./ActRoute.ts"
 import { isFile } from "./FileOutput.ts"
@@ -73,11 +77,31 @@ const inputOfRequest = Effect.fnUntraced(function*(
   return { ...ofPath, ...ofQuery, ...ofBody }
 })
 
-/** Who sent a request, in the form that acts get. Undefined for a stranger, whom only what is open to anybody may serve. */
-export const actingFor = (sender: Sender, requester: Requester): typeof Acting.Service | undefined =>
-  sender === undefined || sender.kind === "half"
-    ? undefined
-    : { operator: operatorOf(sender, requester), role: sender.role }
+/** Whether an act may be asked by this sender. The checks have refused everybody else. */
+const isMeant = ({ access }: ActRoute<never>, sender: Sender): boolean => {
+  if (access === "public") return true
+  if (access === "half") return sender?.kind === "half"
+  return access === "own" ? sender?.kind === "session" : sender?.kind === "session" || sender?.kind === "token"
+}
+
+/**
+ * What a request gives to an act: who sent it, in each form that the sender has, and the way to set the cookie of the answer. An act that asks
+ * for more than its access promises is a defect.
+ */
+export const contextOf = (sender: Sender, requester: Requester, setCookie: (cookie: string) => void = () => {}) => {
+  const asking = Context.make(Asking, {
+    requester,
+    begin: (token) => Effect.sync(() => setCookie(setSession(Redacted.value(token)))),
+    end: Effect.sync(() => setCookie(clearSession))
+  })
+  // What the sender is not is left out, so that nobody can act as somebody else.
+  const given = sender === undefined
+    ? asking
+    : sender.kind === "half"
+    ? Context.add(asking, ActingHalf, sender)
+    : Context.add(asking, Acting, { operator: operatorOf(sender, requester), role: sender.role })
+  return (sender?.kind === "session" ? Context.add(given, ActingSession, sender) : given) as Context.Context<OfRequest>
+}
 
 /** A file that is sent while it is read. It is logged once the whole file was sent. */
 export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported, username: string | undefined) =>
@@ -103,13 +127,14 @@ export const answerOf = Effect.fnUntraced(function*<R>(
   maxBytes: number
 ) {
   const input = yield* inputOfRequest(request, route as ActRoute<never>, parameters, maxBytes)
-  const acting = actingFor(sender, { client, held, surface: "api" })
-  if (acting === undefined) {
+  if (!isMeant(route as ActRoute<never>, sender)) {
     return yield* Effect.die(new Error(`a request of ${sender?.kind ?? "nobody"} reached an act that is not for it`))
   }
-  const value = yield* Effect.provideService(ran(route.act, input), Acting, acting)
-  if (route.status === 204) return { status: 204, headers: {} }
+  let headers: { readonly "set-cookie"?: string } = {}
+  const context = contextOf(sender, { client, held, surface: "api" }, (cookie) => headers = { "set-cookie": cookie })
+  const value = yield* Effect.provideContext(ran(route.act, input), context)
+  if (route.status === 204) return { status: 204, headers }
   return isFile(route.act.output)
-    ? yield* fileAnswer(value as Exported, acting.operator.id)
-    : json(route.status, yield* encoded(route.act, value))
+    ? yield* fileAnswer(value as Exported, sender?.username)
+    : json(route.status, yield* encoded(route.act, value), headers)
 })

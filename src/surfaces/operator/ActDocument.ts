@@ -40,7 +40,7 @@ const inQuery = ({ description, document, form, isNeeded, words }: Field<unknown
     const { default: byDefault, ...more } = document
     return whole(description, { ...more, ...typeof byDefault === "number" ? { default: byDefault } : {} })
   }
-  if (form === "boolean") return word(["true", "false"], description)
+  if (form === "boolean") return word(["true", "false"], description, String(document.default) as "true" | "false")
   if (words.length > 0) {
     return word(words, description, typeof document.default === "string" ? document.default : undefined)
   }
@@ -58,7 +58,7 @@ const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top => {
 
 const hasMembers = (fields: Fields): boolean => Object.keys(fields).length > 0
 
-const endpointOf = <R>({ act, body, hasBody, isStepUp, method, path, pattern, query }: ActRoute<R>) =>
+const endpointOf = <R>({ act, body, hasBody, isStepUp, isWithoutCsrf, method, path, pattern, query }: ActRoute<R>) =>
   // The methods of the declaration differ in the types of their bodies alone.
   HttpApiEndpoint.make(method as "POST")(act.id, pattern.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`, {
     ...hasMembers(path) ? { params: fieldsOf(path, ({ description }) => segment(description)) } : {},
@@ -68,10 +68,10 @@ const endpointOf = <R>({ act, body, hasBody, isStepUp, method, path, pattern, qu
     error: [...everywhere, ...refusals(...act.errors)]
   })
     .annotate(OpenApi.Summary, act.does)
-    .annotateMerge(reachedBy(act.access, { isStepUp }))
+    .annotateMerge(reachedBy(act.access, { isStepUp, isWithoutCsrf }))
 
 /** The group of the endpoints of a noun. */
-export const groupOf = <R>({ acts, description, name }: Noun<R>) => {
+export const groupOf = ({ acts, description, name }: Noun<unknown>) => {
   const [first, ...rest] = acts.flatMap(routeOf).map(endpointOf)
   const empty = HttpApiGroup.make(name).annotate(OpenApi.Description, description)
   return first === undefined ? empty : empty.add(first, ...rest)

@@ -34,7 +34,7 @@ export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<R>> => {
     method,
     pattern,
     access,
-    isWithoutCsrf: false,
+    isWithoutCsrf: http.isWithoutCsrf ?? false,
     isStepUp: http.isStepUp ?? false,
     path: only(input, (member) => holes.has(member)),
     query: isOfQuery(method) ? rest : {},

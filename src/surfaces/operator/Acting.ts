@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import type { Operator } from "../../operations/Operator.ts"
-import type { SessionIdentity } from "../../operations/operators/Identity.ts"
+import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
 
 /* What an act knows of who asks, and of the surface that asked. */
@@ -19,8 +19,27 @@ export class Acting extends Context.Service<Acting, {
 }
 
 /** The session of who acts. Only acts without a command may ask for it. */
-export class ActingSession
-  extends Context.Service<ActingSession, SessionIdentity>()("acme/surfaces/operator/ActingSession") {}
+export class ActingSession extends Context.Service<ActingSession, SessionIdentity>()(
+  "acme/surfaces/operator/ActingSession"
+) {}
+
+/** The session that still lacks its second factor. */
+export class ActingHalf extends Context.Service<ActingHalf, HalfIdentity>()("acme/surfaces/operator/ActingHalf") {}
+
+/** What a request says of its sender, and the session cookie of its answer. Only acts without a command may ask for it. */
+export class Asking extends Context.Service<Asking, {
+  readonly requester: Requester
+  /** Sets the session in the browser. */
+  readonly begin: (token: SessionToken) => Effect.Effect<void>
+  /** Removes the session from the browser. */
+  readonly end: Effect.Effect<void>
+}>()("acme/surfaces/operator/Asking") {
+  /** See {@link Requester}. */
+  static readonly requester: Effect.Effect<Requester, never, Asking> = Effect.map(this, ({ requester }) => requester)
+}
+
+/** The services that a request gives to an act. */
+export type OfRequest = Acting | ActingHalf | ActingSession | Asking
 
 /** The configuration that the acts go by, and the bounds of the surface that asks. */
 export class Configured extends Context.Service<Configured, {

@@ -85,6 +85,10 @@ export const textOf = <A>(
 export const key = (description: string, more: Partial<Said> = {}): Field<string> =>
   textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text.trim() })
 
+/** A password or a code: taken exactly as it is, and quoted nowhere. */
+export const secret = (description: string, more: Partial<Said> = {}): Field<string> =>
+  textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text })
+
 /** A text of one line that is not blank, of at most so many characters. Blanks around it are no part of it. */
 export const line = (
   description: string,
@@ -225,7 +229,7 @@ export const or = <A extends string | number | boolean>(field: Field<A>, absent:
   ...field,
   isNeeded: false,
   absent,
-  document: typeof absent === "boolean" ? field.document : { default: absent, ...field.document }
+  document: { default: typeof absent === "boolean" ? String(absent) : absent, ...field.document }
 })
 
 /** The window of a list. What a surface allows at most is applied when the act runs (`Acting.ts`). */

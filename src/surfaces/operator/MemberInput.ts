@@ -107,7 +107,7 @@ const fromText = (
       const word = text.trim()
       return word === "true" || word === "false"
         ? Result.succeed(word === "true")
-        : wrong(`The ${noun} ${member} must be true or false.`)
+        : Result.fail(new UnknownWord({ name: member, word: word.slice(0, 64), known: ["true", "false"] }))
     }
     case "texts":
       return Result.succeed(text.split(/[\r\n]+/).map((line) => line.trim()).filter((line) => line !== ""))

@@ -20,8 +20,9 @@ import { isChange } from "../admin/OperatorChecks.ts"
 import type { Sender } from "../admin/OperatorChecks.ts"
 import { isLinkFromElsewhere, samePageAt } from "../admin/Origin.ts"
 import { matcherOf } from "../admin/RouteMatcher.ts"
-import { actingFor } from "../operator/ActAnswer.ts"
-import { Acting, Configured } from "../operator/Acting.ts"
+import { contextOf } from "../operator/ActAnswer.ts"
+import type { OfRequest } from "../operator/Acting.ts"
+import { Configured } from "../operator/Acting.ts"
 import { readForm, readQuery } from "./PanelForm.ts"
 import type { Presenting } from "./Presenting.ts"
 import { bounce, isConflict, pageOfForm } from "./Presenting.ts"
@@ -46,11 +47,8 @@ const headers = {
   vary: "HX-Request"
 }
 
-/** Whoever has not signed in yet. No page that a stranger sees asks for an act. */
-const nobody: typeof Acting.Service = { operator: { kind: "admin", id: undefined }, role: "viewer" }
-
 /** What the pages need of the process. The panel itself gives them who asks, and the configuration. */
-type Needed<R> = Exclude<R, Acting | Configured> | Database
+type Needed<R> = Exclude<R, Configured | OfRequest> | Database
 
 /** Makes the panel from its routes: the checks of each request, its route, and the answer with its headers. */
 export const make = <R>(
@@ -68,8 +66,7 @@ export const make = <R>(
 
   const handling = (request: Request, { route, ...entered }: Entered<Route<R>>) => {
     const { client, held, sender } = entered
-    const acting = actingFor(sender, { client, held, surface: "ui" }) ?? nobody
-    const context = Context.make(Configured, configured).pipe(Context.add(Acting, acting))
+    const context = Context.add(contextOf(sender, { client, held, surface: "ui" }), Configured, configured)
     return Effect.gen(function*(): Effect.fn.Return<Reply, Failure, R> {
       const form = isChange(request.method)
         ? yield* readForm(request, settings.max_body_bytes)

@@ -108,7 +108,6 @@ describe("the declaration of the API", () => {
         )
       for (
         const [method, path, sender, kind] of [
-          ["GET", "/api/session/mfa", caller.sender, "token"],
           ["GET", "/api/account/sessions", caller.sender, "token"],
           ["POST", "/api/accounts/x/deactivate", half, "half"],
           ["POST", "/api/accounts/x/deactivate", undefined, "nobody"]

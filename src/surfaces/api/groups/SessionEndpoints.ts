@@ -6,68 +6,14 @@ import * as Schema from "effect/Schema"
 import { reachedBy } from "../../operator/ReachedBy.ts"
 import { refusals } from "../../operator/RefusalSchemas.ts"
 import { contact, pageOf, password } from "../../operator/schemas/Common.ts"
-import {
-  EnrolledSession,
-  HalfSession,
-  RecoveryCodes,
-  SecondFactor,
-  Session,
-  SessionRow,
-  Step,
-  TotpSecret
-} from "../../operator/schemas/OperatorSchemas.ts"
-import { byId, paging, word } from "../../operator/schemas/Parameters.ts"
+import { RecoveryCodes, SecondFactor, SessionRow, TotpSecret } from "../../operator/schemas/OperatorSchemas.ts"
+import { byId, paging } from "../../operator/schemas/Parameters.ts"
 
 /* Sign-in, the second factor, and the caller's own account (docs/decisions/admin.md, "Sign-in"). */
 
 const Code = Schema.Struct({
   code: Schema.String.annotate({ description: "A code of the authenticator, or a recovery code." })
 })
-
-/** `/api/session`: sign-in and sign-out. */
-export const session = HttpApiGroup.make("session").add(
-  HttpApiEndpoint.post("signIn", "/api/session", {
-    payload: Schema.Struct({ username: Schema.String, password: Schema.String }),
-    success: [Session, HalfSession],
-    error: refusals("invalid_credentials")
-  })
-    .annotate(OpenApi.Summary, "Sign in")
-    .annotateMerge(reachedBy("public", { isWithoutCsrf: true })),
-  HttpApiEndpoint.get("readSession", "/api/session", { success: Session })
-    .annotate(OpenApi.Summary, "Show who is signed in")
-    .annotateMerge(reachedBy("own")),
-  HttpApiEndpoint.delete("signOut", "/api/session", {
-    query: {
-      all: word(["true", "false"], "Whether every session of the operator ends.", "false")
-    },
-    success: HttpApiSchema.NoContent
-  })
-    .annotate(OpenApi.Summary, "Sign out of this session, or of all sessions")
-    .annotateMerge(reachedBy("own")),
-  HttpApiEndpoint.get("readStep", "/api/session/mfa", { success: Schema.Struct({ step: Step }) })
-    .annotate(OpenApi.Summary, "Say whether a session has to give or to enrol a second factor")
-    .annotateMerge(reachedBy("half")),
-  HttpApiEndpoint.post("verifyCode", "/api/session/mfa", {
-    payload: Code,
-    success: Session,
-    error: refusals("invalid_credentials")
-  })
-    .annotate(OpenApi.Summary, "Complete a sign-in with a code")
-    .annotateMerge(reachedBy("half", { isWithoutCsrf: true })),
-  HttpApiEndpoint.delete("abandonSignIn", "/api/session/mfa", { success: HttpApiSchema.NoContent })
-    .annotate(OpenApi.Summary, "Abandon a sign-in that has not given its second factor")
-    .annotateMerge(reachedBy("half")),
-  HttpApiEndpoint.post("beginForcedEnrolment", "/api/session/mfa/totp", { success: TotpSecret })
-    .annotate(OpenApi.Summary, "Begin the enrolment that this sign-in needs")
-    .annotateMerge(reachedBy("half")),
-  HttpApiEndpoint.post("confirmForcedEnrolment", "/api/session/mfa/totp/confirm", {
-    payload: Code,
-    success: EnrolledSession,
-    error: refusals("invalid_credentials", "mfa_not_pending")
-  })
-    .annotate(OpenApi.Summary, "Complete the enrolment and the sign-in")
-    .annotateMerge(reachedBy("half"))
-).annotate(OpenApi.Description, "Sign-in and sign-out.")
 
 /** `/api/mfa` and `/api/account`: the caller's own account. */
 export const own = HttpApiGroup.make("own").add(

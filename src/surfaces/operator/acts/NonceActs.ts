@@ -16,7 +16,7 @@ const readNonces = act({
   output: Schema.Struct({
     count: intOf("How many nonces are stored."),
     ttlSeconds: intOf("How long a nonce can be used, in seconds.")
-  }).annotate({ identifier: "Nonces" }),
+  }),
   errors: [],
   run: () => Effect.flatMap(Configured.config, nonces.count),
   http: { route: "GET /api/nonces" },
