@@ -4,7 +4,6 @@ import type { Reached } from "../domain/Limit.ts"
 import { peerOf } from "../kernel/net/Peer.ts"
 import type { ClientFacts } from "../kernel/queue/Job.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { open } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { count } from "../kernel/telemetry/Metrics.ts"
 import { currentSeconds } from "../kernel/Time.ts"
@@ -95,7 +94,6 @@ export const refuse = (
 ): Effect.Effect<never, RateLimited | StorageFailed, Database> =>
   Effect.gen(function*() {
     const { limit, retryAfter } = reached
-    yield* open
     yield* count((metrics) => metrics.rateLimited(profile, limit))
     yield* emit("request_rate_limited", { limit, account_id: about.accountId, address: about.client.ip })
     return yield* new RateLimited({ ...reached, again: (yield* currentSeconds) + retryAfter })

@@ -12,7 +12,7 @@ import { AccessDenied, Internal } from "../domain/OperatorError.ts"
 import type { NameRequest } from "../domain/policy/Stage.ts"
 import { hiddenIn } from "../kernel/HiddenText.ts"
 import { comparable } from "../kernel/net/Address.ts"
-import { Database, open } from "../kernel/sql/Database.ts"
+import { Database } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import type { NamedIdentifier } from "../services/policy/Check.ts"
 import { Policies } from "../services/policy/Policies.ts"
@@ -107,7 +107,6 @@ export const judgeNames = Effect.fnUntraced(function*(
   const policies = yield* Policies
   const policy = policies.of(caller.profile.name)
   if (policy?.identifiers === undefined) return undefined
-  yield* open // a rule may run a script
   const database = yield* Database
   const decision = yield* policy.identifiers({
     stage: "identifiers",

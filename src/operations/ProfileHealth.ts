@@ -2,7 +2,6 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { ProfileDegraded } from "../domain/AcmeError.ts"
 import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { open } from "../kernel/sql/Database.ts"
 import { emit } from "../kernel/telemetry/EventLog.ts"
 import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
 import type { Degraded } from "../services/signing/ProfileStates.ts"
@@ -108,8 +107,8 @@ export const profilesShown = (config: Pick<Config, "profiles" | "server">) =>
     )
   )
 
-/** Refuses what needs a certificate to be signed while nobody can, unless its nonce was used before. */
+/** Refuses what needs a certificate to be signed while nobody can. */
 export const refuseDegraded = (
   profile: string
-): Effect.Effect<void, ProfileDegraded | StorageFailed, Database | ProfileStates> =>
-  ProfileStates.use(({ of }) => of(profile) === undefined ? Effect.void : Effect.andThen(open, new ProfileDegraded()))
+): Effect.Effect<void, ProfileDegraded, ProfileStates> =>
+  ProfileStates.use(({ of }) => of(profile) === undefined ? Effect.void : new ProfileDegraded())

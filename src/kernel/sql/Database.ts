@@ -3,7 +3,6 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
 import { emit } from "../telemetry/EventLog.ts"
 import { count } from "../telemetry/Metrics.ts"
 import { tracedWithin } from "../telemetry/Tracing.ts"
@@ -31,21 +30,6 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
     return `${this.statement}: ${this.detail}`
   }
 }
-
-/**
- * What a fiber has to write before anything else, in the same transaction. Where `write` answers `false`, the fiber may not go
- * on: what it has written is kept, and whatever it writes or has written next is a defect, which whoever set this awaits.
- */
-export interface Opening {
-  readonly write: Effect.Effect<boolean, StorageFailed, Database>
-  /** Whether `write` is committed, and what it has answered. */
-  state: "pending" | "written" | "refused"
-}
-
-/** The {@link Opening} of a fiber. */
-export const currentOpening = Context.Reference<Opening | undefined>("acme/kernel/sql/Database/currentOpening", {
-  defaultValue: () => undefined
-})
 
 /**
  * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's
@@ -83,43 +67,10 @@ export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effec
   Effect.withFiber((fiber) => {
     if (fiber.getRef(openTransaction) !== undefined) return body
     const driver = driverOf(fiber)
-    const opening = openingOf(fiber)
-    const whole = opening === undefined
-      ? attempts(driver, body, transactionAttempts)
-      : Effect.flatMap(
-        attempts(driver, opened(opening, body), transactionAttempts),
-        Option.match({
-          onNone: () => Effect.die("what had to be written first was refused"),
-          onSome: Effect.succeed
-        })
-      )
-    return Effect.uninterruptible(tracedWithin(fiber, "transaction", () => ({}), whole))
+    return Effect.uninterruptible(
+      tracedWithin(fiber, "transaction", () => ({}), attempts(driver, body, transactionAttempts))
+    )
   })
-
-/** What the fiber still has to write first. */
-export const openingOf = (fiber: Fiber.Fiber<unknown, unknown>): Opening | undefined => {
-  const opening = fiber.getRef(currentOpening)
-  return opening === undefined || opening.state === "written" ? undefined : opening
-}
-
-/** Nothing where it was refused. That is no failure, which would undo what others write in the same commit. */
-const opened = <A, E, R>(
-  opening: Opening,
-  body: Effect.Effect<A, E, R>
-): Effect.Effect<Option.Option<A>, E | StorageFailed, R | Database> =>
-  Effect.flatMap(opening.state === "refused" ? Effect.succeed(false) : opening.write, (mayGoOn) =>
-    Effect.andThen(
-      afterCommit(Effect.sync(() => void (opening.state = mayGoOn ? "written" : "refused"))),
-      mayGoOn ? Effect.asSome(body) : Effect.succeedNone
-    ))
-
-/**
- * Writes what the fiber has to write first, where nothing was written yet. To be called before an act of another kind, such as a
- * record of what was decided.
- */
-export const open: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) =>
-  openingOf(fiber) === undefined ? Effect.void : transaction(Effect.void)
-)
 
 const isTransient = (error: unknown) => error instanceof StorageFailed && error.transient
 

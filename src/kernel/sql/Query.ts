@@ -3,7 +3,7 @@ import * as Exit from "effect/Exit"
 import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
 import type { Columns, Dialect, ValuesOf } from "./Column.ts"
 import type { Database } from "./Database.ts"
-import { driverOf, failed, openingOf, StorageFailed, transaction } from "./Database.ts"
+import { driverOf, failed, StorageFailed } from "./Database.ts"
 import type { Row } from "./Driver.ts"
 import type { Fault, Statement } from "./Statement.ts"
 import { decode, encode, nameOf } from "./Statement.ts"
@@ -61,9 +61,6 @@ const query = <P extends Columns, R extends Columns, A>(
     const driver = driverOf(fiber)
     const within = fiber.getRef(openTransaction)
     const compiled = statement.compiled[driver.dialect]
-    if (within === undefined && !compiled.reads && openingOf(fiber) !== undefined) {
-      return transaction(query(statement, params, answer, { toleratesFaults }))
-    }
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
     const answered = (raw: ReadonlyArray<Row>): Effect.Effect<A, StorageFailed> => {

@@ -5,7 +5,7 @@ import { AccountDoesNotExist, Unauthorized, UserActionRequired } from "../../dom
 import { contactChange } from "../../domain/Audit.ts"
 import { AccountId } from "../../domain/Id.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
-import { open, transaction } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
@@ -79,10 +79,7 @@ const foundBound = (registration: Registration, account: Account, kid: string | 
 export const register = Effect.fnUntraced(function*(registration: Registration) {
   const { key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
   const existing = yield* accounts.findByKey(profile.name, key.spki)
-  if (existing !== undefined) {
-    yield* open // what was found is told without a write
-    yield* refuseUnlessValid(existing)
-  }
+  if (existing !== undefined) yield* refuseUnlessValid(existing)
   if (onlyReturnExisting) {
     if (existing === undefined) return yield* new AccountDoesNotExist()
     return { account: yield* found(registration, existing), created: false }
@@ -95,7 +92,6 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
   const fault = yield* faultOf(key.spki)
   if (fault !== undefined) {
-    yield* open // a replayed request is not judged
     yield* emit("account_key_refused", { key_fp: fingerprint(key.spki), reason: fault.reason })
     return yield* new BadPublicKey({ detail: fault.detail })
   }

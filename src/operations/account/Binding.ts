@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { ExternalAccountRequired, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { isId } from "../../domain/Id.ts"
-import { open } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import type { MacDigest } from "../../pki/Digest.ts"
 import type { MalformedJws } from "../../pki/jose/JoseRefused.ts"
@@ -15,10 +14,10 @@ import * as eabKeys from "../../store/eab/EabKeys.ts"
 /** The `reason` of `eab_rejected`. */
 type Reason = "missing" | "unknown_kid" | "revoked" | "other_profile" | "mac_mismatch" | "malformed"
 
-// A replayed request is not judged. A text that cannot be one of our kids may be anything, even a secret entered by
+// A text that cannot be one of our kids may be anything, even a secret entered by
 // mistake: it is not logged.
 const rejected = (reason: Reason, kid: string | undefined) =>
-  Effect.andThen(open, emit("eab_rejected", { kid: kid !== undefined && isId(kid) ? kid : undefined, reason }))
+  emit("eab_rejected", { kid: kid !== undefined && isId(kid) ? kid : undefined, reason })
 
 /** The binding with its kid, or the fault in its form. */
 const readBinding = (

@@ -6,7 +6,7 @@ import type { OrderId } from "../../domain/Id.ts"
 import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
 import { shareOf } from "../../kernel/queue/Job.ts"
 import { Queue } from "../../kernel/queue/Queue.ts"
-import { afterCommit, open, transaction } from "../../kernel/sql/Database.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { base64urlFault, decodeBase64url } from "../../pki/Base64url.ts"
@@ -140,7 +140,6 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
   const now = yield* currentSeconds
   const expires = expiryOf(order, profile.order.validity_seconds)
   if (order.status !== "ready" || now >= expires) {
-    yield* open // a replayed request is not judged
     yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
     return yield* new OrderNotReady({
       status: statusShown(order, profile.order.validity_seconds, now),

@@ -11,7 +11,7 @@ import type { Reached } from "../../domain/Limit.ts"
 import type { Order, OrderIdentifier } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { afterCommit, open, transaction } from "../../kernel/sql/Database.ts"
+import { afterCommit, transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { Entropy } from "../../pki/Entropy.ts"
@@ -99,7 +99,6 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
     ? undefined
     : "no_shared_identifier"
   if (reason === undefined && typeof found !== "string" && "leaf" in found) return found
-  yield* open // a replayed request is not judged
   yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
   const isOthers = typeof found !== "string" && "otherKeyOf" in found && !found.otherKeyOf.includes(caller.accountId)
   const fault = isOthers ? nobodys : replacesFaults[reason ?? "unknown"]
@@ -127,13 +126,10 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const names = yield* Effect.tapError(
     Issuers.use((issuers) => Effect.fromResult(checkRequest(profile, issuers.of(profile.name), request, now))),
     (error: AcmeError) =>
-      Effect.andThen(
-        open, // a replayed request is not judged
-        emit("order_rejected", {
-          reason: problemType(error),
-          identifiers: request.identifiers.map(({ value }) => value)
-        })
-      )
+      emit("order_rejected", {
+        reason: problemType(error),
+        identifiers: request.identifiers.map(({ value }) => value)
+      })
   )
   yield* Effect.tapErrorTag(
     refuseDegraded(profile.name),

@@ -5,7 +5,6 @@ import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
-import type { Opening } from "../../kernel/sql/Database.ts"
 import { Database, transaction } from "../../kernel/sql/Database.ts"
 import { currentMillis, millisOf } from "../../kernel/Time.ts"
 import { Entropy, tokenLength } from "../../pki/Entropy.ts"
@@ -13,12 +12,6 @@ import * as nonces from "../../store/NonceRows.ts"
 
 /** The outcome for a nonce that a client presented. */
 export type Spent = "fresh" | "unknown" | "expired"
-
-/** A nonce that is spent together with what a request writes. The verdict is there once that has committed. */
-export interface SpentWith extends Opening {
-  readonly nonce: string
-  verdict: Spent | undefined
-}
 
 /**
  * Replay protection (RFC 8555 section 6.5). Every nonce is a row. Spending a nonce is a conditional delete, whose result
@@ -29,11 +22,6 @@ export class Nonces extends Context.Service<Nonces, {
   /** A stored nonce that stays fresh for at least nine tenths of its life; `undefined` when none could be stored. */
   readonly issue: Effect.Effect<string | undefined>
   readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
-  /**
-   * Spends a nonce with the first thing that a request writes, in one commit (docs/decisions/nonces.md). Undefined where it had
-   * better be spent now, together with others.
-   */
-  readonly opening: (nonce: string) => SpentWith | undefined
 }>()("acme/services/nonce/Nonces") {
   /** `ttlSeconds` is the `nonce.ttl_seconds` in force when a nonce is handed out or spent. */
   static readonly layer = (options: {
@@ -185,22 +173,5 @@ const make = (ttlSeconds: () => number) =>
         })
         : Effect.succeed("unknown")
 
-    const opening = (nonce: string): SpentWith | undefined => {
-      // On PostgreSQL one statement that spends the nonces of all who wait costs less than one within each transaction.
-      if (database.dialect === "postgres" || !isOurs(nonce)) return undefined
-      const spent: SpentWith = {
-        nonce,
-        state: "pending",
-        verdict: undefined,
-        write: Effect.withFiber((fiber) =>
-          Effect.map(nonces.consume([nonce]), ([found]) => {
-            spent.verdict = verdictOn(found, millisOf(fiber))
-            return spent.verdict === "fresh"
-          })
-        )
-      }
-      return spent
-    }
-
-    return Nonces.of({ issue, spend, opening })
+    return Nonces.of({ issue, spend })
   })

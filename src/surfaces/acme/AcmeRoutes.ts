@@ -4,7 +4,6 @@ import { tagged } from "../../kernel/http/EntityTag.ts"
 import type { Answer } from "../../kernel/http/Message.ts"
 import type { StorageFailed } from "../../kernel/sql/Database.ts"
 import { traced } from "../../kernel/telemetry/Tracing.ts"
-import type { SpentWith } from "../../services/nonce/Nonces.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import * as accounts from "./handlers/AcmeAccounts.ts"
 import * as authorizations from "./handlers/AcmeAuthorizations.ts"
@@ -14,7 +13,7 @@ import type { PendingAnswer } from "./PendingAnswer.ts"
 import type { Payload } from "./RequestChecks.ts"
 import { optional, postAsGet, raw, typed } from "./RequestChecks.ts"
 import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Signed.ts"
-import { byAnybody, byEither, byJwk, byKid, spending } from "./Signed.ts"
+import { byAnybody, byEither, byJwk, byKid } from "./Signed.ts"
 
 /** How a request can fail. */
 export type Failure = AcmeError | StorageFailed
@@ -38,23 +37,18 @@ export interface Route<R> {
 }
 
 /** Authenticates a request, then handles it. */
-const operated = <S extends { readonly opening: SpentWith | undefined }, E, E2, R, R2>(
+const operated = <S, E, E2, R, R2>(
   signed: Effect.Effect<S, E, R>,
   handle: (signed: S) => Effect.Effect<Reply<R2>, E2, R2>
 ) =>
   Effect.flatMap(
     traced("authenticate", () => ({}), signed),
-    (request) => traced("operate", () => ({}), spending(request.opening, Effect.suspend(() => handle(request))))
+    (request) => traced("operate", () => ({}), Effect.suspend(() => handle(request)))
   )
 
 const kid =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Reply<R>, E, R>) =>
-  (posted: Posted) => operated(byKid(posted, read, false), handle)
-
-/** The same for what writes soon or not at all: the nonce is spent with what it writes. */
-const writingKid =
-  <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Reply<R>, E, R>) =>
-  (posted: Posted) => operated(byKid(posted, read, true), handle)
+  (posted: Posted) => operated(byKid(posted, read), handle)
 
 const jwk =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
@@ -81,12 +75,12 @@ const table = {
   "/acct/{id}": { post: kid(optional(accounts.AccountUpdate), accounts.account) },
   "/acct/{id}/orders": { post: kid(postAsGet, accounts.ordersOfAccount) },
   "/keyChange": { post: kid(raw, accounts.keyChange) },
-  "/newOrder": { post: writingKid(typed(orders.NewOrder), orders.newOrder) },
+  "/newOrder": { post: kid(typed(orders.NewOrder), orders.newOrder) },
   "/renewalInfo/{id}": { get: certificates.renewalInformation },
   "/order/{id}": { post: kid(postAsGet, orders.order) },
-  "/order/{id}/finalize": { post: writingKid(typed(orders.Finalize), orders.finalizeOrder) },
+  "/order/{id}/finalize": { post: kid(typed(orders.Finalize), orders.finalizeOrder) },
   "/authz/{id}": { post: kid(optional(authorizations.AuthorizationUpdate), authorizations.authorization) },
-  "/chall/{id}": { post: writingKid(optional(authorizations.Trigger), authorizations.challenge) },
+  "/chall/{id}": { post: kid(optional(authorizations.Trigger), authorizations.challenge) },
   "/certificate/{id}": { post: kid(postAsGet, orders.certificate) },
   "/revokeCert": { post: either(typed(certificates.RevokeCert), certificates.revocation) },
   "/crl": { get: certificates.published("/crl") },

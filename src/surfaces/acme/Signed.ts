@@ -1,7 +1,4 @@
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
@@ -9,8 +6,7 @@ import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeEr
 import type { Request } from "../../kernel/http/Message.ts"
 import { ReverseNames } from "../../kernel/net/ReverseNames.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
-import type { Database } from "../../kernel/sql/Database.ts"
-import { currentOpening, StorageFailed } from "../../kernel/sql/Database.ts"
+import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import { refuseUnlessValid } from "../../operations/account/Accounts.ts"
@@ -20,7 +16,6 @@ import { signatureAlgorithms } from "../../pki/jose/Jwk.ts"
 import type { Jws } from "../../pki/jose/Jws.ts"
 import { fingerprint, signatureFault, verifyJws } from "../../pki/jose/Jws.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
-import type { SpentWith } from "../../services/nonce/Nonces.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import type { Endpoint } from "./Endpoint.ts"
@@ -36,27 +31,22 @@ export interface Posted {
   readonly id: string
 }
 
-/** A request whose nonce is spent with what it writes, if `opening` is there; see {@link spending}. */
-interface Spending {
-  readonly opening: SpentWith | undefined
-}
-
 /** The input of a handler for requests signed by an account. */
-export interface BySomeAccount<P> extends Posted, Spending {
+export interface BySomeAccount<P> extends Posted {
   readonly caller: Caller
   readonly account: Account
   readonly payload: P
 }
 
 /** The input of newAccount. */
-export interface BySomeKey<P> extends Posted, Spending {
+export interface BySomeKey<P> extends Posted {
   readonly key: AccountKey
   readonly client: ClientFacts
   readonly payload: P
 }
 
 /** The input of revokeCert. */
-export interface BySomeone<P> extends Posted, Spending {
+export interface BySomeone<P> extends Posted {
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   readonly client: ClientFacts
   readonly payload: P
@@ -114,35 +104,6 @@ const nonceIsFresh = (nonce: string | undefined) =>
     : Nonces.use(({ spend }) =>
       Effect.flatMap(spend(nonce), (verdict) => verdict === "fresh" ? Effect.void : staleNonce(verdict, nonce))
     )
-
-/** 8: the nonce is spent now, or with the first write of the request, which {@link spending} handles. */
-const presented = ({ header: { nonce } }: Jws, mayWrite: boolean) =>
-  Nonces.use(({ opening }) => {
-    const later = mayWrite && nonce !== undefined ? opening(nonce) : undefined
-    return later === undefined ? Effect.as(nonceIsFresh(nonce), undefined) : Effect.succeed(later)
-  })
-
-const isStorageFailed = (exit: Exit.Exit<unknown, unknown>): boolean =>
-  Exit.isFailure(exit) && Option.exists(Cause.findErrorOption(exit.cause), (error) => error instanceof StorageFailed)
-
-/**
- * Handles a request whose nonce is spent with its first write. Where nothing was written, it is spent before the answer; if it is
- * not fresh, that is the answer, whatever else there was to say.
- */
-export const spending = <A, E, R>(
-  opening: SpentWith | undefined,
-  handled: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | BadNonce | StorageFailed, R | Nonces> => {
-  if (opening === undefined) return handled
-  return Effect.flatMap(Effect.provideService(Effect.exit(handled), currentOpening, opening), (exit) => {
-    const { nonce, state, verdict } = opening
-    if (state === "refused" && verdict !== undefined && verdict !== "fresh") return staleNonce(verdict, nonce)
-    if (state === "written") return exit
-    if (!isStorageFailed(exit)) return Effect.andThen(nonceIsFresh(nonce), exit)
-    // A commit whose answer was lost may have spent it. In any case the same request is not to be taken once more.
-    return Effect.andThen(Nonces.use(({ spend }) => Effect.ignore(spend(nonce))), exit)
-  })
-}
 
 const staleNonce = (
   reason: "missing" | "unknown" | "expired",
@@ -204,22 +165,13 @@ const accountSigned = (
 const keySigned = (jws: Jws, algorithms: Algorithms) =>
   Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined))
 
-/**
- * A request signed by an account of this profile. With `mayWrite`, its nonce may be spent with what it writes, unless checks 9 and
- * 10 are to refuse it.
- */
-export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>, mayWrite: boolean) {
+/** A request signed by an account of this profile. */
+export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
   const jws = yield* opened(posted, "kid")
   const { account, key } = yield* accountSigned(jws, posted)
-  const now = yield* currentSeconds
-  const payload = read(jws.payload)
-  const isTaken = account.status === "valid" && Result.isSuccess(payload)
-  const opening = yield* presented(
-    jws,
-    mayWrite && isTaken && jws.payload.length > 0 && !isSeenDue(posted, account, now)
-  )
+  yield* nonceIsFresh(jws.header.nonce)
   yield* refuseUnlessValid(account)
-  const client = yield* seen(posted, jws, account, now)
+  const client = yield* seen(posted, jws, account, yield* currentSeconds)
   const caller: Caller = {
     profile: posted.endpoint.profile,
     accountId: account.id,
@@ -227,18 +179,17 @@ export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payloa
     pubkey: key.spki,
     client
   }
-  const signed: BySomeAccount<P> = { ...posted, opening, caller, account, payload: yield* accepted(payload) }
+  const signed: BySomeAccount<P> = { ...posted, caller, account, payload: yield* accepted(read(jws.payload)) }
   return signed
 })
 
-/** A request signed by the key it carries. Its nonce may be spent with what it writes, unless check 10 is to refuse it. */
+/** A request signed by the key it carries. */
 export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
   const jws = yield* opened(posted, "jwk")
   const key = yield* keySigned(jws, posted.endpoint.profile.account.algorithms)
-  const payload = read(jws.payload)
-  const opening = yield* presented(jws, Result.isSuccess(payload))
+  yield* nonceIsFresh(jws.header.nonce)
   const client = yield* clientOf(posted, true)
-  const signed: BySomeKey<P> = { ...posted, opening, key, client, payload: yield* accepted(payload) }
+  const signed: BySomeKey<P> = { ...posted, key, client, payload: yield* accepted(read(jws.payload)) }
   return signed
 })
 
@@ -257,7 +208,6 @@ export const byEither = Effect.fnUntraced(function*<P>(posted: Posted, read: Pay
     : yield* clientOf(posted, true)
   const signed: BySomeone<P> = {
     ...posted,
-    opening: undefined,
     signer,
     client,
     payload: yield* accepted(read(jws.payload))
@@ -280,5 +230,5 @@ export const byAnybody = Effect.fnUntraced(function*(posted: Posted) {
     yield* seen(posted, jws, signer.account, yield* currentSeconds)
   }
   yield* accepted(postAsGet(jws.payload))
-  return { ...posted, opening: undefined }
+  return posted
 })

@@ -3,8 +3,6 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Request } from "../../../src/kernel/http/Message.ts"
-import { Database } from "../../../src/kernel/sql/Database.ts"
-import type { Connection, Driver } from "../../../src/kernel/sql/Driver.ts"
 import { ProfileStates } from "../../../src/services/signing/ProfileStates.ts"
 import * as burntKeys from "../../../src/store/revocation/BurntKeys.ts"
 import type { AcmeKey } from "../../support/AcmeSession.ts"
@@ -29,7 +27,7 @@ import { shellScript } from "../../support/Script.ts"
 import type { Making } from "../../support/UseTests.ts"
 import { onSystemClock, useStore } from "../../support/UseTests.ts"
 
-/* The nonce of a request that writes (docs/decisions/nonces.md, "With what a request writes"). */
+/* A replayed request is answered badNonce, and nothing of it is judged, written or told (docs/decisions/acme-surface.md, "Order of the checks"). */
 
 const identifiers = [{ type: "dns", value: "a.example" }]
 const csrFor = (...names: ReadonlyArray<string>) => makeCsr({ names }).csr.toString("base64url")
@@ -37,7 +35,7 @@ const csrFor = (...names: ReadonlyArray<string>) => makeCsr({ names }).csr.toStr
 describe.each(databases)("the nonce of a request that writes on $name", (backend) => {
   let config = configOf()
   let ran = ""
-  const { database, records, test } = useStore(backend, {
+  const { records, test } = useStore(backend, {
     layer: ({ name, records, script }: Making<() => string>) => {
       config = configOf(script?.() ?? "")
       return world({ records, seed: name, policies: Layer.fresh(policiesOf(config)) })
@@ -176,31 +174,4 @@ filter.rules = ["all"]
 filter.rule.all = { when = "counted", then = "allow" }
 `
   })
-  test("is spent in the transaction of the order, where commits are shared, and apart from it elsewhere", ({ client }) =>
-    Effect.gen(function*() {
-      const driver = database.driver()
-      const transactions: Array<Array<string>> = []
-      const listening: Driver = {
-        ...driver,
-        transact: (body) =>
-          driver.transact((connection) => {
-            const sent: Array<string> = []
-            transactions.push(sent)
-            const execute: Connection["execute"] = (text, params) => {
-              sent.push(text.split(" ").slice(0, 3).join(" "))
-              return connection.execute(text, params)
-            }
-            return body({ executeRaw: connection.executeRaw, execute })
-          })
-      }
-      const answer = yield* Effect.provideService(client.send(at("/newOrder"), { identifiers }), Database, listening)
-      assert.strictEqual(answer.status, 201)
-      assert.deepStrictEqual(transactions, [[
-        ...backend.dialect === "sqlite" ? ["DELETE FROM nonces"] : [],
-        "INSERT INTO orders",
-        "INSERT INTO order_identifiers",
-        "INSERT INTO authorizations",
-        "INSERT INTO challenges"
-      ]])
-    }))
 })
