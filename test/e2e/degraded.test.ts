@@ -87,7 +87,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
     }, { timeout: patienceMs, interval: 200 })
   })
 
-  it("take neither orders nor CSRs, in words, while the others issue", async () => {
+  it("take no orders, in words, while the others issue", async () => {
     for (const profile of profiles) {
       const session = await AcmeSession.open(urlOf(profile, "/directory"))
       await session.register()

@@ -4,12 +4,13 @@ import { assert, describe } from "vitest"
 import type { AcmeError } from "../../../src/domain/AcmeError.ts"
 import { AuthorizationId, OrderId } from "../../../src/domain/Id.ts"
 import { expiryOf, statusShown } from "../../../src/domain/Order.ts"
-import { problemOf } from "../../../src/domain/Problem.ts"
+import { problemOf, retryAfter } from "../../../src/domain/Problem.ts"
 import { Database } from "../../../src/kernel/sql/Database.ts"
 import type { Driver } from "../../../src/kernel/sql/Driver.ts"
 import * as authorizations from "../../../src/operations/authorization/Authorizations.ts"
 import { finalize } from "../../../src/operations/order/Finalize.ts"
 import * as orders from "../../../src/operations/order/Orders.ts"
+import { ProfileStates } from "../../../src/services/signing/ProfileStates.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, column, configOf, count, eventsOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
@@ -136,6 +137,31 @@ describe.each(databases)("orders on $name", (backend) => {
           assert.notInclude(yield* column("SELECT status FROM orders"), "processing")
         }
       }
+    }))
+
+  test("at a profile that nobody can sign for is neither made nor finalized, in words that name no file, until somebody can", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profile)
+      const ready = yield* orderOf(caller, "a.example")
+      yield* sql("UPDATE authorizations SET status = 'valid'")
+      yield* sql("UPDATE orders SET status = 'ready'")
+      const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
+      const { set } = yield* ProfileStates
+      set(new Map([[profile.name, { trouble: "/etc/ca.pem ended", since: 0 }]]))
+      const errors = yield* Effect.all([
+        Effect.flip(orderOf(caller, "b.example")),
+        Effect.flip(finalize(caller, ready.id, csr))
+      ])
+      for (const one of errors) {
+        const error = one as AcmeError
+        const { detail, status, type: refused } = problemOf(error)
+        assert.deepStrictEqual([status, refused, retryAfter(error)], [503, type("serverInternal"), 60])
+        assert.notInclude(detail, "ca.pem")
+      }
+      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["ready"])
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+      set(new Map([["another", { trouble: "/etc/ca.pem ended", since: 0 }]]))
+      assert.strictEqual((yield* finalize(caller, ready.id, csr)).status, "processing")
     }))
 
   if (backend.dialect === "postgres") {
