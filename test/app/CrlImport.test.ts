@@ -1,5 +1,5 @@
 import { Effect, Result } from "effect"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import type { Database } from "../../src/kernel/sql/Database.ts"
@@ -131,6 +131,30 @@ describe("crl import", () => {
           assert.deepStrictEqual([...Result.getOrThrow(listedSerials(next?.der ?? list))], ["0a", "0b"])
         })
       )
+    }))
+
+  test("goes on, as crl list does, where the certificate of another profile is gone; one that is none is refused", () =>
+    Effect.gen(function*() {
+      const { issuer, place, run } = yield* restored
+      const at = (name: string) => join(place.directory, name)
+      appendFileSync(
+        at("config.toml"),
+        `[profiles.gone.signer.local_ca]\ncert_path = "${at("gone.pem")}"\nkey_path = "${
+          at("gone.key")
+        }"\ncrl_path = "${at("gone.crl")}"\n`
+      )
+      const listed = yield* place.run(["crl", "list", "--json"])
+      assert.deepStrictEqual([listed.code, listed.err], [0, ""])
+      const { items } = JSON.parse(listed.out)
+      assert.lengthOf(items, 1)
+      assert.deepInclude(items[0], { issuer, profiles: ["default"] })
+      assert.strictEqual((yield* run(issuer, "kept.pem", "--yes")).code, 0)
+      writeFileSync(at("gone.pem"), "no certificate")
+      for (const words of [["list"], ["import", issuer, "kept.pem"]]) {
+        const { code, err } = yield* place.run(["crl", ...words])
+        assert.strictEqual(code, 3)
+        assert.include(err, "gone.pem cannot be used")
+      }
     }))
 
   test("refuses with 3 and in words what is no complete list that this CA has signed, and changes nothing", () =>

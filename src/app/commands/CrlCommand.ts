@@ -23,6 +23,10 @@ import { command } from "./Descriptor.ts"
 import { jsonOption, numberFlag, reasonOption, serialArgument } from "./Flags.ts"
 import { print } from "./Print.ts"
 
+/** The CAs of profiles. One whose certificate is gone keeps nobody from the lists of the others, nor from its own stored one. */
+const authoritiesOf = (served: Parameters<typeof Issuers.layer>[0]) =>
+  mapLayerError(Issuers.layer(served, undefined, () => true), filesFailed)
+
 const listCommand = command(
   "list",
   "List the local CAs and the state of their revocation lists. Example: acme-svc crl list --json. Exit codes: 0, 1, 3.",
@@ -50,7 +54,7 @@ const listCommand = command(
             ]),
             items.length
           ))
-      }).pipe(Effect.provide(mapLayerError(Issuers.layer(served), filesFailed)))
+      }).pipe(Effect.provide(authoritiesOf(served)))
     }))
 )
 
@@ -137,7 +141,7 @@ const importCommand = command(
           withoutOrder: lacking.length - ofOrders
         }
         yield* print(json, object, () => renderDetail(object))
-      }).pipe(Effect.provide(mapLayerError(Issuers.layer(served), filesFailed)))
+      }).pipe(Effect.provide(authoritiesOf(served)))
     }))
 )
 

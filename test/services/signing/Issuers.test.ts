@@ -1,0 +1,45 @@
+import { it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import { Issuers } from "../../../src/services/signing/Issuers.ts"
+import { freshDirectory } from "../../support/Databases.ts"
+import { foreignCa, settingsIn, signerOf } from "../../support/LocalCa.ts"
+
+/** Two profiles with a CA each. */
+const twoCas = () => {
+  const directory = freshDirectory()
+  return ["well", "gone"].map((name) => {
+    const settings = settingsIn(directory, { cert_path: join(directory, `${name}.pem`) })
+    writeFileSync(settings.cert_path, foreignCa({ name }).certificatePem)
+    return { name, signer: signerOf(settings) }
+  })
+}
+
+const built = (...words: Parameters<typeof Issuers.layer>) =>
+  Effect.scoped(Effect.map(Layer.build(Issuers.layer(...words)), Context.get(Issuers)))
+
+describe("the CAs of the profiles", () => {
+  it.effect("are those whose certificates are there, where the others may be degraded", () =>
+    Effect.gen(function*() {
+      const profiles = twoCas()
+      const before = yield* built(profiles)
+      rmSync(profiles[1]?.signer.local_ca.cert_path ?? "")
+      const refused = yield* Effect.flip(built(profiles, undefined, (name) => name === "well"))
+      assert.deepInclude(refused, { profile: "gone", isOutside: true })
+      const { of } = yield* built(profiles, undefined, (name) => name === "gone")
+      assert.strictEqual(of("well")?.id, before.of("well")?.id)
+      assert.isUndefined(of("gone"))
+      // What a process has read of it already, it goes on with.
+      assert.isDefined((yield* built(profiles, before.bySection)).of("gone"))
+    }))
+
+  it.effect("are refused for a file that is no certificate, whatever may be degraded", () =>
+    Effect.gen(function*() {
+      const profiles = twoCas()
+      writeFileSync(profiles[1]?.signer.local_ca.cert_path ?? "", "no certificate")
+      const refused = yield* Effect.flip(built(profiles, undefined, () => true))
+      assert.deepInclude(refused, { profile: "gone", isOutside: false })
+    }))
+})
