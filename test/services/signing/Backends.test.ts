@@ -148,6 +148,51 @@ describe("the backends of the profiles", () => {
       yield* issue("a")
     }))
 
+  for (
+    const [what, refused, says] of [
+      [
+        "refuses the account",
+        // It is asked for one that exists, too.
+        [refusal("externalAccountRequired"), refusal("externalAccountRequired")],
+        /the upstream makes no account: .*credential/
+      ],
+      ["is away", [{ unsent: true }], /connect ECONNREFUSED/]
+    ] as const
+  ) {
+    test(`are there where the upstream of one ${what}, which signs once it makes an account; the others sign`, (directory) =>
+      Effect.gen(function*() {
+        const created = { status: 201, json: {}, headers: { location: `${ca}/acct/1` } }
+        const { web } = upstreamWith({ "/account": [...refused, ...refused, created], "/revoke": [{}] })
+        const relay = relaySettings({ account_key_path: join(directory, "account.key") })
+        const profiles = [
+          profile("own", settingsBelow(directory, "own")),
+          { name: "relayed", signer: { ...signerOf(settingsIn(directory)), backend: "relay" as const, relay } }
+        ]
+        const world = Layer.mergeAll(web, noUpdates, Entropy.layerSeeded("relay"), Scripts.layer)
+        const build = (mayDegrade: (profile: string) => boolean) =>
+          Effect.map(
+            Layer.build(Layer.provide(Backends.layer(profiles, { mayDegrade }), world)),
+            Context.get(Signers)
+          )
+        const refusing = yield* Effect.flip(build((name) => name === "own"))
+        assert.isTrue(refusing._tag === "ProfileUnusable" && refusing.isOutside)
+        assert.match(refusing.message, says)
+        const signers = yield* build((name) => name === "relayed")
+        assert.match((yield* signers.troubles).get("relayed") ?? "", says)
+        assert.isUndefined((yield* signers.troubles).get("own"))
+        yield* (yield* signers.of("own")).issue?.(issueRequest(["a.example.com"])) ?? Effect.die("it relays")
+        const revoke = Effect.flatMap(
+          signers.of("relayed"),
+          (signer) => signer.revoke?.(Buffer.from("leaf"), 0) ?? Effect.die("it has a list")
+        )
+        const failure = yield* Effect.flip(revoke)
+        assert.match(failure._tag === "SigningFailed" ? failure.detail : "", /the signer of the profile cannot be used/)
+        yield* TestClock.adjust("10 seconds")
+        assert.isUndefined((yield* signers.troubles).get("relayed"))
+        yield* revoke
+      }))
+  }
+
   test("are refused where none of them can be made", (directory) =>
     Effect.gen(function*() {
       const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
