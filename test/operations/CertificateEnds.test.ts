@@ -11,7 +11,7 @@ describe("how long certificates last", () => {
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const found = yield* certificateEnds(
-        [issuer("aa", 1500), issuer("bb", 900), issuer("aa", 1200)],
+        [issuer("aa", 1500), issuer("bb", 900), issuer("aa", 1200), issuer("aa", 1300)],
         [{ listener: "acme", notAfter: 1001 }, { listener: "admin", notAfter: 999 }]
       )
       assert.deepStrictEqual(
