@@ -1,3 +1,4 @@
+import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
 import { once } from "node:events"
@@ -6,7 +7,9 @@ import type { AddressInfo } from "node:net"
 import { createServer } from "node:net"
 import { join, resolve } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { whole } from "../src/app/Cli.ts"
 import { everyRole } from "../src/domain/Role.ts"
+import { leavesOf } from "../src/surfaces/cli/CommandTree.ts"
 import { builtServer, freshDirectory } from "./support/Databases.ts"
 import { freePort } from "./support/Ports.ts"
 import type { ProcessOptions, Server } from "./support/Server.ts"
@@ -287,6 +290,15 @@ describe("acme-svc, the command for root", () => {
     assert.match(subject, /^CN=A CA=1 \$HOME$/m)
     assert.strictEqual(statSync(join(host.state, "sqlite.db")).mode & 0o777, 0o600)
     assert.include(run("profile", "list").stdout, "https://acme.example/profile/default/directory")
+  })
+
+  it("opens the file of every flag that names one", async () => {
+    const flags = leavesOf(await Effect.runPromise(whole)).flatMap((leaf) => leaf.flags.map(({ name }) => name))
+    const ofFiles = [...new Set(flags.filter((name) => name.endsWith("-file")))].sort()
+    const cases = text("deploy/systemd/acme-svc").split("\n").filter((line) => /^ *--.*\)$/.test(line)).map((line) =>
+      line.trim().slice(0, -1).split(" | ").sort()
+    )
+    assert.deepStrictEqual(cases, [ofFiles.map((name) => `${name}=?*`), ofFiles])
   })
 
   it("reads a file that is named where it is called, as who calls it, and hands it on as standard input", async () => {
