@@ -5,9 +5,9 @@ import type * as Param from "effect/cli/Param"
 import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import * as Stream from "effect/Stream"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { readWhole } from "../../domain/WholeNumber.ts"
 import type { Queue } from "../../kernel/queue/Queue.ts"
@@ -32,6 +32,7 @@ import { Host } from "../Host.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
+import { write } from "./ExportCommand.ts"
 import { jsonOption, refusal, switchFlag } from "./Flags.ts"
 import { orTakeBack, print } from "./Print.ts"
 
@@ -135,10 +136,12 @@ const givenFor = (cli: AnyCli, member: string, read: Read) =>
     const chosen = Object.entries(words).filter(([, [name]]) => read[name] === true)
     if (chosen.length > 1) {
       const flags = chosen.map(([, [name]]) => `--${name}`).join(" and ")
-      return yield* new CommandFailed({ code: 2, message: `${flags} exclude each other.` })
+      return yield* wrong(`${flags} exclude each other.`)
     }
     return chosen[0]?.[0]
   })
+
+const wrong = (message: string): CommandFailed => new CommandFailed({ code: 2, message })
 
 /** The input of an act from what the library has read. */
 const inputOf = Effect.fnUntraced(function*(fields: Fields, cli: AnyCli, read: Read) {
@@ -154,7 +157,7 @@ const inputOf = Effect.fnUntraced(function*(fields: Fields, cli: AnyCli, read: R
         (error) =>
           error._tag === "UnknownWord"
             ? refusedFor(error)
-            : new CommandFailed({ code: 2, message: refusedFor(error).message })
+            : wrong(refusedFor(error).message)
       )
   }
   return input
@@ -171,20 +174,35 @@ const textOf = (cli: AnyCli, output: unknown) => {
   return renderDetail(cli.members?.(output) ?? output as NonNullable<ReturnType<NonNullable<typeof cli.members>>>)
 }
 
+/** Refuses members that do not go together, by their flags. */
+const checked = (act: AnyAct<CommandServices>, cli: ActCli, input: Read): Effect.Effect<void, CommandFailed> =>
+  Effect.mapError(act.fits?.(input) ?? Effect.void, (error) =>
+    wrong(
+      refusedFor(error).message.replaceAll(
+        /\w+/g,
+        (word) => Object.hasOwn(act.input, word) ? `--${flagOf(cli, word)}` : word
+      )
+    ))
+
 /** Runs an act with what the library has read, and prints what it answers. */
 const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, isJson: boolean) =>
   Effect.gen(function*() {
     if (cli.confirm !== undefined) yield* Confirmation.ask(yield* cli.confirm(input))
     const output = yield* act.run(input)
     if (isFile(act.output)) {
-      const { stdout } = yield* Host
-      return yield* Stream.runForEach((output as Exported).text, (text) => Effect.sync(() => stdout.write(text)))
+      return yield* write(output as Exported)
     }
     const object = yield* encoded(act, output)
     yield* print(isJson, cli.json?.(object) ?? object, () => textOf(cli, object))
     if (cli.undo !== undefined) yield* orTakeBack(cli.undo.taken, cli.undo.undo(output))
     const remark = cli.remark?.(output)
     if (remark !== undefined) yield* Console.error(remark)
+    const faults = cli.faults?.(output) ?? []
+    if (faults.length === 0) return
+    return yield* new CommandFailed({
+      code: faults.some(({ code }) => code === 1) ? 1 : 3,
+      message: faults.map(({ message }) => message).join("\n")
+    })
   })
 
 /** The services of acts that the command line has besides the database: who is at the keyboard, and the configuration. */
@@ -199,7 +217,7 @@ const surroundings = (needsConfig: boolean) =>
     )
   })
 
-const commandOf = (act: AnyAct<CommandServices>, cli: ActCli) => {
+const commandOf = (act: AnyAct<CommandServices>, cli: ActCli, services: Services<never>) => {
   const { http, input, output } = act
   const holes = [...http?.route.matchAll(/\{(\w+)\}/g) ?? []].map(([, hole = ""]) => hole)
   const args = cli.args ?? holes
@@ -219,8 +237,11 @@ const commandOf = (act: AnyAct<CommandServices>, cli: ActCli) => {
   return command(name, text, parameters, (read) =>
     Effect.gen(function*() {
       const given = yield* inputOf(input, cli, read)
+      yield* checked(act, cli, given)
       const context = yield* surroundings(cli.needsConfig?.(given) ?? false)
-      yield* withRecords(Effect.provideContext(running(act, cli, given, read["json"] === true), context))
+      const run = running(act, cli, given, read["json"] === true)
+      const own = services[cli.command]
+      yield* withRecords(Effect.provideContext(own === undefined ? run : Effect.provide(run, own), context))
     }))
 }
 
@@ -229,18 +250,26 @@ type Made = Command.Command<string, never, object, CommandFailed, Surroundings>
 
 type Surroundings = Confirmation | Globals | Host | Operator | Settings
 
+/** The services that only some acts of a noun need, by the words of the command. */
+interface Services<R> {
+  readonly [command: string]: Layer.Layer<R, CommandFailed, CommandServices | Surroundings>
+}
+
 /**
  * The commands of a noun below a word: `nonce` with `count` and `cleanup`. `more` are commands that are no acts, by the words of
- * their group.
+ * their group. `services` are what single commands need besides the services of all of them.
  */
-export const actCommand = (
-  { acts, commands }: Noun<CommandServices>,
+export const actCommand = <R = never>(
+  noun: Noun<CommandServices | R>,
   name: string,
-  more: { readonly [words: string]: ReadonlyArray<Made> } = {}
+  more: { readonly [words: string]: ReadonlyArray<Made> } = {},
+  services: Services<R> = {}
 ) => {
+  // Each command has got the services of its own before it runs.
+  const { acts, commands } = noun as Noun<CommandServices>
   const below = (words: string): ReadonlyArray<Made> => [
     ...acts.flatMap((act) =>
-      act.cli?.command.split(" ").slice(0, -1).join(" ") === words ? [commandOf(act, act.cli)] : []
+      act.cli?.command.split(" ").slice(0, -1).join(" ") === words ? [commandOf(act, act.cli, services)] : []
     ),
     ...Object.keys(commands).filter((path) => path.split(" ").slice(0, -1).join(" ") === words).map(groupOf),
     ...more[words] ?? []

@@ -1,4 +1,4 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import type { OperatorCode, RefusalWith, UsualCode } from "../../domain/OperatorProblem.ts"
@@ -51,6 +51,13 @@ export interface Flagged {
   readonly help?: string
 }
 
+/** What failed of a command whose act was done, and the exit code for it. */
+export interface Fault {
+  /** 1 where another try may succeed. */
+  readonly code: 1 | 3
+  readonly message: string
+}
+
 /** What an act is on the command line. Besides its members, every command takes `--json`. */
 export interface Cli<In extends Fields, Out, R> {
   /** The words of the command: `eab create`. */
@@ -80,6 +87,8 @@ export interface Cli<In extends Fields, Out, R> {
   json?(output: Out): unknown
   /** A remark on standard error, after the output. */
   remark?(output: Out): string | undefined
+  /** What failed of an act that was done in part. The command ends with it. */
+  faults?(output: Out): ReadonlyArray<Fault>
   /** Takes back what is shown only once if it could not be written. `taken` says so in the past tense. */
   readonly undo?: {
     readonly taken: string
@@ -105,6 +114,11 @@ export interface Act<
   readonly output: Out
   /** The codes of its refusals besides the usual ones. Any other failure of `run` does not compile. */
   readonly errors: ReadonlyArray<C>
+  /**
+   * Refuses members that do not go together, before the act runs. A command line is refused as any wrong one is, and what the
+   * sentence calls a member is replaced by its flag.
+   */
+  fits?(input: InputOf<In>): Effect.Effect<void, RefusalWith<C | UsualCode>>
   run(
     input: InputOf<In>
   ): Effect.Effect<Out["Type"], RefusalWith<C | UsualCode> | StorageFailed, R>
@@ -129,6 +143,16 @@ export const act = <
   R,
   const Route extends string
 >(declared: Act<Id, In, Out, C, R, Route>): Act<Id, In, Out, C, R, Route> => declared
+
+/** Does an act, if its members go together. */
+export const perform = <In extends Fields, A, E, F, R>(
+  act: {
+    fits?(input: InputOf<In>): Effect.Effect<void, E>
+    run(input: InputOf<In>): Effect.Effect<A, F, R>
+  },
+  input: InputOf<In>
+): Effect.Effect<A, E | F, R> =>
+  act.fits === undefined ? act.run(input) : Effect.andThen(act.fits(input), act.run(input))
 
 type ServicesOf<A extends AnyAct<unknown>> = Effect.Services<ReturnType<A["run"]>>
 

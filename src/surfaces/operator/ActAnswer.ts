@@ -19,6 +19,7 @@ import { isPlain, octetsOf } from "../admin/OperatorBody.ts"
 import { isChange } from "../admin/OperatorChecks.ts"
 import type { Sender } from "../admin/OperatorChecks.ts"
 import type { AnyAct } from "./Act.ts"
+import { perform } from "./Act.ts"
 import type { OfRequest } from "./Acting.ts"
 import { Acting, ActingHalf, ActingSession, Asking } from "./Acting.ts"
 import { encoded } from "./ActOutput.ts"
@@ -118,7 +119,7 @@ export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported
 
 /** Runs an act with its input. A failure that no operator can do anything about is answered as an internal error. */
 export const ran = <R>(act: AnyAct<R>, input: { readonly [member: string]: unknown }) =>
-  Effect.catch(act.run(input), (failure) => Effect.flatMap(shownFailure(failure), (error) => Effect.fail(error)))
+  Effect.catch(perform(act, input), (failure) => Effect.flatMap(shownFailure(failure), (error) => Effect.fail(error)))
 
 /** The answer of an act to a request that has passed the checks. */
 export const answerOf = Effect.fnUntraced(function*<R>(

@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
+import { mostOverApi } from "../../operations/Exports.ts"
 import type { Operator } from "../../operations/Operator.ts"
 import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
@@ -16,6 +17,11 @@ export class Acting extends Context.Service<Acting, {
 }>()("acme/surfaces/operator/Acting") {
   /** The operator, in the form of operations and audit rows. */
   static readonly operator: Effect.Effect<Operator, never, Acting> = Effect.map(this, ({ operator }) => operator)
+  /** The most rows of a file. The command line has no bound. */
+  static readonly mostExported: Effect.Effect<number | undefined, never, Acting> = Effect.map(
+    this,
+    ({ operator }) => operator.kind === "cli" ? undefined : mostOverApi
+  )
 }
 
 /** The session of who acts. Only acts without a command may ask for it. */
@@ -71,7 +77,7 @@ export const paged = <A, B, E, R>(
     return { items: items.map(shown), total, ...window, ...truncated ? { truncated: true as const } : {} }
   })
 
-/** Refuses a period that ends before it begins, in the words of the surface that asked. */
+/** Refuses a period that ends before it begins, for `fits` of an act. */
 export const periodFits = (
   { since, until }: { readonly since: number | undefined; readonly until: number | undefined }
 ): Effect.Effect<void, BadRequest> =>

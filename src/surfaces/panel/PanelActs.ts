@@ -4,6 +4,7 @@ import type { OperatorCode } from "../../domain/OperatorProblem.ts"
 import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
 import type { Exported } from "../../operations/Exports.ts"
 import type { Act, Output } from "../operator/Act.ts"
+import { perform } from "../operator/Act.ts"
 import { fileAnswer } from "../operator/ActAnswer.ts"
 import { Acting, Configured } from "../operator/Acting.ts"
 import type { Fields, InputOf } from "../operator/Field.ts"
@@ -23,7 +24,7 @@ export const submitted = <Id extends string, In extends Fields, Out extends Outp
   Effect.gen(function*() {
     const fields = yield* Effect.fromResult(membersOfTexts(act.input, form, "field", passed))
     const input = yield* Effect.fromResult(inputOf(act.input, { ...fields, ...parameters }, "field"))
-    return yield* act.run(input)
+    return yield* perform(act, input)
   })
 
 /**
@@ -52,7 +53,7 @@ export const looked = <Id extends string, In extends Fields, Out extends Output,
 ): Effect.Effect<Out["Type"], OperatorError | StorageFailed, R | Configured> =>
   Effect.gen(function*() {
     const window = Object.hasOwn(act.input, "limit") ? windowOf(given.query, yield* Configured.config) : {}
-    return yield* act.run(yield* inputOfPage(act.input, given, window))
+    return yield* perform(act, yield* inputOfPage(act.input, given, window))
   })
 
 /** Sends the file of an export. */

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { AccountsMode } from "../../../domain/Audit.ts"
 import * as eab from "../../../operations/Eab.ts"
-import { eabFile, mostOverApi } from "../../../operations/Exports.ts"
+import { eabFile } from "../../../operations/Exports.ts"
 import { formats } from "../../../operations/ExportText.ts"
 import { credentialObject } from "../../../operations/Objects.ts"
 import { eabStatuses } from "../../../operations/RecordFilters.ts"
@@ -52,7 +52,7 @@ export const exportCredentials = act({
   input: { ...filters, format: or(word(formats, "The format of the file."), "csv") },
   output: FileOutput,
   errors: ["export_too_large"],
-  run: ({ format, status }) => eabFile({ status }, { format, most: mostOverApi }),
+  run: ({ format, status }) => Effect.flatMap(Acting.mostExported, (most) => eabFile({ status }, { format, most })),
   http: { route: "GET /api/eab/export" }
 })
 
