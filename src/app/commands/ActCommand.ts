@@ -187,7 +187,8 @@ const checked = (act: AnyAct<CommandServices>, cli: ActCli, input: Read): Effect
 /** Runs an act with what the library has read, and prints what it answers. */
 const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, isJson: boolean) =>
   Effect.gen(function*() {
-    if (cli.confirm !== undefined) yield* Confirmation.ask(yield* cli.confirm(input))
+    const question = cli.confirm === undefined ? undefined : yield* cli.confirm(input)
+    if (question !== undefined) yield* Confirmation.ask(question)
     const output = yield* act.run(input)
     if (isFile(act.output)) {
       return yield* write(output as Exported)

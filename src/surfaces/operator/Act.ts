@@ -75,8 +75,8 @@ export interface Cli<In extends Fields, Out, R> {
   readonly omits?: ReadonlyArray<keyof In & string>
   /** Whether the act reads more of the configuration than `database`, so that one that is refused is an obstacle. */
   needsConfig?(input: InputOf<In>): boolean
-  /** The question before it is done. A question that finds a refusal ends the command with it. */
-  confirm?(input: InputOf<In>): Effect.Effect<string, OperatorError | StorageFailed, R>
+  /** The question before it is done, unless there is nothing to ask. A question that finds a refusal ends the command with it. */
+  confirm?(input: InputOf<In>): Effect.Effect<string | undefined, OperatorError | StorageFailed, R>
   /** A row of the table of a list, by its headings. */
   columns?(item: ItemOf<Out>): { readonly [heading: string]: Cell }
   /** The lines of one record, by their labels. By default the members of the output. */

@@ -42,6 +42,8 @@ export interface Field<A> {
   readonly read: (written: Written) => A | undefined
   /** The value where the member was left out. Undefined for a member that is needed. */
   readonly absent: A | undefined
+  /** What null in a body stands for, where it is not the same as to leave the member out. */
+  readonly ofNull?: Written
 }
 
 /** The members of an act, by name. */

@@ -75,7 +75,7 @@ const fromJson = (
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The members of a body. Null counts as absent where a member may be left out. */
+/** The members of a body. Null counts as absent where a member may be left out, unless its field says what it stands for. */
 export const membersOfBody = (fields: Fields, body: unknown): Result.Result<GivenMembers, OperatorError> =>
   Result.gen(function*() {
     yield* storable(body, "member")
@@ -84,7 +84,8 @@ export const membersOfBody = (fields: Fields, body: unknown): Result.Result<Give
     for (const [member, value] of Object.entries(body)) {
       const field = Object.hasOwn(fields, member) ? fields[member] : undefined
       if (field === undefined) return yield* wrong(`The member ${nameOf([member])} is unknown.`)
-      if (value !== null || field.isNeeded) given[member] = yield* fromJson(member, field, value)
+      const meant = value === null ? field.ofNull ?? null : value
+      if (meant !== null || field.isNeeded) given[member] = yield* fromJson(member, field, meant)
     }
     return given
   })
