@@ -40,7 +40,10 @@ const commands = {
   profile: async () => (await import("./commands/ProfileCommand.ts")).profileCommand,
   health: async () => (await import("./commands/HealthCommand.ts")).healthCommand,
   transfer: async () => (await import("./commands/TransferCommand.ts")).transferCommand,
-  account: async () => (await import("./commands/AccountCommand.ts")).accountCommand,
+  account: async () => {
+    const { accountActs } = await import("../surfaces/operator/acts/AccountActs.ts")
+    return (await actCommands()).actCommand(accountActs, "account")
+  },
   eab: async () => {
     const { credentialActs } = await import("../surfaces/operator/acts/CredentialActs.ts")
     return (await actCommands()).actCommand(credentialActs, "eab")

@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import type { AccountStatus } from "../domain/Account.ts"
 import { actorKinds, auditEvents, auditOutcomes } from "../domain/Audit.ts"
 import { AccountId, isId, OrderId } from "../domain/Id.ts"
 import { BadRequest, ConflictingIdentifierFilter, UnknownWord } from "../domain/OperatorError.ts"
@@ -23,9 +22,6 @@ import * as expiring from "./order/Expiring.ts"
 
 /** The filters of a list as text, by their names in the API. */
 export type Given<Names extends string> = { readonly [_ in Names]?: string | undefined }
-
-/** Every status of an account. */
-export const accountStatuses: ReadonlyArray<AccountStatus> = ["valid", "deactivated", "revoked"]
 
 const filled = (text: string | undefined): string | undefined => text?.trim() === "" ? undefined : text?.trim()
 
@@ -113,15 +109,6 @@ export const orderFilters = Effect.fnUntraced(function*(
     ...yield* namesOf(given),
     certSerial: yield* serialOf(given.certSerial),
     ...yield* spanOf(given)
-  }
-})
-
-/** The filters of accounts. */
-export const accountFilters = Effect.fnUntraced(function*(given: Given<"profile" | "status" | "eabKid">) {
-  return {
-    profile: filled(given.profile),
-    status: yield* wordOf("status", accountStatuses, given.status),
-    eabKid: yield* idOf("eabKid", given.eabKid)
   }
 })
 

@@ -8,7 +8,7 @@ export interface Decided {
 }
 
 /** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
-const acts = "(?:nonces|credentials|session)"
+const acts = "(?:nonces|credentials|accounts|session)"
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 
@@ -30,6 +30,7 @@ export const decided: ReadonlyArray<Decided> = [
   ),
   every("panel: POST .*=\" ?\"$", "A member that is missing is named in the same words everywhere."),
   every("cli: .*--help$", "The help has the sentences of the act."),
+  every("cli: (?:eab|account)$", "The commands of a group are listed in the order of its acts."),
   every("cli: help ", "The help has the sentences of the act."),
   every("cli: .*--\\w+ \"bogus\"$", "A refusal on the command line names the flag."),
   every("(?:api|panel): .*profile=\"(?:closed|none|Default)\"$", "The profiles that are served are named."),
@@ -50,5 +51,29 @@ export const decided: ReadonlyArray<Decided> = [
   {
     plays: /^credentials\.api: POST \/api\/eab fuzz (?:2|41)$/,
     reason: "Of two faults the one of the body is told, and of the body the first."
+  },
+  {
+    plays: /^accounts\.api: GET \/api\/accounts(?:\/export)? fuzz (?:6|31)$/,
+    reason: "Of two faults the one that is read first is told."
+  },
+  {
+    plays: /^accounts\.cli: account list: --eab-kid "x"/,
+    reason: "A value of a wrong form is a fault of the command line."
+  },
+  {
+    plays: /^accounts\.(?:api: PATCH|cli: account update-contact:|panel: POST .*\/contact) .*contact(?:=| )/,
+    reason: "A contact without a scheme is a mail address, and a refusal says which of the contacts is none."
+  },
+  {
+    plays: /^accounts\.cli: account update-contact: good$/,
+    reason: "A flag that was forgotten must not clear the contacts unasked."
+  },
+  {
+    plays: /^accounts\.cli: account (?:update-contact|deactivate|delete): (?:--json|with nobody to ask, as an object)$/,
+    reason: "Every command that answers something has --json."
+  },
+  {
+    plays: /^accounts\.cli: account (?:deactivate|delete): (?:good|answered ".*"|-y|argument 1 ".*")$/,
+    reason: "The sentence is made of what the act answers."
   }
 ]

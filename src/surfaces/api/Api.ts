@@ -4,7 +4,6 @@ import { groupOf } from "../operator/ActDocument.ts"
 import { nouns } from "../operator/Nouns.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
-import * as accounts from "./groups/AccountEndpoints.ts"
 import { notifications } from "./groups/NotificationEndpoints.ts"
 import * as operators from "./groups/OperatorEndpoints.ts"
 import * as orders from "./groups/OrderEndpoints.ts"
@@ -18,7 +17,6 @@ import * as sessions from "./groups/SessionEndpoints.ts"
 export class Api extends HttpApi.make("acme-svc")
   .add(
     sessions.own,
-    accounts.accounts,
     orders.orders,
     orders.expiring,
     orders.upstreamOrders,

@@ -9,7 +9,6 @@ import type { Resolved } from "../../settings/Resolve.ts"
 import { Api } from "./Api.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
-import { accountsHandlers } from "./handlers/AccountsApi.ts"
 import { healthHandlers } from "./handlers/HealthApi.ts"
 import { jobsHandlers } from "./handlers/JobsApi.ts"
 import { notificationsHandlers } from "./handlers/NotificationsApi.ts"
@@ -31,7 +30,6 @@ const handlersOf = (served: Served, version: string) => {
   const { config } = served
   return Layer.mergeAll(
     ownHandlers(config),
-    accountsHandlers(config),
     ordersHandlers(config),
     expiringHandlers(config),
     upstreamOrdersHandlers(config),

@@ -1,10 +1,12 @@
 import type { Noun } from "./Act.ts"
+import { accountActs } from "./acts/AccountActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
 import { nonceActs } from "./acts/NonceActs.ts"
 import { sessionActs } from "./acts/SessionActs.ts"
 
 const all = [
   sessionActs,
+  accountActs,
   credentialActs,
   nonceActs
 ]

@@ -117,8 +117,9 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.include(page.text, "a@example.org\nb@example.org\n</textarea>")
       for (const bad of ["tel:+49", "not an address", "a@example.org, b@example.org"]) {
         const refused = wordsOf(yield* send(`fine@example.org\n${bad}`))
-        assert.include(refused, `&quot;${bad}&quot; is not one mail address.`)
-        assert.notInclude(refused, "fine@example.org")
+        assert.include(refused, "contact takes mail addresses")
+        assert.include(refused, "the one at 2 is none.")
+        assert.notInclude(refused, "example.org")
       }
       for (const bad of ["tel:+49", "not an address", "a\u0000@example.org"]) {
         const refused = yield* send(bad)
@@ -126,8 +127,8 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
         assert.strictEqual(refused.headers["hx-retarget"], "find .refusal")
         assert.include(refused.text, "bad_request")
       }
-      const long = wordsOf(yield* send("x".repeat(200)))
-      assert.include(long, `&quot;${"x".repeat(120)}&quot; is not one mail address.`)
+      const many = Array.from({ length: 33 }, (_, index) => `a${index}@example.org`)
+      assert.include(wordsOf(yield* send(many.join("\n"))), "contact takes at most 32 contacts.")
       assert.strictEqual((yield* ask(to, { method: "POST", cookie: held.cookie, body: form({}) })).status, 403)
       const viewer = yield* entered({ ask }, "vera", "viewer")
       assert.strictEqual((yield* ask(to, { method: "POST", ...viewer, body: form({}) })).status, 403)

@@ -12,10 +12,27 @@ import { act, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
 import { key, line, name, optional, or, paging, word } from "../Field.ts"
 import { FileOutput } from "../FileOutput.ts"
-import { Credential, MintedCredential } from "../schemas/AccountSchemas.ts"
-import { Int, pageOf } from "../schemas/Common.ts"
+import { created, Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
 /* Credentials of external account binding (RFC 8555 section 7.3.4). */
+
+const credential = {
+  kid: Id,
+  label: Schema.optionalKey(Schema.String),
+  profile: Schema.optionalKey(Schema.String.annotate({ description: "The only profile that accepts it." })),
+  status: Schema.Literals(eabStatuses),
+  createdAt: Time,
+  accounts: intOf("How many accounts it has bound.")
+}
+
+/** A credential, without its secret. */
+const Credential = Schema.Struct(credential).annotate({ identifier: "Credential" })
+
+/** A new credential, with its secret. */
+const MintedCredential = Schema.Struct({
+  ...credential,
+  hmacKey: Schema.String.annotate({ description: "The secret, base64url. It is shown only now." })
+}).annotate(created("MintedCredential"))
 
 const kid = key("The key identifier of the credential.")
 const filters = { status: optional(word(eabStatuses, "The status of the credential.")) }

@@ -1,0 +1,298 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { AccountStatus } from "../../../domain/Account.ts"
+import { checkContacts } from "../../../domain/Account.ts"
+import { currentSeconds } from "../../../kernel/Time.ts"
+import * as accounts from "../../../operations/AccountRecords.ts"
+import { accountsFile, mostOverApi } from "../../../operations/Exports.ts"
+import { formats } from "../../../operations/ExportText.ts"
+import { orderObject } from "../../../operations/Objects.ts"
+import { accountDetailObject, accountObject } from "../../../operations/objects/AccountObjects.ts"
+import { clientText } from "../../cli/Text.ts"
+import { act, noun } from "../Act.ts"
+import { Acting, Configured, paged } from "../Acting.ts"
+import type { Field } from "../Field.ts"
+import { id, key, ofProfile, optional, or, paging, texts, word } from "../Field.ts"
+import { FileOutput } from "../FileOutput.ts"
+import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
+import { Order } from "../schemas/OrderSchemas.ts"
+
+/* Accounts of ACME clients. */
+
+/** The status words of an account (RFC 8555 section 7.1.6). */
+export const accountStatuses = ["valid", "deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>
+
+const account = {
+  id: Id,
+  profile: Schema.String,
+  status: Schema.Literals(accountStatuses),
+  contact: Schema.optionalKey(Schema.Array(Schema.String)),
+  termsOfServiceAgreed: Schema.optionalKey(Schema.Boolean),
+  pubkeyFingerprint: Schema.String.annotate({
+    description: "The SHA-256 of the SubjectPublicKeyInfo, in hexadecimal."
+  }),
+  keyType: Schema.String.annotate({ examples: ["ecdsa-p256"] }),
+  eabKid: Schema.optionalKey(Id),
+  createdAt: Time,
+  createdIp: Schema.optionalKey(Schema.String),
+  createdPtr: Schema.optionalKey(Schema.String),
+  lastSeenAt: Schema.optionalKey(Time),
+  lastSeenIp: Schema.optionalKey(Schema.String),
+  lastSeenPtr: Schema.optionalKey(Schema.String)
+}
+
+const Account = Schema.Struct(account).annotate({ identifier: "Account" })
+
+const AccountDetail = Schema.Struct({
+  ...account,
+  orderCount: Int,
+  liveCertificates: intOf("Certificates that are neither revoked nor expired.")
+}).annotate({ identifier: "AccountDetail" })
+
+const accountId = key("The id of the account.")
+const filters = {
+  ...ofProfile,
+  status: optional(word(accountStatuses, "The status of the account.")),
+  eabKid: optional(id("The key identifier of the credential that bound the account."))
+}
+
+/** A contact as people write it. What has no scheme is a mail address. */
+const uriOf = (contact: string): string =>
+  contact === "" || /^[a-z][a-z0-9+.-]*:/i.test(contact) ? contact : `mailto:${contact}`
+
+const takenContacts = (written: ReadonlyArray<string>) => checkContacts(written.map((text) => uriOf(text.trim())))
+
+const contactFault = (written: ReadonlyArray<string>): string | undefined => {
+  const at = written.findIndex((text) => Result.isFailure(takenContacts([text])))
+  return at < 0
+    ? undefined
+    : `takes mail addresses, each of a domain with a dot that is not this mail host's own; the one at ${at + 1} is none`
+}
+
+/** The contacts of an account, under the rules that clients have. */
+const contacts: Field<ReadonlyArray<string>> = {
+  ...texts("Mail addresses, with or without mailto: before them. An empty list or null clears the contacts.", {
+    shown: "uri",
+    help: "A mail address; may be given several times. Without it, the contacts are cleared."
+  }),
+  takes: "at most 32 contacts",
+  fault: (written) => Array.isArray(written) ? contactFault(written) : undefined,
+  read: (written) => Array.isArray(written) ? Result.getOrUndefined(takenContacts(written)) : undefined,
+  ofNull: []
+}
+
+const printed = ({
+  createdAt,
+  createdIp,
+  createdPtr,
+  eabKid,
+  keyType,
+  lastSeenAt,
+  lastSeenIp,
+  lastSeenPtr,
+  pubkeyFingerprint,
+  termsOfServiceAgreed,
+  ...shown
+}: typeof AccountDetail.Type) => ({
+  id: shown.id,
+  profile: shown.profile,
+  status: shown.status,
+  contact: shown.contact,
+  termsAgreed: termsOfServiceAgreed,
+  key: `${keyType}, SHA-256 ${pubkeyFingerprint}`,
+  credential: eabKid,
+  created: createdAt,
+  from: clientText(createdIp, createdPtr),
+  lastSeen: lastSeenAt,
+  lastFrom: clientText(lastSeenIp, lastSeenPtr),
+  orders: shown.orderCount,
+  liveCertificates: shown.liveCertificates
+})
+
+/** A page of accounts. */
+export const listAccounts = act({
+  id: "listAccounts",
+  does: "List accounts, newest first",
+  access: "viewer",
+  input: { ...filters, ...paging },
+  output: pageOf(Account),
+  errors: [],
+  run: ({ limit, offset, ...wanted }) =>
+    paged({ limit, offset }, (window) => accounts.list(wanted, window), accountObject),
+  http: { route: "GET /api/accounts" },
+  cli: {
+    command: "account list",
+    example: "account list --status valid",
+    columns: ({ contact = [], createdAt, id, lastSeenAt = "", profile, status }) => ({
+      id,
+      profile,
+      status,
+      created: createdAt,
+      "last seen": lastSeenAt,
+      contact: contact.join(" ")
+    })
+  }
+})
+
+/** All accounts as a file. */
+export const exportAccounts = act({
+  id: "exportAccounts",
+  does: "Export accounts as a file",
+  access: "viewer",
+  input: { ...filters, format: or(word(formats, "The format of the file."), "csv") },
+  output: FileOutput,
+  errors: ["export_too_large"],
+  run: ({ format, ...wanted }) => accountsFile(wanted, { format, most: mostOverApi }),
+  http: { route: "GET /api/accounts/export" }
+})
+
+/** One account. */
+export const readAccount = act({
+  id: "readAccount",
+  does: "Show an account, with the number of its orders and of its live certificates",
+  access: "viewer",
+  input: { id: accountId },
+  output: AccountDetail,
+  errors: [],
+  run: ({ id }) => Effect.map(accounts.detail(id), accountDetailObject),
+  http: { route: "GET /api/accounts/{id}" },
+  cli: { command: "account show", example: "account show ID", members: printed }
+})
+
+/** A page of the orders of an account. */
+export const listOrdersOf = act({
+  id: "listOrdersOf",
+  does: "List the orders of an account, newest first",
+  access: "viewer",
+  input: { id: accountId, ...paging },
+  output: pageOf(Order),
+  errors: [],
+  run: ({ id, ...page }) =>
+    Effect.gen(function*() {
+      const config = yield* Configured.config
+      const now = yield* currentSeconds
+      return yield* paged(
+        page,
+        (window) => accounts.ordersOf(id, window),
+        (order) => orderObject(config, order, now)
+      )
+    }),
+  http: { route: "GET /api/accounts/{id}/orders" }
+})
+
+const replaced = (id: string, contact: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    return accountDetailObject(yield* accounts.updateContact(yield* Acting.operator, id, contact))
+  })
+
+const updateAccount = act({
+  id: "updateAccount",
+  does: "Replace the contacts of an account; an empty list or null clears them",
+  access: "operator",
+  input: { id: accountId, contact: optional(contacts) },
+  output: AccountDetail,
+  errors: [],
+  run: ({ contact, id }) =>
+    contact === undefined ? Effect.map(accounts.detail(id), accountDetailObject) : replaced(id, contact),
+  http: { route: "PATCH /api/accounts/{id}" }
+})
+
+/** Replaces the contacts of an account where the whole list is written: in a form, and on the command line. */
+export const replaceContacts = act({
+  id: "replaceContacts",
+  does: "Replace the contacts of an account",
+  access: "operator",
+  input: { id: accountId, contact: { ...contacts, isNeeded: false, absent: [] } },
+  output: AccountDetail,
+  errors: [],
+  run: ({ contact, id }) => replaced(id, contact),
+  cli: {
+    command: "account update-contact",
+    example: "account update-contact ID --contact ops@example.org",
+    args: ["id"],
+    confirm: ({ contact, id }) =>
+      Effect.map(
+        accounts.detail(id),
+        ({ account: { contact: before } }) =>
+          contact.length === 0 && before.length > 0
+            ? `Clear the contacts of account ${id}, ${before.join(" ")}?`
+            : undefined
+      ),
+    text: ({ contact = [], id }) =>
+      contact.length === 0
+        ? `Account ${id} has no contact.`
+        : `The contacts of account ${id} are ${contact.join(" ")}.`
+  }
+})
+
+const staying = (count: number): string => count === 0 ? "" : `; its ${count} live certificate(s) stay`
+
+/** Deactivates an account. */
+export const deactivateAccount = act({
+  id: "deactivateAccount",
+  does: "Deactivate an account for good; its orders and certificates remain",
+  access: "operator",
+  input: { id: accountId },
+  output: AccountDetail,
+  errors: [],
+  run: ({ id }) =>
+    Effect.gen(function*() {
+      return accountDetailObject(yield* accounts.deactivate(yield* Acting.operator, id))
+    }),
+  http: { route: "POST /api/accounts/{id}/deactivate" },
+  cli: {
+    command: "account deactivate",
+    example: "account deactivate ID",
+    confirm: ({ id }) =>
+      Effect.map(
+        accounts.detail(id),
+        ({ account: { profile, status }, liveCertificates }) =>
+          status === "valid"
+            ? `Deactivate account ${id} of profile ${profile} for good${staying(liveCertificates)}?`
+            : undefined
+      ),
+    text: ({ id, status }) => `Account ${id} is ${status}.`
+  }
+})
+
+/** Deletes an account. */
+export const deleteAccount = act({
+  id: "deleteAccount",
+  does: "Delete an account with its orders, unless one of its certificates can still be used",
+  access: "operator",
+  input: { id: accountId },
+  output: Schema.Struct({ deleted: Schema.Struct({ orders: Int, authorizations: Int }) }),
+  errors: ["live_certificates"],
+  run: ({ id }) => Effect.flatMap(Acting.operator, (operator) => accounts.remove(operator, id)),
+  http: { route: "DELETE /api/accounts/{id}" },
+  cli: {
+    command: "account delete",
+    example: "account delete ID --yes",
+    confirm: ({ id }) =>
+      Effect.map(
+        accounts.preview(id),
+        ({ account: { profile }, orderCount }) =>
+          `Delete account ${id} of profile ${profile} and its ${orderCount} order(s)?`
+      ),
+    text: ({ deleted: { authorizations, orders } }) =>
+      `Deleted the account with ${orders} order(s) and ${authorizations} authorization(s).`
+  }
+})
+
+/** Accounts of ACME clients. */
+export const accountActs = noun({
+  name: "accounts",
+  description: "Accounts of ACME clients.",
+  commands: { account: "Accounts of ACME clients." },
+  acts: [
+    listAccounts,
+    exportAccounts,
+    readAccount,
+    listOrdersOf,
+    updateAccount,
+    replaceContacts,
+    deactivateAccount,
+    deleteAccount
+  ]
+})
