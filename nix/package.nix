@@ -17,7 +17,7 @@ buildNpmPackage {
       ../package.json
       ../package-lock.json
       ../tsconfig.json
-      ../packaging
+      ../tools/packaging
       ../src
       ../migrations
       ../panel

@@ -30,7 +30,7 @@ describe("npm run deb", () => {
     const out = join(freshDirectory(), "out")
     const { status, stderr, stdout } = spawnSync(
       process.execPath,
-      [join(repository, "packaging/deb.ts"), "--out", out, ...words],
+      [join(repository, "tools/packaging/deb.ts"), "--out", out, ...words],
       { encoding: "utf8", env: { PATH: path } }
     )
     assert.isFalse(existsSync(out))
@@ -84,7 +84,7 @@ describe("postinst of the Debian package", () => {
     getent: "exit 2"
   })
   const configure = (...words: ReadonlyArray<string>): string => {
-    const script = join(repository, "packaging/debian/postinst")
+    const script = join(repository, "tools/packaging/debian/postinst")
     const { status, stdout } = spawnSync("/bin/sh", [script, "configure", ...words], {
       encoding: "utf8",
       env: { PATH: path }
@@ -101,7 +101,7 @@ describe("postinst of the Debian package", () => {
         assert.include(said, step)
       }
     }
-    const brought = readFileSync(join(repository, "packaging/debian/config.toml"), "utf8")
+    const brought = readFileSync(join(repository, "tools/packaging/debian/config.toml"), "utf8")
     for (const step of steps) assert.include(brought, `#   ${step}\n`)
     assert.strictEqual(configure("0.1.0-1"), "")
   })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { sharesOf } from "../../bench/Attribution.ts"
+import { sharesOf } from "../../tools/bench/Attribution.ts"
 
 /** A profile of frames that call each other in a row, and how often each was seen running. */
 const profileOf = (frames: ReadonlyArray<readonly [name: string, url: string, samples: number]>) => ({

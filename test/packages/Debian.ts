@@ -38,7 +38,7 @@ const build = async (
 ): Promise<string> => {
   const words = `--built --arch ${architecture} --revision ${revision} --compression gzip --out ${out}`
   const env = Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
-  const line = `${surroundings}; exec "$0" packaging/deb.ts ${words}`
+  const line = `${surroundings}; exec "$0" tools/packaging/deb.ts ${words}`
   await runCommand("sh", ["-c", line, process.execPath], { cwd: of, env })
   const [file, ...others] = readdirSync(out).filter((name) => name.includes(`-${revision}_${architecture}`))
   if (file === undefined || others.length > 0) throw new Error(`made ${readdirSync(out).join(" ")}`)
@@ -53,7 +53,7 @@ const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
   const made = { architecture: native, revision: 0, surroundings: "export SOURCE_DATE_EPOCH=0" }
   try {
     const { commit, folder, lacks } = await buildEarlier()
-    for (const part of ["packaging", "deploy", "src/surfaces/cli/ManPage.ts"]) {
+    for (const part of ["tools", "deploy", "src/surfaces/cli/ManPage.ts"]) {
       cpSync(join(repository, part), join(folder, part), { recursive: true })
     }
     appendFileSync(join(folder, "dist/LICENSES"), "")

@@ -209,7 +209,7 @@ export const begun = async (): Promise<{ readonly place: Place; readonly serving
 
 /** A clone: what is in the repository and is needed to build, run and format. */
 export const cloneInto = (place: Place): void => {
-  const folders = ["src", "test", "bench", "packaging", "runtime", "migrations", "panel", "docs"]
+  const folders = ["src", "test", "tools", "runtime", "migrations", "panel", "docs"]
   const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json"]
   const atTop = documents.filter((document) => !document.includes("/"))
   for (const entry of [...folders, ...files, ...atTop]) {

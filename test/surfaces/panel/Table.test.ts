@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { pages } from "../../../bench/PageReads.ts"
+import { pages } from "../../../tools/bench/PageReads.ts"
 import { panelFiles } from "../../support/Graph.ts"
 import { rows } from "../../support/PanelPages.ts"
 import { patternOf, patternsOf } from "../../support/PanelRoutes.ts"

@@ -1,0 +1,324 @@
+import type { KeyObject } from "node:crypto"
+import { createHash, createPrivateKey, generateKeyPairSync, sign } from "node:crypto"
+import { setTimeout as delay } from "node:timers/promises"
+import { makeCsr } from "../../test/support/Csr.ts"
+import type { Proof } from "./Proof.ts"
+import type { Answer, Target } from "./Wire.ts"
+import { Connection, field } from "./Wire.ts"
+
+/*
+ * A client of the load generator. Keys, CSRs and names are made ahead, so that in the measured window it signs, writes
+ * and reads, and does nothing else.
+ */
+
+/** The requests of one issuance, in order. */
+export const kinds = ["newAccount", "newOrder", "authz", "challenge", "finalize", "order", "certificate"] as const
+export type Kind = (typeof kinds)[number]
+
+/** One request with its answer, as they went over the wire. */
+export interface Exchange {
+  readonly kind: Kind
+  readonly request: string
+  readonly requestBody: string
+  readonly answer: Answer
+}
+
+/** What a window is of: whole issuances, or one request again and again. */
+export type Act = "issue" | "newAccount" | "newNonce" | "directory"
+
+/** What one issuance is made with. */
+interface Credentials {
+  readonly key: KeyObject
+  readonly jwk: string
+  readonly thumbprint: string
+  readonly name: string
+  readonly csr: string
+}
+
+const encode = (text: string): string => Buffer.from(text).toString("base64url")
+
+/**
+ * A key pair, encoded and read back. Node 20 deadlocks when it exports a generated KeyObject while the garbage
+ * collector takes the job that generated it: both want the lock of the one key.
+ */
+const p256 = () => {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", {
+    namedCurve: "P-256",
+    publicKeyEncoding: { format: "der", type: "spki" },
+    privateKeyEncoding: { format: "der", type: "pkcs8" }
+  })
+  return {
+    key: createPrivateKey({ key: privateKey, format: "der", type: "pkcs8" }),
+    x: publicKey.toString("base64url", publicKey.length - 64, publicKey.length - 32),
+    y: publicKey.toString("base64url", publicKey.length - 32)
+  }
+}
+
+let serial = 0
+const run = Date.now().toString(36)
+
+const makeCredentials = (): Credentials => {
+  const { key, x, y } = p256()
+  const name = `h${++serial}-${run}.bench.example.org`
+  const { csr } = makeCsr({ names: [name], key: p256().key })
+  return {
+    key,
+    jwk: `{"kty":"EC","crv":"P-256","x":"${x}","y":"${y}"}`,
+    // RFC 7638: members by name.
+    thumbprint: createHash("sha256").update(`{"crv":"P-256","kty":"EC","x":"${x}","y":"${y}"}`).digest("base64url"),
+    name,
+    csr: csr.toString("base64url")
+  }
+}
+
+const pool: Array<Credentials> = []
+let made = 0
+
+/** Makes credentials for so many issuances ahead. */
+export const prepare = (count: number): void => {
+  while (pool.length < count) pool.push(makeCredentials())
+}
+
+/** How many had to be made when they were needed, because none were left. */
+export const madeLate = (): number => made
+
+const takeCredentials = (): Credentials => {
+  const ready = pool.pop()
+  if (ready !== undefined) return ready
+  made++
+  return makeCredentials()
+}
+
+/** What a client needs of a directory. */
+export interface Directory {
+  readonly newNonce: string
+  readonly newAccount: string
+  readonly newOrder: string
+}
+
+interface Order {
+  readonly status: string
+  readonly authorizations: ReadonlyArray<string>
+  readonly finalize: string
+  readonly certificate?: string
+}
+
+interface Challenge {
+  readonly type: string
+  readonly url: string
+  readonly status: string
+  readonly token: string
+}
+
+/** The counts of events in a window. */
+export interface Counts {
+  /** Whole issuances, or the requests of a window that is of one request. */
+  issuances: number
+  requests: number
+  polls: number
+  retries: number
+}
+
+const termsAgreed = encode(`{"termsOfServiceAgreed":true}`)
+const emptyObject = encode("{}")
+const pollDelays = [0, 1, 2, 3, 5]
+const patienceMs = 90_000
+
+/** The milliseconds of an answer's Retry-After. */
+const retryAfterOf = (answer: Answer): number => Number(field(answer.head, "retry-after") ?? 0) * 1000
+
+/** The answer, which has to have this status. */
+export const expect = (status: number, what: string, answer: Answer): Answer => {
+  if (answer.status !== status) throw new Error(`${what}: ${answer.status} ${answer.body.slice(0, 500)}`)
+  return answer
+}
+
+const isProblem = (answer: Answer, type: string): boolean => answer.body.includes(`urn:ietf:params:acme:error:${type}"`)
+
+/** A request without a body. */
+export const plainRequest = (method: "GET" | "HEAD", host: string, url: string): string =>
+  `${method} ${new URL(url).pathname} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: acme-svc-bench\r\n\r\n`
+
+/** One client: a connection, the last nonce it was given, and the account of the issuance under way. */
+export class Client {
+  readonly latencies: { readonly [K in Kind]: Array<number> } = {
+    newAccount: [],
+    newOrder: [],
+    authz: [],
+    challenge: [],
+    finalize: [],
+    order: [],
+    certificate: []
+  }
+  readonly counts: Counts = { issuances: 0, requests: 0, polls: 0, retries: 0 }
+  /** Milliseconds from finalize to the answer that names the certificate. */
+  readonly waits: Array<number> = []
+  /** Milliseconds of whole issuances, and of these from newOrder on. */
+  readonly durations: Array<number> = []
+  readonly ordered: Array<number> = []
+  /** Exchanges are recorded here while it is set. */
+  record: Array<Exchange> | undefined
+  /** Waits at least Retry-After between polls. */
+  isPatient = false
+  /** Proves control of names where it is set; where it is not, the server believes without proof. */
+  proof: Proof | undefined
+
+  private readonly connection: Connection
+  private readonly host: string
+  private readonly directory: Directory
+  private nonce = ""
+  private signer = ""
+  private key: KeyObject | undefined
+
+  constructor(target: Target, directory: Directory) {
+    this.connection = new Connection(target)
+    this.host = `${target.host}:${target.port}`
+    this.directory = directory
+  }
+
+  async begin(): Promise<void> {
+    await this.connection.open()
+    if (this.nonce !== "") return
+    const path = new URL(this.directory.newNonce).pathname
+    const answer = await this.connection.send(`HEAD ${path} HTTP/1.1\r\nhost: ${this.host}\r\n\r\n`, true)
+    this.nonce = field(answer.head, "replay-nonce") ?? ""
+  }
+
+  reset(): void {
+    Object.assign(this.counts, { issuances: 0, requests: 0, polls: 0, retries: 0 })
+    for (const kind of kinds) this.latencies[kind].length = 0
+    this.waits.length = 0
+    this.durations.length = 0
+    this.ordered.length = 0
+  }
+
+  close(): void {
+    this.connection.close()
+  }
+
+  /** One request without a body. */
+  private async ask(method: "GET" | "HEAD", url: string): Promise<Answer> {
+    await this.connection.open()
+    const answer = await this.connection.send(plainRequest(method, this.host, url), method === "HEAD")
+    this.counts.requests++
+    this.counts.issuances++
+    return answer
+  }
+
+  async newNonce(): Promise<void> {
+    expect(200, "newNonce", await this.ask("HEAD", this.directory.newNonce))
+  }
+
+  async directoryOf(url: string): Promise<void> {
+    expect(200, "directory", await this.ask("GET", url))
+  }
+
+  /** An account, and nothing else. */
+  async register(): Promise<void> {
+    const { jwk, key } = takeCredentials()
+    this.key = key
+    this.signer = `"jwk":${jwk}`
+    expect(201, "newAccount", await this.post("newAccount", this.directory.newAccount, termsAgreed))
+    this.counts.issuances++
+  }
+
+  private async post(kind: Kind, url: string, payload: string): Promise<Answer> {
+    const { host } = this
+    const path = url.slice(url.indexOf("/", 8))
+    for (;;) {
+      const header = encode(`{"alg":"ES256",${this.signer},"nonce":"${this.nonce}","url":"${url}"}`)
+      const key = this.key as KeyObject
+      const signature = sign("sha256", Buffer.from(`${header}.${payload}`, "latin1"), {
+        key,
+        dsaEncoding: "ieee-p1363"
+      })
+      const body = `{"protected":"${header}","payload":"${payload}","signature":"${signature.toString("base64url")}"}`
+      const request = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: acme-svc-bench\r\n`
+        + `content-type: application/jose+json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+      await this.connection.open()
+      const begun = performance.now()
+      const answer = await this.connection.send(request)
+      this.latencies[kind].push(performance.now() - begun)
+      this.counts.requests++
+      this.record?.push({ kind, request, requestBody: body, answer })
+      const fresh = field(answer.head, "replay-nonce")
+      if (fresh !== undefined) this.nonce = fresh
+      if (answer.status !== 400 || !isProblem(answer, "badNonce") || this.counts.retries++ > 1000) return answer
+    }
+  }
+
+  /** A whole issuance: from a new account to the chain. */
+  async issue(): Promise<void> {
+    const { csr, jwk, key, name, thumbprint } = takeCredentials()
+    const startedAt = performance.now()
+    this.key = key
+    this.signer = `"jwk":${jwk}`
+    const account = expect(201, "newAccount", await this.post("newAccount", this.directory.newAccount, termsAgreed))
+    this.signer = `"kid":"${field(account.head, "location") ?? ""}"`
+    const orderedAt = performance.now()
+    const wanted = encode(`{"identifiers":[{"type":"dns","value":"${name}"}]}`)
+    const placed = expect(201, "newOrder", await this.post("newOrder", this.directory.newOrder, wanted))
+    const orderUrl = field(placed.head, "location") ?? ""
+    const order = JSON.parse(placed.body) as Order
+    const authz = expect(200, "authz", await this.post("authz", order.authorizations[0] ?? "", ""))
+    const { challenges } = JSON.parse(authz.body) as { readonly challenges: ReadonlyArray<Challenge> }
+    const challenge = challenges.find(({ type }) => type === "http-01")
+    if (challenge === undefined) throw new Error(`no http-01 in ${authz.body}`)
+    const looked = this.proof?.offer(name, challenge.token, `${challenge.token}.${thumbprint}`)
+    const triggered = expect(200, "challenge", await this.post("challenge", challenge.url, emptyObject))
+    if (looked !== undefined) {
+      await looked
+      await this.untilReady(orderUrl, triggered)
+    } else if ((JSON.parse(triggered.body) as Challenge).status !== "valid") {
+      // A server that validates later is polled as early as allowed: only a retry costs it a request.
+      await delay(1)
+    }
+    const begun = performance.now()
+    const certificateUrl = await this.await(orderUrl, await this.finalize(order.finalize, csr))
+    this.waits.push(performance.now() - begun)
+    expect(200, "certificate", await this.post("certificate", certificateUrl, ""))
+    this.durations.push(performance.now() - startedAt)
+    this.ordered.push(performance.now() - orderedAt)
+    this.counts.issuances++
+  }
+
+  private async finalize(url: string, csr: string): Promise<Answer> {
+    const payload = encode(`{"csr":"${csr}"}`)
+    for (let attempt = 0;; attempt++) {
+      const answer = await this.post("finalize", url, payload)
+      if (answer.status === 200) return answer
+      if (attempt === 1000 || !isProblem(answer, "orderNotReady")) expect(200, "finalize", answer)
+      this.counts.retries++
+      await delay(1)
+    }
+  }
+
+  /**
+   * Polls at once, then after one, two, three and then every five milliseconds; a patient client polls as Retry-After
+   * says.
+   */
+  private async poll<A>(orderUrl: string, since: Answer, done: (order: Order) => A | undefined): Promise<A> {
+    let last = since
+    const end = performance.now() + patienceMs
+    for (let poll = 0;; poll++) {
+      const pause = this.isPatient ? retryAfterOf(last) : pollDelays[Math.min(poll, pollDelays.length - 1)] ?? 0
+      if (pause > 0) await delay(pause)
+      last = expect(200, "order", await this.post("order", orderUrl, ""))
+      const order = JSON.parse(last.body) as Order
+      this.counts.polls++
+      const found = done(order)
+      if (found !== undefined) return found
+      if (order.status === "invalid" || performance.now() > end) {
+        throw new Error(`no certificate: ${JSON.stringify(order)}`)
+      }
+    }
+  }
+
+  private async await(orderUrl: string, finalized: Answer): Promise<string> {
+    return await this.poll(orderUrl, finalized, ({ certificate }) => certificate)
+  }
+
+  private async untilReady(orderUrl: string, triggered: Answer): Promise<void> {
+    await this.poll(orderUrl, triggered, ({ status }) => status === "ready" ? status : undefined)
+  }
+}

@@ -1,0 +1,248 @@
+import { readFileSync } from "node:fs"
+import { cpus } from "node:os"
+import { Client } from "pg"
+import type { PostgresCluster } from "../../test/support/Postgres.ts"
+import { startPostgres } from "../../test/support/Postgres.ts"
+import type { load, Percentiles, Window } from "./Load.ts"
+import type { Progress } from "./Measure.ts"
+import type { Options } from "./Options.ts"
+import type { Peer } from "./Peer.ts"
+import { startPeer } from "./Peer.ts"
+import type { Postmaster } from "./Postmaster.ts"
+import { postmasterOf } from "./Postmaster.ts"
+import * as Procfs from "./Procfs.ts"
+import type { Paint } from "./Report.ts"
+import { fixed, table } from "./Report.ts"
+import type { Service } from "./Service.ts"
+import { startService } from "./Service.ts"
+
+/*
+ * The cost and the gain of dividing the service: one process of all roles, then two acme and two worker processes. Each
+ * division gets the same load from the same two load generators and a PostgreSQL of its own.
+ */
+
+const warmUpSeconds = 10
+
+/** One way of dividing the roles. CPU is milliseconds per issuance. */
+export interface Division {
+  readonly name: string
+  readonly issuances: number
+  readonly perSecond: number
+  /** Of the processes that serve clients, of the processes that only work, and of the PostgreSQL server. */
+  readonly acmeCpu: number
+  readonly workerCpu: number | undefined
+  readonly databaseCpu: number
+  /** The largest number at one time, without those of the bench. */
+  readonly connections: number
+  /** Certificates issued by each process that works. */
+  readonly jobs: ReadonlyArray<number>
+  /** Milliseconds: 99th percentile of a request, from the slower of the two load generators. */
+  readonly p99: Percentiles["p99"]
+  /** Of the whole machine, for all processes. */
+  readonly machineShare: number
+}
+
+/** Both divisions. */
+export interface ClusterCost {
+  readonly concurrency: number
+  readonly processors: number
+  readonly divisions: ReadonlyArray<Division>
+  /** Issuances per second of the second division, divided by those of the first. */
+  readonly scaling: number
+}
+
+interface Topology {
+  readonly name: string
+  readonly acme: ReadonlyArray<Service>
+  readonly workers: ReadonlyArray<Service>
+}
+
+const issuedBy = ({ logFile }: Service): number => readFileSync(logFile, "utf8").split(`"order_finalized"`).length - 1
+
+const sum = (values: ReadonlyArray<number>): number => values.reduce((total, one) => total + one, 0)
+
+/** Samples the server's sessions until it is stopped. */
+const watchConnections = async (databaseUrl: string) => {
+  const client = new Client({ connectionString: databaseUrl })
+  await client.connect()
+  const seen =
+    "SELECT count(*)::int AS value FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+  let most = 0
+  const look = async () => {
+    const { rows } = await client.query<{ readonly value: number }>(seen)
+    most = Math.max(most, rows[0]?.value ?? 0)
+  }
+  await look()
+  let looking = Promise.resolve()
+  const timer = setInterval(() => {
+    looking = looking.then(look)
+  }, 250)
+  return {
+    stop: async (): Promise<number> => {
+      clearInterval(timer)
+      await looking
+      await client.end()
+      return most
+    }
+  }
+}
+
+const measureTopology = async (
+  { acme, name, workers }: Topology,
+  loaders: ReadonlyArray<Peer<typeof load>>,
+  postmaster: Postmaster,
+  databaseUrl: string,
+  { concurrency: given, extent }: Options,
+  progress: Progress
+): Promise<Division> => {
+  const concurrency = Math.max(1, Math.round((given.at(-1) ?? 1) / loaders.length))
+  const { issuances, seconds } = extent
+  const half = issuances === undefined
+    ? { seconds: seconds ?? 5 }
+    : { issuances: Math.ceil(issuances / loaders.length) }
+  const issue = (extent: Options["extent"]) =>
+    Promise.all(loaders.map((loader) => loader.call("run", { ...extent, concurrency })))
+  for (const [index, loader] of loaders.entries()) {
+    const server = acme[index % acme.length]
+    if (server === undefined) throw new Error("nobody serves")
+    await loader.call("target", server.directoryUrl)
+    await loader.call("prepare", concurrency + (issuances ?? (warmUpSeconds + (seconds ?? 0)) * 100))
+    await loader.call("connect", concurrency)
+  }
+  progress(`${name}: warming up`)
+  await issue(issuances === undefined ? { seconds: warmUpSeconds } : half)
+  progress(`${name}: measuring`)
+  const worked = workers.length === 0 ? acme : workers
+  const cpuOf = (services: ReadonlyArray<Service>) => sum(services.map(({ pid }) => Procfs.cpuOf(pid).total))
+  const read = () => ({
+    acme: cpuOf(acme),
+    workers: cpuOf(workers),
+    database: Procfs.cpuOfFamily(postmaster.pid),
+    machine: Procfs.machineCpu(),
+    jobs: worked.map(issuedBy)
+  })
+  const watch = await watchConnections(databaseUrl)
+  const before = read()
+  const begun = performance.now()
+  const windows: ReadonlyArray<Window> = await issue(half)
+  const elapsed = performance.now() - begun
+  const after = read()
+  const done = sum(windows.map((window) => window.issuances))
+  return {
+    name,
+    issuances: done,
+    perSecond: done / elapsed * 1000,
+    acmeCpu: (after.acme - before.acme) / done,
+    workerCpu: workers.length === 0 ? undefined : (after.workers - before.workers) / done,
+    databaseCpu: (after.database - before.database) / done,
+    connections: await watch.stop(),
+    jobs: after.jobs.map((count, index) => count - (before.jobs[index] ?? 0)),
+    p99: Math.max(...windows.map(({ everyRequest }) => everyRequest.p99)),
+    machineShare: (after.machine.busy - before.machine.busy) / (after.machine.total - before.machine.total)
+  }
+}
+
+const onTheirOwn = async (
+  cluster: PostgresCluster,
+  start: (databaseUrl: string) => Promise<Topology>,
+  options: Options,
+  progress: Progress
+): Promise<Division> => {
+  const databaseUrl = await cluster.createDatabase()
+  const topology = await start(databaseUrl)
+  const postmaster = await postmasterOf(cluster)
+  const loaders = [startPeer<typeof load>("load"), startPeer<typeof load>("load")]
+  try {
+    return await measureTopology(topology, loaders, postmaster, databaseUrl, options, progress)
+  } finally {
+    for (const loader of loaders) loader.stop()
+    await Promise.all([...topology.acme, ...topology.workers].map((service) => service.stop()))
+    await postmaster.leave()
+  }
+}
+
+/** Measures both divisions, at the last concurrency of the options. */
+export const measureCluster = async (options: Options, progress: Progress): Promise<ClusterCost> => {
+  const { nodeWords, synchronous } = options
+  const cluster = await startPostgres({ durable: true })
+  try {
+    progress("cluster: starting")
+    const one = await onTheirOwn(
+      cluster,
+      async (databaseUrl) => ({
+        name: "1 process of all roles",
+        acme: [await startService({ databaseUrl, synchronous, nodeWords })],
+        workers: []
+      }),
+      options,
+      progress
+    )
+    const divided = await onTheirOwn(
+      cluster,
+      async (databaseUrl) => {
+        const first = await startService({ databaseUrl, synchronous, nodeWords, role: "worker" })
+        // The first worker makes the schema and the CA; the others find them.
+        const { directory } = first
+        const more = (role: "acme" | "worker") => startService({ databaseUrl, synchronous, nodeWords, role, directory })
+        const workers = [first, await more("worker")]
+        return { name: "2 acme and 2 worker processes", acme: [await more("acme"), await more("acme")], workers }
+      },
+      options,
+      progress
+    )
+    return {
+      concurrency: options.concurrency.at(-1) ?? 1,
+      processors: cpus().length,
+      divisions: [one, divided],
+      scaling: divided.perSecond / one.perSecond
+    }
+  } finally {
+    await cluster.stop()
+  }
+}
+
+/** The figures as a table, and what bounds them. */
+export const clusterReport = (paint: Paint, { concurrency, divisions, processors, scaling }: ClusterCost): string => {
+  const total = ({ acmeCpu, databaseCpu, workerCpu = 0 }: Division) => acmeCpu + workerCpu + databaseCpu
+  const [one, divided] = divisions
+  return [
+    paint.strong(`Roles apart on PostgreSQL, ${concurrency} clients`),
+    table(
+      paint,
+      [
+        "",
+        "issuances",
+        "issuances/s",
+        "CPU ms: acme",
+        "worker",
+        "database",
+        "sum",
+        "connections",
+        "issued by each",
+        "p99 ms"
+      ],
+      divisions.map((division) => [
+        division.name,
+        String(division.issuances),
+        fixed(division.perSecond, 1),
+        fixed(division.acmeCpu, 2),
+        fixed(division.workerCpu, 2),
+        fixed(division.databaseCpu, 2),
+        fixed(total(division), 2),
+        String(division.connections),
+        division.jobs.join(" + "),
+        fixed(division.p99, 1)
+      ])
+    ),
+    [
+      `  scaling  ${scaling.toFixed(2)} times the issuances per second`
+      + (one === undefined || divided === undefined
+        ? ""
+        : `, at ${(total(divided) / total(one)).toFixed(2)} times the CPU per issuance`),
+      `  bound    ${processors} processors for the service, PostgreSQL and the load generators together, in use to ${
+        divisions.map(({ machineShare }) => `${Math.round(machineShare * 100)} %`).join(" and ")
+      }`,
+      "           near 100 % a rate tells of the processors and not of the service: the CPU per issuance is what scales"
+    ].join("\n")
+  ].join("\n\n")
+}

@@ -1,0 +1,208 @@
+import { resolve } from "node:path"
+import { startPostgres } from "../../test/support/Postgres.ts"
+import type { Floor } from "./FloorRig.ts"
+import { between, layFloor } from "./FloorRig.ts"
+import type { load, Window } from "./Load.ts"
+import type { Options } from "./Options.ts"
+import type { Peer } from "./Peer.ts"
+import { startPeer } from "./Peer.ts"
+import type { Postmaster } from "./Postmaster.ts"
+import { postmasterOf } from "./Postmaster.ts"
+import type { LoopDelay } from "./Probe.ts"
+import { loopDelayProbe, statementProbe } from "./Probe.ts"
+import * as Procfs from "./Procfs.ts"
+import { startService } from "./Service.ts"
+import type { Dialect } from "./Statements.ts"
+
+/** One concurrency at one server. Times are CPU milliseconds per issuance unless they say otherwise. */
+export interface Cell {
+  readonly concurrency: number
+  readonly window: Window
+  readonly perSecond: number
+  readonly cpu: number
+  readonly cpuUser: number
+  readonly cpuSystem: number
+  readonly databaseCpu: number | undefined
+  readonly loopDelay: LoopDelay | undefined
+  readonly rssMiB: number
+  readonly logBytes: number
+  /** Shares of one core and of the whole machine. */
+  readonly clientShare: number
+  readonly otherShare: number
+  readonly floor: Floor | undefined
+}
+
+/** The statements the service sends to its database for one issuance. */
+export interface Statements {
+  readonly perIssuance: number
+  readonly writingTransactions: number
+  readonly list: ReadonlyArray<{ readonly text: string; readonly perIssuance: number }>
+}
+
+export interface Measured {
+  readonly name: Dialect
+  readonly cells: ReadonlyArray<Cell>
+  readonly statements: Statements | undefined
+}
+
+export type Progress = (text: string) => void
+
+// The runtime's compiler works in the background for this long before the code is stable. A few issuances need less.
+const warmUpSeconds = ({ seconds }: Options["extent"]): number =>
+  seconds === undefined ? 4 : 4 + 2 * Math.min(seconds, 6)
+const countedIssuances = 240
+
+/** Enough for the window, estimated from the rate of the one before. */
+const credentialsFor = ({ issuances, seconds }: Options["extent"], perSecond: number, concurrency: number): number =>
+  concurrency + (issuances ?? Math.ceil((seconds ?? 0) * perSecond * 1.5))
+
+interface Watched {
+  readonly pid: number
+  readonly logged?: () => number
+}
+
+/** Runs one window, and reads the CPU time of every process. */
+const measureCell = async (
+  watched: Watched,
+  loader: Peer<typeof load>,
+  postmaster: Postmaster | undefined,
+  parameter: Options["extent"] & { readonly concurrency: number },
+  loopDelay: (() => Promise<LoopDelay>) | undefined
+): Promise<Omit<Cell, "floor">> => {
+  const read = () => ({
+    service: Procfs.cpuOf(watched.pid),
+    database: postmaster === undefined ? undefined : Procfs.cpuOfFamily(postmaster.pid),
+    machine: Procfs.machineCpu(),
+    logged: watched.logged?.() ?? 0
+  })
+  await loader.call("connect", parameter.concurrency)
+  await loopDelay?.()
+  const before = read()
+  const window = await loader.call("run", parameter)
+  const after = read()
+  const { issuances } = window
+  const cpu = after.service.total - before.service.total
+  const database = before.database === undefined ? undefined : (after.database ?? 0) - before.database
+  const busy = after.machine.busy - before.machine.busy
+  return {
+    concurrency: parameter.concurrency,
+    window,
+    perSecond: issuances / window.elapsedMs * 1000,
+    cpu: cpu / issuances,
+    cpuUser: (after.service.user - before.service.user) / issuances,
+    cpuSystem: (after.service.system - before.service.system) / issuances,
+    databaseCpu: database === undefined ? undefined : database / issuances,
+    loopDelay: await loopDelay?.(),
+    rssMiB: Procfs.rssOf(watched.pid),
+    logBytes: (after.logged - before.logged) / issuances,
+    clientShare: window.clientCpuMs / window.elapsedMs,
+    otherShare: Math.max(0, busy - cpu - (database ?? 0) - window.clientCpuMs)
+      / (after.machine.total - before.machine.total)
+  }
+}
+
+const warmUp = async (
+  loader: Peer<typeof load>,
+  directoryUrl: string,
+  extent: Options["extent"]
+): Promise<number> => {
+  const seconds = warmUpSeconds(extent)
+  await loader.call("target", directoryUrl)
+  await loader.call("prepare", 200 * seconds)
+  const { elapsedMs, issuances } = await loader.call("run", { concurrency: 8, seconds })
+  return issuances / elapsedMs * 1000
+}
+
+const countStatements = async (
+  dialect: Dialect,
+  databaseUrl: string,
+  loader: Peer<typeof load>,
+  options: Options,
+  postmaster: Postmaster | undefined
+): Promise<Statements> => {
+  const probe = statementProbe()
+  const service = await startService({ databaseUrl, synchronous: options.synchronous, nodeWords: probe.nodeWords })
+  await loader.call("target", service.directoryUrl)
+  await loader.call("prepare", 2 * countedIssuances)
+  await loader.call("run", { concurrency: 8, issuances: countedIssuances })
+  await probe.read(service.pid)
+  const before = await postmaster?.nextTransaction()
+  const { issuances } = await loader.call("run", { concurrency: 8, issuances: countedIssuances })
+  const after = await postmaster?.nextTransaction()
+  const { statements, writes } = await probe.read(service.pid)
+  await service.stop()
+  const written = dialect === "sqlite" ? writes : (after ?? 0) - (before ?? 0)
+  return {
+    perIssuance: statements.reduce((sum, [, count]) => sum + count, 0) / issuances,
+    writingTransactions: written / issuances,
+    list: statements
+      .map(([text, count]) => ({ text: text.replaceAll(/\s+/g, " ").trim(), perIssuance: count / issuances }))
+      .sort((one, other) => other.perIssuance - one.perIssuance)
+  }
+}
+
+/** Everything about the service on one database. */
+const measureService = async (
+  dialect: Dialect,
+  options: Options,
+  loader: Peer<typeof load>,
+  progress: Progress
+): Promise<Measured> => {
+  progress(`${dialect}: starting`)
+  const cluster = dialect === "postgres" ? await startPostgres({ durable: true }) : undefined
+  try {
+    const postmaster = cluster === undefined ? undefined : await postmasterOf(cluster)
+    const databaseUrl = await cluster?.createDatabase() ?? "sqlite://bench.db"
+    const delayProbe = loopDelayProbe()
+    const service = await startService({
+      databaseUrl,
+      synchronous: options.synchronous,
+      nodeWords: [
+        ...delayProbe.nodeWords,
+        ...options.profileDirectory === undefined
+          ? []
+          : ["--cpu-prof", `--cpu-prof-dir=${resolve(options.profileDirectory)}`],
+        ...options.nodeWords
+      ]
+    })
+    let perSecond = await warmUp(loader, service.directoryUrl, options.extent)
+    const rig = options.serviceOnly
+      ? undefined
+      : await layFloor({
+        service,
+        loader,
+        synchronous: options.synchronous,
+        postgres: cluster === undefined || postmaster === undefined ? undefined : { cluster, postmaster }
+      })
+    const cells: Array<Cell> = []
+    for (const concurrency of options.concurrency) {
+      progress(`${dialect}: concurrency ${concurrency}`)
+      await loader.call("prepare", credentialsFor(options.extent, perSecond, concurrency))
+      const parameter = { ...options.extent, concurrency }
+      const before = await rig?.measure({ concurrency })
+      const cell = await measureCell(service, loader, postmaster, parameter, () => delayProbe.read(service.pid))
+      perSecond = cell.perSecond
+      const after = await rig?.measure({ concurrency })
+      cells.push({ ...cell, floor: before === undefined || after === undefined ? undefined : between(before, after) })
+    }
+    rig?.stop()
+    await service.stop()
+    progress(`${dialect}: counting statements`)
+    const statements = options.serviceOnly
+      ? undefined
+      : await countStatements(dialect, databaseUrl, loader, options, postmaster)
+    await postmaster?.leave()
+    return { name: dialect, cells, statements }
+  } finally {
+    await cluster?.stop()
+  }
+}
+
+/** Measures what the options ask for, one server after another. */
+export const measure = async (options: Options, progress: Progress): Promise<ReadonlyArray<Measured>> => {
+  const loader = startPeer<typeof load>("load")
+  const measured: Array<Measured> = []
+  for (const dialect of options.databases) measured.push(await measureService(dialect, options, loader, progress))
+  loader.stop()
+  return measured
+}

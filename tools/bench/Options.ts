@@ -1,0 +1,193 @@
+import { parseArgs } from "node:util"
+import type { Extent } from "./Load.ts"
+import type { Dialect } from "./Statements.ts"
+
+/** What is measured in place of everything about issuances; each is an option. */
+export const modeNames = [
+  "attribution",
+  "check",
+  "cluster",
+  "grown",
+  "handshakes",
+  "lists",
+  "memory",
+  "notify",
+  "pages",
+  "pebble",
+  "policy",
+  "queue",
+  "record",
+  "relay",
+  "sign-in",
+  "start",
+  "until-certificate"
+] as const
+export type Mode = (typeof modeNames)[number]
+
+export interface Options {
+  /** Undefined for everything about issuances. */
+  readonly mode: Mode | undefined
+  readonly databases: ReadonlyArray<Dialect>
+  readonly concurrency: ReadonlyArray<number>
+  readonly extent: Extent
+  readonly synchronous: "normal" | "full"
+  readonly profileDirectory: string | undefined
+  readonly nodeWords: ReadonlyArray<string>
+  readonly json: boolean
+  readonly listStatements: boolean
+  readonly serviceOnly: boolean
+  /** The fraction of the full size of what is built, of the issuances of `memory`, and of the rounds and times of `start`. */
+  readonly part: number
+  /** Sign-ins with each kind of name for `sign-in`. */
+  readonly attempts: number
+  /** Reads a second beside the clients of `lists` and `pages`. */
+  readonly readsPerSecond: number
+  /** Pairs of windows of `lists` and `pages`, one with reads and one without. */
+  readonly rounds: number
+  /** Where `lists` and `pages` keep their databases for another run; undefined to remove them. */
+  readonly keep: string | undefined
+  /** The sizes of the database for `lists` and `pages`. */
+  readonly accounts: number
+  readonly orders: number
+  readonly auditRows: number
+}
+
+const usage = `Usage: npm run bench -- [options]
+
+  --databases LIST    sqlite,postgres (both)
+  --concurrency LIST  clients at once (1,8,16,32)
+  --seconds N         length of each measurement (5; 2 where several take turns)
+  --issuances N       measure so many issuances instead
+  --normal            SQLite with synchronous = normal
+
+Without one of these everything about issuances is measured, with one of these nothing else:
+  --pebble            service, Debian's pebble and the floor by turns: bypassed, with http-01, single requests
+  --until-certificate how long a client waits for its certificate, signed here or relayed
+  --attribution       where the CPU of an issuance goes, by a profile
+  --handshakes        new connections over TLS, by key and resumption
+  --start             until the first answer, a command, and what is used when idle
+  --memory            what is resident after 10 000 issuances and after 100 000
+  --check             the gate's short bench: fails when an issuance costs more than was recorded
+  --record            measures the ratios of this commit and adds them to tools/bench/history.jsonl
+  --grown             what a grown database costs; builds it first, for some ten minutes
+  --policy            what fifty filter rules cost
+  --queue             the queue by itself, beside up to a million done jobs
+  --cluster           two acme and two worker processes beside one of all roles, on PostgreSQL
+  --relay             what relaying to Pebble costs beside signing
+  --notify            what it costs an issuance that somebody is told
+  --lists             what operators read on a grown database, and how it delays clients
+  --pages             the same for the pages of the panel in place of the lists of the API
+  --sign-in           what a failed sign-in tells and costs
+
+  --attempts N        sign-ins with each kind of name for --sign-in (100)
+  --reads N           reads a second beside the clients of --lists and --pages (4)
+  --rounds N          pairs of windows of --lists and --pages, alone and beside reads (5)
+  --keep DIR          keep the databases of --lists and --pages there, and use those that are there already
+  --accounts N, --orders N, --audit-rows N
+                      size of the database of --lists and --pages (1000000, 10000000, 1000000)
+  --part N            only this part of what --grown, --lists, --pages and --queue build, of
+                      what --memory issues, and of the rounds of --start, such as 0.01
+  --service-only      leave out the floor and the statement counts
+  --statements        list the statements of one issuance
+  --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
+  --node-args WORDS   further words for node, before the server's program
+  --json              print everything as JSON
+  --help
+`
+
+const fail = (message: string): never => {
+  process.stderr.write(`bench: ${message}\n\n${usage}`)
+  process.exit(2)
+}
+
+const modeWords = Object.fromEntries(
+  modeNames.map((name) => [name, { type: "boolean", default: false }])
+) as { readonly [M in Mode]: { readonly type: "boolean"; readonly default: false } }
+
+const parse = (words: ReadonlyArray<string>) => {
+  try {
+    return parseArgs({
+      args: [...words],
+      options: {
+        ...modeWords,
+        databases: { type: "string", default: "sqlite,postgres" },
+        concurrency: { type: "string", default: "1,8,16,32" },
+        seconds: { type: "string" },
+        issuances: { type: "string" },
+        normal: { type: "boolean", default: false },
+        part: { type: "string", default: "1" },
+        attempts: { type: "string", default: "100" },
+        reads: { type: "string", default: "4" },
+        rounds: { type: "string", default: "5" },
+        keep: { type: "string" },
+        accounts: { type: "string", default: "1000000" },
+        orders: { type: "string", default: "10000000" },
+        "audit-rows": { type: "string", default: "1000000" },
+        "service-only": { type: "boolean", default: false },
+        statements: { type: "boolean", default: false },
+        "cpu-prof": { type: "string" },
+        "node-args": { type: "string", default: "" },
+        json: { type: "boolean", default: false },
+        help: { type: "boolean", default: false }
+      }
+    }).values
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const list = (text: string): ReadonlyArray<string> =>
+  text.split(",").map((word) => word.trim()).filter((word) => word !== "")
+
+const number = (option: string, text: string, max: number, whole = true): number => {
+  const value = Number(text)
+  if (value > 0 && value <= max && (!whole || Number.isInteger(value))) return value
+  return fail(`--${option} takes ${whole ? "a whole number" : "a number"} above 0 and up to ${max}, not ${text}`)
+}
+
+const isDialect = (word: string): word is Dialect => word === "sqlite" || word === "postgres"
+
+/** Of a window, or of one turn where several take turns. */
+const defaultSeconds = (mode: Mode | undefined): number =>
+  mode === "pebble" || mode === "record" || mode === "handshakes" ? 2 : 5
+
+/** Reads the command line; a wrong one ends the process. */
+export const readOptions = (words: ReadonlyArray<string>): Options => {
+  const given = parse(words)
+  if (given.help) {
+    process.stdout.write(usage)
+    process.exit(0)
+  }
+  if (given.seconds !== undefined && given.issuances !== undefined) fail("--seconds and --issuances exclude each other")
+  const databases = list(given.databases)
+  const foreign = databases.find((word) => !isDialect(word))
+  if (foreign !== undefined) fail(`--databases takes sqlite and postgres, not ${foreign}`)
+  const part = number("part", given.part, 1, false)
+  const scaled = (option: string, text: string) => Math.max(1000, Math.round(number(option, text, 1e9) * part))
+  const asked = modeNames.filter((name) => given[name])
+  if (asked.length > 1) fail(`${asked.map((name) => `--${name}`).join(" and ")} exclude each other`)
+  const [mode] = asked
+  return {
+    mode,
+    databases: databases.filter(isDialect),
+    concurrency: list(given.concurrency).map((word) => number("concurrency", word, 1000)),
+    extent: given.issuances === undefined
+      ? { seconds: number("seconds", given.seconds ?? `${defaultSeconds(mode)}`, 3600, false) }
+      : { issuances: number("issuances", given.issuances, 1_000_000) },
+    synchronous: given.normal ? "normal" : "full",
+    profileDirectory: given["cpu-prof"],
+    nodeWords: given["node-args"].split(" ").filter((word) => word !== ""),
+    json: given.json,
+    listStatements: given.statements,
+    serviceOnly: given["service-only"],
+    part,
+    // Each attempt has an address of its own, and there are so many for each kind of name.
+    attempts: number("attempts", given.attempts, 50_000),
+    readsPerSecond: number("reads", given.reads, 1000, false),
+    rounds: number("rounds", given.rounds, 1000),
+    keep: given.keep,
+    accounts: scaled("accounts", given.accounts),
+    orders: scaled("orders", given.orders),
+    auditRows: scaled("audit-rows", given["audit-rows"])
+  }
+}

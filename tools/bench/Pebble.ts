@@ -1,0 +1,60 @@
+import { spawnSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { writePebbleFiles } from "../../test/support/PebbleFiles.ts"
+import { temporaryDirectory } from "./Cleanup.ts"
+import type { Proof } from "./Proof.ts"
+import { startProcess } from "./Service.ts"
+import { Connection, targetOf } from "./Wire.ts"
+
+/*
+ * Let's Encrypt's test server, for comparison: it keeps everything in memory, and speaks nothing but TLS.
+ */
+
+/** Whether the program is on the path, as Debian's package puts it. */
+export const isInstalled = (): boolean => spawnSync("pebble", ["-version"], { stdio: "ignore" }).error === undefined
+
+const isAnswering = async (directoryUrl: string): Promise<boolean> => {
+  const target = targetOf(directoryUrl)
+  const connection = new Connection(target)
+  try {
+    await connection.open()
+    await connection.send(`HEAD ${new URL(directoryUrl).pathname} HTTP/1.1\r\nhost: ${target.host}\r\n\r\n`, true)
+    return true
+  } catch {
+    return false
+  } finally {
+    connection.close()
+  }
+}
+
+/** Starts it without sleeps and refused nonces; it validates nothing unless it is told where the proofs are. */
+export const startPebble = async (proof?: Pick<Proof, "httpPort" | "resolver">) => {
+  const directory = temporaryDirectory()
+  const logFile = join(directory, "log.txt")
+  const { certificate, config, directoryUrl, privateKey } = await writePebbleFiles(directory, proof?.httpPort)
+  const words = ["-config", config, ...proof === undefined ? [] : ["-dnsserver", proof.resolver]]
+  const server = startProcess("pebble", words, {
+    cwd: directory,
+    env: {
+      PATH: process.env["PATH"],
+      ...proof === undefined ? { PEBBLE_VA_ALWAYS_VALID: "1" } : {},
+      PEBBLE_VA_NOSLEEP: "1",
+      PEBBLE_WFE_NONCEREJECT: "0",
+      PEBBLE_AUTHZREUSE: "0"
+    },
+    logFile
+  })
+  await server.said("ACME directory available at")
+  for (let attempt = 0; attempt < 100 && !await isAnswering(directoryUrl); attempt++) await delay(50)
+  return {
+    pid: server.pid,
+    directoryUrl,
+    certificate,
+    privateKey,
+    /** Requests it has logged so far. */
+    requests: () => readFileSync(logFile, "utf8").split(" -> calling handler()").length - 1,
+    stop: server.stop
+  }
+}

@@ -1,0 +1,157 @@
+import { Effect, Exit, Layer, ManagedRuntime, Redacted, Scope } from "effect"
+import { randomUUID } from "node:crypto"
+import { setTimeout as delay } from "node:timers/promises"
+import { Loops } from "../../src/kernel/Loops.ts"
+import { handler } from "../../src/kernel/queue/Handler.ts"
+import { Queue } from "../../src/kernel/queue/Queue.ts"
+import { start } from "../../src/kernel/queue/Running.ts"
+import { Database } from "../../src/kernel/sql/Database.ts"
+import type { Driver } from "../../src/kernel/sql/Driver.ts"
+import * as Postgres from "../../src/kernel/sql/Postgres.ts"
+import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
+import { Entropy } from "../../src/pki/Entropy.ts"
+import type { Percentiles } from "./Load.ts"
+import { percentilesOf } from "./Load.ts"
+
+/* The service's own queue in a process of its own, with jobs that do nothing, so that only the queue is measured. */
+
+/** The options of a participating process. */
+export interface Part {
+  /** A file, or a URL of PostgreSQL. */
+  readonly where: string
+  readonly synchronous: "normal" | "full"
+  /** Whether it runs jobs, or enqueues only. */
+  readonly runs: boolean
+  /** Whether it hears what other processes enqueue. */
+  readonly hears: boolean
+}
+
+/** The result of a window. */
+export interface QueueWindow {
+  readonly jobs: number
+  readonly elapsedMs: number
+  /** Milliseconds from the call of `enqueue` to the begin of the work. */
+  readonly begins: Percentiles
+}
+
+/** `jobs.*` as shipped. */
+export const tuning = {
+  poll_interval_ms: 1000,
+  max_concurrent: 8,
+  lease_seconds: 300,
+  retry_base_seconds: 5,
+  retry_max_seconds: 3600
+}
+
+/** A clock in milliseconds that all processes of one machine share. */
+const now = (): number => performance.timeOrigin + performance.now()
+
+const begun = new Map<string, number>()
+const waiting = new Map<string, () => void>()
+
+const work = handler<"local_ca_crl_regenerate", Database>({
+  kind: "local_ca_crl_regenerate",
+  periodic: false,
+  budgetMillis: () => 10_000,
+  run: ({ issuer }) =>
+    Effect.sync(() => {
+      begun.set(issuer, now())
+      waiting.get(issuer)?.()
+      waiting.delete(issuer)
+      return { _tag: "Done" as const }
+    }),
+  abandon: () => Effect.void
+})
+
+const deaf = (driver: Driver): Driver => ({ ...driver, listen: undefined })
+
+const layerOf = ({ hears, synchronous, where }: Part) => {
+  const database = where.startsWith("postgres:")
+    ? Postgres.layer({ url: Redacted.make(where), pool_max: 10, acquire_timeout_ms: 5000 })
+    : Sqlite.layer({ path: where, synchronous })
+  const heard = hears ? database : Layer.provide(Layer.effect(Database, Effect.map(Database, deaf)), database)
+  return Queue.layer({ maxAttempts: () => 5 }).pipe(
+    Layer.provideMerge(Layer.mergeAll(heard, Entropy.layer, Loops.layer))
+  )
+}
+
+type Services = Layer.Success<ReturnType<typeof layerOf>>
+
+let runtime: ManagedRuntime.ManagedRuntime<Services, unknown> | undefined
+let scope: Scope.Closeable | undefined
+
+const inService = <A, E>(self: Effect.Effect<A, E, Services>): Promise<A> => {
+  if (runtime === undefined) throw new Error("no database is open")
+  return runtime.runPromise(self)
+}
+
+const enqueue = (key: string) =>
+  Effect.flatMap(
+    Queue,
+    (queue) => queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: key, payload: { issuer: key } })
+  )
+
+/** Enqueues a job and waits for its work; returns the time until the work began. */
+const one = async (): Promise<number> => {
+  const key = randomUUID()
+  const done = new Promise<void>((resolve) => waiting.set(key, resolve))
+  const asked = now()
+  await inService(enqueue(key))
+  await done
+  const at = begun.get(key) ?? asked
+  begun.delete(key)
+  return at - asked
+}
+
+/** What a queue process does for the bench. */
+export const queueRun = {
+  open: async (part: Part): Promise<void> => {
+    runtime = ManagedRuntime.make(layerOf(part))
+    if (!part.runs) return void await inService(Effect.void)
+    scope = await inService(Scope.make())
+    await inService(Scope.provide(start({ ...tuning, owner: `bench:${process.pid}:${randomUUID()}` }, [work]), scope))
+  },
+
+  /** Enqueues and runs, so many at a time; each waits for its work before the next. */
+  run: async ({ atOnce, jobs, seconds }: {
+    readonly atOnce: number
+    readonly jobs?: number
+    readonly seconds?: number
+  }): Promise<QueueWindow> => {
+    let left = jobs ?? Number.POSITIVE_INFINITY
+    const started = performance.now()
+    const end = started + (seconds ?? Number.POSITIVE_INFINITY) * 1000
+    const begins: Array<number> = []
+    await Promise.all(Array.from({ length: atOnce }, async () => {
+      while (left-- > 0 && performance.now() < end) begins.push(await one())
+    }))
+    return { jobs: begins.length, elapsedMs: performance.now() - started, begins: percentilesOf(begins) }
+  },
+
+  /** Enqueues for other processes, one now and then; returns the time of each call. */
+  send: async (jobs: number): Promise<ReadonlyArray<readonly [key: string, at: number]>> => {
+    const asked: Array<readonly [string, number]> = []
+    for (let index = 0; index < jobs; index++) {
+      const key = randomUUID()
+      asked.push([key, now()])
+      await inService(enqueue(key))
+      await delay(40 + 37 * index % 60) // irregular, so that no poll can follow its rhythm
+    }
+    return asked
+  },
+
+  /** Waits until the work of these has begun; answers when. */
+  begins: async (keys: ReadonlyArray<string>): Promise<ReadonlyArray<number>> => {
+    for (const key of keys) {
+      if (!begun.has(key)) await new Promise<void>((resolve) => waiting.set(key, resolve))
+    }
+    return keys.map((key) => begun.get(key) ?? 0)
+  },
+
+  close: async (): Promise<void> => {
+    if (scope !== undefined) await inService(Scope.close(scope, Exit.void))
+    await runtime?.dispose()
+    runtime = undefined
+    scope = undefined
+  }
+}

@@ -1,0 +1,171 @@
+import { spawn, spawnSync } from "node:child_process"
+import { closeSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { freePort } from "../../test/support/Ports.ts"
+import { onEnd, temporaryDirectory } from "./Cleanup.ts"
+
+const repository = resolve(import.meta.dirname, "../..")
+const built = join(repository, "dist/main.js")
+const source = join(repository, "src/main.ts")
+
+/** How the built server is run. */
+export interface ServiceOptions {
+  readonly databaseUrl: string
+  readonly synchronous: "normal" | "full"
+  /** Words for node, before the program. */
+  readonly nodeWords: ReadonlyArray<string>
+  /** Where it runs; a new directory of its own when not given. */
+  readonly directory?: string
+  /** Further lines of the configuration file. */
+  readonly configuration?: string
+  /** Its only role; every role when not given. */
+  readonly role?: "acme" | "worker"
+  /** Further variables of the environment. */
+  readonly variables?: { readonly [name: string]: string } | undefined
+  /** Files in PEM to speak TLS with; plain HTTP when not given. */
+  readonly tls?: { readonly certificate: string; readonly privateKey: string } | undefined
+  /** Runs the sources in place of what was built of them. */
+  readonly isFromSource?: boolean
+  /** A certificate in PEM it trusts beside the public ones. */
+  readonly trusted?: string | undefined
+}
+
+/** A running server, bypassing validation, its JSON log in a file. */
+export interface Service {
+  readonly pid: number
+  readonly directory: string
+  readonly directoryUrl: string
+  /** The directory of another profile than `default`. */
+  readonly directoryOf: (profile: string) => string
+  readonly logFile: string
+  /** Bytes logged so far. */
+  readonly logged: () => number
+  readonly stop: () => Promise<void>
+}
+
+const originOf = (port: number, { tls }: Pick<ServiceOptions, "tls">): string =>
+  `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`
+
+const environment = (directory: string, port: number, options: ServiceOptions): NodeJS.ProcessEnv => ({
+  PATH: process.env["PATH"],
+  HOME: directory,
+  ACME_SVC_DATABASE__URL: options.databaseUrl,
+  ACME_SVC_DATABASE__SQLITE__SYNCHRONOUS: options.synchronous,
+  ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
+  ACME_SVC_SERVER__BASE_URL: originOf(port, options),
+  ...options.tls === undefined ? {} : {
+    ACME_SVC_SERVER__TLS__ENABLED: "true",
+    ACME_SVC_SERVER__TLS__CERT_PATH: options.tls.certificate,
+    ACME_SVC_SERVER__TLS__KEY_PATH: options.tls.privateKey
+  },
+  ...options.trusted === undefined ? {} : { NODE_EXTRA_CA_CERTS: options.trusted },
+  ACME_SVC_CHALLENGE__BYPASS: "true",
+  ACME_SVC_CHALLENGE__MAX_IN_FLIGHT_PER_ACCOUNT: "0",
+  ACME_SVC_LOGGING__JSON_FORMAT: "true",
+  ...options.variables
+})
+
+const newDirectory = (configuration = ""): string => configured(temporaryDirectory(), configuration)
+
+/** Writes the configuration file into a directory. */
+export const configured = (directory: string, configuration = ""): string => {
+  writeFileSync(join(directory, "config.toml"), `[profiles.default]\nenabled = true\n\n${configuration}\n`)
+  return directory
+}
+
+/** Runs a command of the server; answers what it printed. */
+export const runCommand = (
+  options: ServiceOptions & { readonly directory: string },
+  words: ReadonlyArray<string>,
+  input = ""
+): string => {
+  const { directory } = options
+  const env = environment(directory, 0, options)
+  const { status, stderr, stdout } = spawnSync(process.execPath, [built, ...words], {
+    cwd: directory,
+    env,
+    encoding: "utf8",
+    input
+  })
+  if (status !== 0) throw new Error(`${words.join(" ")} failed:\n${stdout}${stderr}`)
+  return stdout
+}
+
+/** Brings the schema of a database up to date with the server's own command. */
+export const migrate = (
+  options: Pick<ServiceOptions, "databaseUrl" | "synchronous" | "directory">
+): string => {
+  const directory = options.directory ?? newDirectory()
+  runCommand({ ...options, directory, nodeWords: [] }, ["migrate"])
+  return directory
+}
+
+/** Waits for a child; uses stronger signals if it does not end. */
+export const startProcess = (
+  command: string,
+  words: ReadonlyArray<string>,
+  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv; readonly logFile: string }
+) => {
+  const log = openSync(options.logFile, "a")
+  const child = spawn(command, words, { cwd: options.cwd, env: options.env, stdio: ["ignore", log, log] })
+  closeSync(log)
+  const release = onEnd(() => child.kill("SIGKILL"))
+  let failure: Error | undefined
+  const exited = new Promise<void>((done) => {
+    child.once("error", (error) => {
+      failure = error
+      done()
+    })
+    child.once("exit", () => done())
+  })
+  void exited.then(release)
+  const hasEnded = () => failure !== undefined || child.exitCode !== null || child.signalCode !== null
+  return {
+    pid: child.pid ?? 0,
+    /** Waits until the log holds `text`. */
+    said: async (text: string, timeoutMs = 30_000): Promise<void> => {
+      const deadline = performance.now() + timeoutMs
+      while (!readFileSync(options.logFile, "utf8").includes(text)) {
+        if (hasEnded() || performance.now() > deadline) {
+          const tail = readFileSync(options.logFile, "utf8").slice(-4000)
+          throw new Error(
+            `${command} ${words.join(" ")} did not come up${failure ? `: ${failure.message}` : ""}\n${tail}`
+          )
+        }
+        await delay(5)
+      }
+    },
+    stop: async (): Promise<void> => {
+      if (!hasEnded()) child.kill("SIGTERM")
+      const timer = setTimeout(() => child.kill("SIGKILL"), 30_000)
+      await exited
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** Starts `dist/main.js serve` in a directory of its own. */
+export const startService = async (options: ServiceOptions): Promise<Service> => {
+  const directory = options.directory ?? newDirectory(options.configuration)
+  const port = await freePort()
+  const logFile = join(directory, `log-${port}.jsonl`)
+  const roles = options.role === undefined ? [] : ["--role", options.role]
+  const program = options.isFromSource === true ? source : built
+  const server = startProcess(process.execPath, [...options.nodeWords, program, "serve", ...roles], {
+    cwd: directory,
+    env: environment(directory, port, options),
+    logFile
+  })
+  const directoryOf = (profile: string) => `${originOf(port, options)}/profile/${profile}/directory`
+  await server.said(options.role === "worker" ? `"job_runner_started"` : `"server_listening"`)
+  return {
+    pid: server.pid,
+    directory,
+    directoryUrl: directoryOf("default"),
+    directoryOf,
+    logFile,
+    logged: () => statSync(logFile).size,
+    stop: server.stop
+  }
+}

@@ -1,0 +1,98 @@
+import { setTimeout as delay } from "node:timers/promises"
+import { startPostgres } from "../../test/support/Postgres.ts"
+import type { Progress } from "./Measure.ts"
+import { median } from "./Median.ts"
+import type { Options } from "./Options.ts"
+import * as Procfs from "./Procfs.ts"
+import { migrate, runCommand, startService } from "./Service.ts"
+import type { Dialect } from "./Statements.ts"
+
+/* What it takes until a service answers, what one uses that nobody asks, and what a command takes. */
+
+/** How often it is started, and how often the command is run; the medians count. */
+const rounds = 7
+/** What a service does once after its start is over by then. */
+const settlingMillis = 5000
+const idleMillis = 20_000
+
+/** Milliseconds, of CPU where it is said; MiB of what is resident. */
+export interface StartCost {
+  readonly name: Dialect
+  /** Until the first answer. */
+  readonly answered: number
+  readonly cpu: number
+  readonly commandCpu: number
+  /** Of CPU, in a second without a request. */
+  readonly idleCpu: number
+  readonly idleRss: number
+}
+
+const measureOne = async (
+  name: Dialect,
+  { nodeWords, part, synchronous }: Options,
+  progress: Progress
+): Promise<StartCost> => {
+  const times = Math.max(1, Math.round(rounds * part))
+  const cluster = name === "postgres" ? await startPostgres({ durable: true }) : undefined
+  try {
+    const options = { databaseUrl: await cluster?.createDatabase() ?? "sqlite://bench.db", synchronous, nodeWords }
+    const directory = migrate(options)
+    const start = async () => {
+      const begun = performance.now()
+      const service = await startService({ ...options, directory })
+      await (await fetch(service.directoryUrl)).text()
+      return { service, answered: performance.now() - begun, cpu: Procfs.cpuOf(service.pid).total }
+    }
+    // The first start of all makes a CA, and has what was compiled kept.
+    await (await start()).service.stop()
+    const starts: Array<{ readonly answered: number; readonly cpu: number }> = []
+    const commands: Array<number> = []
+    for (let round = 0; round < times; round++) {
+      progress(`${name}: start ${round + 1} of ${times}`)
+      const { service, ...cost } = await start()
+      starts.push(cost)
+      await service.stop()
+      const before = Procfs.cpuOfEnded(process.pid)
+      runCommand({ ...options, directory }, ["order", "list", "--json"])
+      commands.push(Procfs.cpuOfEnded(process.pid) - before)
+    }
+    progress(`${name}: idle`)
+    const { service } = await start()
+    await delay(settlingMillis * part)
+    const [calm, begun] = [Procfs.cpuOf(service.pid).total, performance.now()]
+    await delay(idleMillis * part)
+    const used = (Procfs.cpuOf(service.pid).total - calm) / (performance.now() - begun) * 1000
+    const idleRss = Procfs.rssOf(service.pid)
+    await service.stop()
+    return {
+      name,
+      answered: median(starts.map(({ answered }) => answered)),
+      cpu: median(starts.map(({ cpu }) => cpu)),
+      commandCpu: median(commands),
+      idleCpu: used,
+      idleRss
+    }
+  } finally {
+    await cluster?.stop()
+  }
+}
+
+/** Measures on each database. */
+export const measureStart = async (options: Options, progress: Progress): Promise<ReadonlyArray<StartCost>> => {
+  const costs: Array<StartCost> = []
+  for (const name of options.databases) costs.push(await measureOne(name, options, progress))
+  return costs
+}
+
+/** The figures in words. */
+export const startReport = (costs: ReadonlyArray<StartCost>): string =>
+  costs.map(({ answered, commandCpu, cpu, idleCpu, idleRss, name }) =>
+    [
+      `${name}:`,
+      `  first answer after the start  ${answered.toFixed(0).padStart(5)} ms          (goal: at most 500)`,
+      `  CPU until then                ${cpu.toFixed(0).padStart(5)} ms          (goal: at most 300)`,
+      `  CPU of "order list"           ${commandCpu.toFixed(0).padStart(5)} ms          (goal: at most 250)`,
+      `  CPU when idle                 ${idleCpu.toFixed(1).padStart(5)} ms a second (goal: at most 3)`,
+      `  RSS when idle                 ${idleRss.toFixed(0).padStart(5)} MiB         (goal: at most 90)`
+    ].join("\n")
+  ).join("\n\n")

@@ -1,0 +1,234 @@
+import { spawn, spawnSync } from "node:child_process"
+import { mkdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { writePebbleFiles } from "../../test/support/PebbleFiles.ts"
+import { freePort } from "../../test/support/Ports.ts"
+import { startPostgres } from "../../test/support/Postgres.ts"
+import { onEnd, temporaryDirectory } from "./Cleanup.ts"
+import type { load } from "./Load.ts"
+import type { Progress } from "./Measure.ts"
+import type { Options } from "./Options.ts"
+import type { Peer } from "./Peer.ts"
+import { startPeer } from "./Peer.ts"
+import * as Procfs from "./Procfs.ts"
+import type { Paint } from "./Report.ts"
+import { table } from "./Report.ts"
+import { startService } from "./Service.ts"
+import type { Dialect } from "./Statements.ts"
+
+/*
+ * How long a client waits: from newOrder to the chain, with the name proved by http-01, signed here or relayed to a
+ * second instance of this service.
+ */
+
+/** One client's waits by one way, in milliseconds. */
+export interface Waits {
+  readonly client: string
+  readonly way: string
+  readonly count: number
+  readonly p50: number
+  readonly p99: number
+  /** Of the whole program, where the client is one. */
+  readonly program: number | undefined
+}
+
+/** All waits on one database. */
+export interface UntilCertificate {
+  readonly name: Dialect
+  readonly waits: ReadonlyArray<Waits>
+  readonly machineShare: number
+}
+
+const ways = ["signed here", "relayed"] as const
+const counts = { eager: 100, patient: 20, certbot: 12, warmUp: 300 }
+
+const sorted = (values: ReadonlyArray<number>): ReadonlyArray<number> => values.toSorted((one, other) => one - other)
+const at = (values: ReadonlyArray<number>, fraction: number): number =>
+  sorted(values)[Math.min(values.length - 1, Math.ceil(values.length * fraction) - 1)] ?? Number.NaN
+
+interface Ports {
+  readonly bare: number
+  readonly certbot: number
+}
+
+const profileOf = (way: (typeof ways)[number], client: keyof Ports): string =>
+  `${way === "relayed" ? "relayed" : "signed"}-${client}`
+
+const configurationOf = (ports: Ports, resolver: string, upstream: string): string =>
+  [
+    `[dns]\nresolver = "${resolver}"`,
+    "[challenge]\nallow_loopback = true",
+    ...ways.flatMap((way) =>
+      (["bare", "certbot"] as const).flatMap((client) => {
+        const profile = profileOf(way, client)
+        return [
+          `[profiles.${profile}]\nenabled = true`,
+          `[profiles.${profile}.challenge.http_01]\nport = ${ports[client]}`,
+          ...way === "relayed"
+            ? [
+              `[profiles.${profile}.signer]\nbackend = "relay"`,
+              `[profiles.${profile}.signer.relay]\ndirectory_url = "${upstream}"\n`
+              + `account_key_path = "${profile}.key"\nchallenge_strategy = "bypass"`
+            ]
+            : []
+        ]
+      })
+    )
+  ].join("\n\n")
+
+const isCertbotInstalled = (): boolean => spawnSync("certbot", ["--version"], { stdio: "ignore" }).error === undefined
+
+const stampOf = (line: string): number => Date.parse(`${line.slice(0, 10)}T${line.slice(11, 23).replace(",", ".")}Z`)
+
+/** Milliseconds from newOrder to the last answer, the chain, by the times of certbot's own log. */
+const waitOf = (log: string): number => {
+  const lines = log.split("\n")
+  const ordered = lines.find((line) => /:Sending POST request to \S+\/new-?order/i.test(line))
+  const answered = lines.findLast((line) => line.includes(":Received response:"))
+  if (ordered === undefined || answered === undefined) {
+    throw new Error(`certbot's log has no order:\n${log.slice(-2000)}`)
+  }
+  return stampOf(answered) - stampOf(ordered)
+}
+
+/** Runs certbot once; answers both times in milliseconds. */
+const runCertbot = async (
+  directoryUrl: string,
+  { certificate, home, name, port }: {
+    readonly certificate: string
+    readonly home: string
+    readonly name: string
+    readonly port: number
+  }
+): Promise<{ readonly wait: number; readonly program: number }> => {
+  rmSync(join(home, "logs"), { recursive: true, force: true })
+  mkdirSync(join(home, "logs"), { recursive: true })
+  const begun = performance.now()
+  const child = spawn("certbot", [
+    ..."certonly --standalone --http-01-address 127.0.0.1 --agree-tos --no-eff-email -m a@example.org".split(" "),
+    ..."--non-interactive --config-dir config --work-dir work --logs-dir logs".split(" "),
+    "--http-01-port",
+    `${port}`,
+    "--server",
+    directoryUrl,
+    "-d",
+    name
+  ], {
+    cwd: home,
+    env: { PATH: process.env["PATH"], HOME: home, TZ: "UTC", REQUESTS_CA_BUNDLE: certificate },
+    stdio: "ignore"
+  })
+  const release = onEnd(() => child.kill("SIGKILL"))
+  const code = await new Promise((done) => child.once("exit", done))
+  release()
+  const program = performance.now() - begun
+  const log = readFileSync(join(home, "logs/letsencrypt.log"), "utf8")
+  if (code !== 0) throw new Error(`certbot ended with ${code}:\n${log.slice(-2000)}`)
+  return { wait: waitOf(log), program }
+}
+
+const measureOne = async (
+  name: Dialect,
+  { extent, nodeWords, synchronous }: Options,
+  loader: Peer<typeof load>,
+  progress: Progress
+): Promise<UntilCertificate> => {
+  const cluster = name === "postgres" ? await startPostgres({ durable: true }) : undefined
+  try {
+    progress(`${name}: starting`)
+    const { httpPort, resolver } = await loader.call("prove")
+    const ports = { bare: httpPort, certbot: await freePort() }
+    const tls = await writePebbleFiles(temporaryDirectory())
+    const upstream = await startService({ databaseUrl: "sqlite://bench.db", synchronous, nodeWords })
+    const service = await startService({
+      databaseUrl: await cluster?.createDatabase() ?? "sqlite://bench.db",
+      synchronous,
+      nodeWords,
+      tls,
+      variables: { ACME_SVC_CHALLENGE__BYPASS: "false" },
+      configuration: configurationOf(ports, resolver, upstream.directoryUrl)
+    })
+    const before = Procfs.machineCpu()
+    const waits: Array<Waits> = []
+    const add = (client: string, way: string, taken: ReadonlyArray<number>, program?: ReadonlyArray<number>) =>
+      waits.push({
+        client,
+        way,
+        count: taken.length,
+        p50: at(taken, 0.5),
+        p99: at(taken, 0.99),
+        program: program === undefined ? undefined : at(program, 0.5)
+      })
+    const countOf = (client: keyof typeof counts) => extent.issuances ?? counts[client]
+    for (const way of ways) {
+      await loader.call("target", service.directoryOf(profileOf(way, "bare")))
+      const run = async (issuances: number, isPatient: boolean, concurrency: number) => {
+        await loader.call("prepare", issuances)
+        await loader.call("run", { concurrency, issuances, isPatient, withProof: true })
+        return loader.call("ordered")
+      }
+      progress(`${name}: warming up, ${way}`)
+      await run(countOf("warmUp"), false, 8)
+      progress(`${name}: asks again at once, ${way}`)
+      add("asks again at once", way, await run(countOf("eager"), false, 1))
+      progress(`${name}: heeds Retry-After, ${way}`)
+      // They wait nearly all of the time: four beside each other do not meet.
+      add("heeds Retry-After", way, await run(countOf("patient"), true, 4))
+      if (!isCertbotInstalled()) continue
+      const home = temporaryDirectory()
+      const taken: Array<{ readonly wait: number; readonly program: number }> = []
+      for (let i = 0; i <= countOf("certbot"); i++) {
+        progress(`${name}: certbot, ${way}, ${i} of ${countOf("certbot")}`)
+        const one = await runCertbot(service.directoryOf(profileOf(way, "certbot")), {
+          certificate: tls.certificate,
+          home,
+          name: `certbot-${i}.${way === "relayed" ? "relayed" : "signed"}.example.org`,
+          port: ports.certbot
+        })
+        // The first one has an account to make, and modules to read from the disk.
+        if (i > 0) taken.push(one)
+      }
+      add("certbot", way, taken.map(({ wait }) => wait), taken.map(({ program }) => program))
+    }
+    const after = Procfs.machineCpu()
+    await service.stop()
+    await upstream.stop()
+    return { name, waits, machineShare: (after.busy - before.busy) / (after.total - before.total) }
+  } finally {
+    await cluster?.stop()
+  }
+}
+
+/** Measures on each database. */
+export const measureUntilCertificate = async (
+  options: Options,
+  progress: Progress
+): Promise<ReadonlyArray<UntilCertificate>> => {
+  const loader = startPeer<typeof load>("load")
+  const measured: Array<UntilCertificate> = []
+  for (const name of options.databases) measured.push(await measureOne(name, options, loader, progress))
+  loader.stop()
+  return measured
+}
+
+/** One table for each database. */
+export const untilReport = (paint: Paint, measured: ReadonlyArray<UntilCertificate>): string =>
+  measured.map(({ machineShare, name, waits }) =>
+    [
+      paint.strong(
+        `From newOrder to the certificate on ${name === "sqlite" ? "SQLite" : "PostgreSQL"}, http-01, TLS; `
+          + `machine in use to ${Math.round(machineShare * 100)} %`
+      ),
+      table(
+        paint,
+        ["", "issuances", "ms p50", "p99", "program ms p50"],
+        waits.map(({ client, count, p50, p99, program, way }) => [
+          `${way}, ${client}`,
+          String(count),
+          paint.strong(p50.toFixed(0)),
+          p99.toFixed(0),
+          program === undefined ? "" : program.toFixed(0)
+        ])
+      )
+    ].join("\n\n")
+  ).join("\n\n")
