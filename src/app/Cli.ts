@@ -57,8 +57,17 @@ const commands = {
   },
   audit: async () => (await import("./commands/AuditCommand.ts")).auditCommand,
   crl: async () => (await import("./commands/CrlCommand.ts")).crlCommand,
-  jobs: async () => (await import("./commands/JobsCommand.ts")).jobsCommand,
-  worker: async () => (await import("./commands/JobsCommand.ts")).workerCommand,
+  jobs: async () => {
+    const [{ jobActs }, { Activity }] = await Promise.all([
+      import("../surfaces/operator/acts/JobActs.ts"),
+      import("../operations/Activity.ts")
+    ])
+    return (await actCommands()).actCommand(jobActs, "jobs", {}, { "jobs queue": Activity.layer([]) })
+  },
+  worker: async () => {
+    const { jobActs } = await import("../surfaces/operator/acts/JobActs.ts")
+    return (await actCommands()).actCommand(jobActs, "worker")
+  },
   filter: async () => (await import("./commands/FilterCommand.ts")).filterCommand,
   notify: async () => (await import("./commands/NotifyCommand.ts")).notifyCommand,
   upstream: async () => (await import("./commands/UpstreamCommand.ts")).upstreamCommand,

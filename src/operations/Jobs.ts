@@ -2,8 +2,8 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { isId, OrderId } from "../domain/Id.ts"
 import { Cancelled } from "../domain/JobFailure.ts"
-import { JobNotCancellable, JobNotRunnable, NoSuch } from "../domain/OperatorError.ts"
-import { JobId } from "../kernel/queue/Job.ts"
+import { JobNotCancellable, JobNotRunnable, NoSuch, UnknownWord } from "../domain/OperatorError.ts"
+import { JobId, jobKinds } from "../kernel/queue/Job.ts"
 import type { JobRecord } from "../kernel/queue/JobRecords.ts"
 import * as jobRecords from "../kernel/queue/JobRecords.ts"
 import { decodePayload } from "../kernel/queue/Queue.ts"
@@ -53,6 +53,13 @@ export type JobDetail = Effect.Success<ReturnType<typeof detailOf>>
 /** A page of jobs, newest first, and the number of matches. */
 export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
   readForOperator(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
+
+/** Refuses a kind that this version does not know and that no job has. An empty list would read as if such jobs were done. */
+export const checkKind = Effect.fn("Jobs.checkKind")(function*(kind: string | undefined) {
+  if (kind === undefined || jobKinds.some((known) => known === kind)) return
+  if ((yield* readForOperator(jobSearch.countMatches({ kind }))) > 0) return
+  return yield* new UnknownWord({ name: "kind", word: kind.slice(0, 64), known: jobKinds })
+})
 
 /** Whether cancelling this job also ends its order. This is so for a waiting job of one of these kinds. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
@@ -141,7 +148,7 @@ const leavesOut: { readonly [kind: string]: string } = {
 }
 
 /** A sentence on what a run now of this job leaves out, if there is anything. */
-export const leftOut = ({ kind }: Pick<JobRecord, "kind">): string | undefined => leavesOut[kind]
+export const leftOut = ({ kind }: { readonly kind: string }): string | undefined => leavesOut[kind]
 
 /** Makes a waiting job run at once, and gives a failed job one more attempt. A digest is told once more. */
 export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id: string) {

@@ -4,7 +4,6 @@ import { AccountId, isId, OrderId } from "../domain/Id.ts"
 import { BadRequest, ConflictingIdentifierFilter, UnknownWord } from "../domain/OperatorError.ts"
 import { orderFilterWords } from "../domain/Order.ts"
 import { readWhole } from "../domain/WholeNumber.ts"
-import type { JobStatus } from "../kernel/queue/Job.ts"
 import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -114,24 +113,12 @@ export const orderFilters = Effect.fnUntraced(function*(
 
 /** Every status of a credential. */
 export const eabStatuses: ReadonlyArray<EabStatus> = ["active", "revoked"]
-/** Every status of a job. */
-export const jobStatuses: ReadonlyArray<JobStatus> = ["ready", "running", "done", "failed", "cancelled"]
 /** Every status of an order at its upstream. */
 export const upstreamStatuses: ReadonlyArray<UpstreamStatus> = ["processing", "valid", "invalid"]
 
 /** The filters of credentials. */
 export const eabFilters = ({ status }: Given<"status">) =>
   Effect.map(wordOf("status", eabStatuses, status), (status) => ({ status }))
-
-/** The filters of jobs. A kind may be one that another version of the service knows. */
-export const jobFilters = Effect.fnUntraced(function*(given: Given<"kind" | "status" | "orderId">) {
-  const order = yield* idOf("orderId", given.orderId)
-  return {
-    kind: filled(given.kind),
-    status: yield* wordOf("status", jobStatuses, given.status),
-    orderId: order === undefined ? undefined : OrderId(order)
-  }
-})
 
 /** The filters of relayed orders. */
 export const upstreamOrderFilters = Effect.fnUntraced(function*(given: Given<"profile" | "status">) {

@@ -277,6 +277,24 @@ describe("records the service has written", () => {
       ]])
       assert.include((yield* place.run(["jobs", "list", "--status", "ready"])).out, "some-ca")
       assert.deepStrictEqual(refusalOf(yield* place.run(["jobs", "list", "--kind", "none", "--json"])).code, 3)
+      assert.strictEqual((yield* place.run(["jobs", "list", "--order-id", "none"])).code, 2)
+      const kinds = [{ kind: "local_ca_crl_regenerate", ready: 1, running: 0, failed: 0 }]
+      const queue = jsonOf<
+        { readonly kinds: object; readonly items: object; readonly ready: number; readonly total: number }
+      >(
+        yield* place.run(["jobs", "queue", "--json"])
+      )
+      assert.containSubset(queue, {
+        kinds,
+        items: kinds,
+        ready: 1,
+        running: 0,
+        failed: 0,
+        total: 1,
+        limit: 1,
+        offset: 0
+      })
+      assert.match((yield* place.run(["jobs", "queue"])).out, /^local_ca_crl_regenerate  1 /m)
     }))
 })
 

@@ -8,7 +8,7 @@ export interface Decided {
 }
 
 /** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
-const acts = "(?:nonces|credentials|accounts|session)"
+const acts = "(?:nonces|credentials|accounts|session|jobs|workers)"
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 
@@ -48,6 +48,29 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^credentials\.api: POST \/api\/eab profile=" "$/,
     reason: "Blanks around a name are no part of it; an empty one is refused with its bound."
   },
+  {
+    plays: /^jobs\.cli: jobs (?:cancel|run-now): (?:--json|with nobody to ask, as an object)$/,
+    reason: "A script is told what has become of the job."
+  },
+  { plays: /^jobs\.cli: jobs queue: --json$/, reason: "The command has the sums of the API." },
+  {
+    plays: /^jobs\.api: GET \/api\/jobs (?:\?kind="(?:bogus|SIGNER_ISSUE|%|%FF)"(?: as written)?|fuzz 14)$/,
+    reason: "An empty list of a kind that is misspelt would read as if there were none."
+  },
+  {
+    plays: /^jobs\.api: GET \/api\/jobs \?orderId="(?:01900003000070008000000000000005|x|%|%FF)"(?: as written)?$/,
+    reason: "An id that no order can have is refused, as in every other list."
+  },
+  { plays: /^jobs\.cli: jobs list: --order-id "x"$/, reason: "A value that is none is a wrong command line." },
+  {
+    plays: /^jobs\.panel: GET \/ui\/jobs /,
+    reason: "The page has the filter for an order, and refuses a kind that is none."
+  },
+  {
+    plays: /^notifications\.panel: POST \/ui\/notifications\/run (?:with an|without a|id absent|id=)/,
+    reason: "A member that is missing or unknown is named in the same words everywhere."
+  },
+  { plays: /^workers\.api: GET \/api\/workers /, reason: "Every list has the same four members." },
   {
     plays: /^credentials\.api: POST \/api\/eab fuzz (?:2|41)$/,
     reason: "Of two faults the one of the body is told, and of the body the first."

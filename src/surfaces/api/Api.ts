@@ -22,7 +22,6 @@ export class Api extends HttpApi.make("acme-svc")
     orders.upstreamOrders,
     orders.orphanedCertificates,
     service.audit,
-    service.jobs,
     notifications,
     service.service,
     operators.operators,

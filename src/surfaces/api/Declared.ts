@@ -10,7 +10,6 @@ import { Api } from "./Api.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
 import { healthHandlers } from "./handlers/HealthApi.ts"
-import { jobsHandlers } from "./handlers/JobsApi.ts"
 import { notificationsHandlers } from "./handlers/NotificationsApi.ts"
 import { operatorsHandlers, tokensHandlers } from "./handlers/OperatorsApi.ts"
 import {
@@ -36,7 +35,6 @@ const handlersOf = (served: Served, version: string) => {
     orphanedCertificatesHandlers(config),
     auditHandlers(config),
     serviceHandlers(served, version),
-    jobsHandlers(config),
     notificationsHandlers(config),
     operatorsHandlers(config),
     tokensHandlers(config),

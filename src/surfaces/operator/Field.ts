@@ -132,6 +132,15 @@ export const word = <const W extends string>(
   words
 })
 
+/**
+ * A word of a set to which other versions of the service may add. The help lists those of this version. An act refuses a word that
+ * is in no record either.
+ */
+export const openWord = (known: ReadonlyArray<string>, description: string): Field<string> => ({
+  ...name(description, { help: `${description} One of ${known.join(", ")}.` }),
+  shown: "word"
+})
+
 /** The id of a record that a list is filtered by. */
 export const id = (description: string, more: Partial<Said> = {}): Field<string> =>
   textOf({

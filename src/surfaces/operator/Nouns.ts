@@ -1,6 +1,7 @@
 import type { Noun } from "./Act.ts"
 import { accountActs } from "./acts/AccountActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
+import { jobActs } from "./acts/JobActs.ts"
 import { nonceActs } from "./acts/NonceActs.ts"
 import { sessionActs } from "./acts/SessionActs.ts"
 
@@ -8,6 +9,7 @@ const all = [
   sessionActs,
   accountActs,
   credentialActs,
+  jobActs,
   nonceActs
 ]
 

@@ -148,19 +148,24 @@ describe("a handler of the API", () => {
       assert.deepInclude((yield* shown).json.job, { kind: "signer_relay_issue", status: "failed" })
     }))
 
-  test("lists the jobs of an order, and none of what is no id", (api) =>
+  test("lists the jobs of an order and of a kind, and refuses what is no id and no kind", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const caller = yield* callerAt(profileOf(config))
       const { id } = yield* orderOf(caller, "a.example")
       const { id: another } = yield* orderOf(caller, "b.example")
       for (const [at, key] of [id, another].entries()) yield* jobOf(at, "signer_issue", key)
-      const totalOf = (query: string) => Effect.map(api.ask(`/api/jobs${query}`, held), ({ json }) => json.total)
+      const foundBy = (query: string) =>
+        Effect.map(api.ask(`/api/jobs${query}`, held), ({ json }) => json.total ?? json.error)
       assert.deepStrictEqual(
-        yield* Effect.forEach(["", `?orderId=${id}`, "?orderId=nobody", "?status=ready"], totalOf),
-        [2, 1, 0, 0]
+        yield* Effect.forEach(
+          ["", `?orderId=${id}`, "?orderId=nobody", "?status=ready", "?kind=nonce_sweep", "?kind=crl_generate"],
+          foundBy
+        ),
+        [2, 1, "bad_request", 0, 0, "invalid_status"]
       )
       yield* jobOf(2, "crl_generate", "default")
+      assert.strictEqual(yield* foundBy("?kind=crl_generate"), 1, "of another version, which has left a job")
       const { kinds, ...sums } = (yield* api.ask("/api/queue", held)).json
       assert.deepStrictEqual([kinds.length, sums], [2, { ready: 0, running: 0, failed: 3 }])
     }))

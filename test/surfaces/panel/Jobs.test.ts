@@ -98,10 +98,27 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.strictEqual(ended.status, 200)
       assert.notInclude(ended.text, "data-poll")
       assert.notInclude(ended.text, "<html")
-      assert.include((yield* ask("/ui/jobs?kind=none&status=failed", held)).text, "No job matches.")
-      const refused = yield* ask("/ui/jobs?status=lost", held)
-      assert.strictEqual(refused.status, 400)
-      assert.include(refused.text, "invalid_status")
+      assert.include((yield* ask("/ui/jobs?kind=nonce_sweep&status=failed", held)).text, "No job matches.")
+      for (
+        const [filter, code] of [["status=lost", "invalid_status"], ["kind=none", "invalid_status"], [
+          "orderId=x",
+          "bad_request"
+        ]] as const
+      ) {
+        const refused = yield* ask(`/ui/jobs?${filter}`, held)
+        assert.strictEqual(refused.status, 400)
+        assert.include(refused.text, code)
+      }
+    }))
+
+  test("list the jobs of an order", ({ ask }) =>
+    Effect.gen(function*() {
+      const held = yield* entered({ ask }, "ann", "viewer")
+      const { id, orderId } = yield* finalized
+      const { id: other } = yield* finalized
+      const told = yield* ask(`/ui/jobs?orderId=${orderId}`, held)
+      assert.include(plain(told.text), `href="/ui/jobs/${id}"`)
+      assert.notInclude(plain(told.text), `href="/ui/jobs/${other}"`)
     }))
 
   test("keep the filters on page two", ({ ask }) =>

@@ -6,7 +6,6 @@ import { reachedBy } from "../../operator/ReachedBy.ts"
 import { refusals } from "../../operator/RefusalSchemas.ts"
 import { Members, pageOf, walkedPageOf } from "../../operator/schemas/Common.ts"
 import { exportOf } from "../../operator/schemas/ExportSchema.ts"
-import { Job, JobDetail, JobStatus } from "../../operator/schemas/OrderSchemas.ts"
 import { byId, exported, ofProfile, paging, period, segment, text, word } from "../../operator/schemas/Parameters.ts"
 import {
   ActorKind,
@@ -16,11 +15,9 @@ import {
   Outcome,
   Policy,
   Profile,
-  Queue,
   Range,
   Setting,
-  Trends,
-  Worker
+  Trends
 } from "../../operator/schemas/ServiceSchemas.ts"
 
 /* The state and the records of the service itself. */
@@ -56,44 +53,6 @@ export const audit = HttpApiGroup.make("audit").add(
     .annotate(OpenApi.Summary, "Show a row of the audit trail")
     .annotateMerge(reachedBy("viewer"))
 ).annotate(OpenApi.Description, "Actions and refusals. Rows are never changed.")
-
-/** `/api/jobs`, `/api/queue` and `/api/workers` */
-export const jobs = HttpApiGroup.make("jobs").add(
-  HttpApiEndpoint.get("listJobs", "/api/jobs", {
-    query: {
-      kind: text("The kind of the job. No job is of a kind that is unknown."),
-      status: word(JobStatus.literals, "The status of the job."),
-      orderId: text("The id of the order that the job is about."),
-      ...paging
-    },
-    success: pageOf(Job)
-  })
-    .annotate(OpenApi.Summary, "Jobs, newest first")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.get("readJob", "/api/jobs/:id", { params: byId("job"), success: JobDetail })
-    .annotate(OpenApi.Summary, "One job")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.post("cancelJob", "/api/jobs/:id/cancel", {
-    params: byId("job"),
-    success: JobDetail,
-    error: refusals("job_not_cancellable")
-  })
-    .annotate(OpenApi.Summary, "Cancel a job; an order that waits for it becomes invalid")
-    .annotateMerge(reachedBy("operator")),
-  HttpApiEndpoint.post("runJob", "/api/jobs/:id/run", {
-    params: byId("job"),
-    success: JobDetail,
-    error: refusals("job_not_runnable")
-  })
-    .annotate(OpenApi.Summary, "Run a job now; a failed job gets one more attempt")
-    .annotateMerge(reachedBy("operator")),
-  HttpApiEndpoint.get("readQueue", "/api/queue", { success: Queue })
-    .annotate(OpenApi.Summary, "Count the jobs of each kind")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.get("listWorkers", "/api/workers", { success: Schema.Struct({ items: Schema.Array(Worker) }) })
-    .annotate(OpenApi.Summary, "List the processes of this service")
-    .annotateMerge(reachedBy("viewer"))
-).annotate(OpenApi.Description, "Jobs, and the processes that run them.")
 
 /** `/api/profiles`, `/api/cas`, `/api/config`, `/api/search`, `/api/trends` and the document of this API. */
 export const service = HttpApiGroup.make("service").add(

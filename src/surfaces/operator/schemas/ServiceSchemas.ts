@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import { caStates } from "../../../operations/crl/CaState.ts"
 import { Int, intOf, Members, Time } from "./Common.ts"
 
-/* The audit trail, the queue, the CAs and the configuration of the service. */
+/* The audit trail, the CAs and the configuration of the service. */
 
 /** Whether the action of a row of the trail was done or refused. */
 export const Outcome = Schema.Literals(["success", "failure"])
@@ -64,30 +64,6 @@ export const Policy = Schema.Struct({
   })),
   warnings: Schema.Array(Schema.String)
 }).annotate({ identifier: "Policy" })
-
-/** The queue by kind. */
-export const Queue = Schema.Struct({
-  kinds: Schema.Array(Schema.Struct({
-    kind: Schema.String,
-    ready: Int,
-    running: Int,
-    failed: Int,
-    oldestReadySeconds: intOf("The age of the oldest job that is due; 0 if none is due.")
-  })),
-  ready: Int,
-  running: Int,
-  failed: Int
-}).annotate({ identifier: "Queue" })
-
-/** A process of the service. */
-export const Worker = Schema.Struct({
-  owner: Schema.String,
-  roles: Schema.Array(Schema.String),
-  version: Schema.String,
-  startedAt: Time,
-  lastSeenAt: Time,
-  stale: Schema.Boolean.annotate({ description: "It was not seen for 30 seconds." })
-}).annotate({ identifier: "Worker" })
 
 /** A CA of this service and its revocation list. */
 export const Ca = Schema.Struct({

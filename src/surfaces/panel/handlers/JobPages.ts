@@ -4,20 +4,21 @@ import * as workers from "../../../kernel/queue/Workers.ts"
 import { currentSeconds, rfc3339 } from "../../../kernel/Time.ts"
 import * as jobs from "../../../operations/Jobs.ts"
 import { jobDetailObject, jobObject, workerObject } from "../../../operations/Objects.ts"
-import { jobFilters, jobStatuses } from "../../../operations/RecordFilters.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
+import { cancelJob, listJobs, runJob } from "../../operator/acts/JobActs.ts"
+import { JobStatus } from "../../operator/schemas/OrderSchemas.ts"
 import type { Filter } from "../Listing.ts"
-import { filtersIn, listView, windowOf } from "../Listing.ts"
+import { listView, windowOf } from "../Listing.ts"
+import { looked, submitted } from "../PanelActs.ts"
 import { orRefused } from "../PanelLists.ts"
-import { forRole, moved, operatorIn, page } from "../Route.ts"
+import { forRole, moved, page } from "../Route.ts"
 
 /* The queue. */
 
-const names = ["kind", "status"] as const
-
 const filters: ReadonlyArray<Filter> = [
   { name: "kind", label: "Kind", kind: "choice", words: jobKinds },
-  { name: "status", label: "Status", kind: "choice", words: jobStatuses }
+  { name: "status", label: "Status", kind: "choice", words: JobStatus.literals },
+  { name: "orderId", label: "Order", kind: "text", hint: "id" }
 ]
 
 /** Whether a job can still change by itself. */
@@ -40,12 +41,10 @@ const queue = (now: number) =>
 
 /** The routes of jobs. */
 export const jobRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/jobs", ({ query }) =>
+  forRole("viewer")("GET", "/ui/jobs", (given) =>
     Effect.gen(function*() {
-      const window = windowOf(query, config)
-      const { items, problem, total } = yield* orRefused(
-        Effect.flatMap(jobFilters(filtersIn(query, names)), (wanted) => jobs.list(wanted, window))
-      )
+      const { query } = given
+      const { items, problem, total } = yield* orRefused(looked(listJobs, given))
       const now = yield* currentSeconds
       const summary = yield* queue(now)
       const lastDone = summary.queue.length > 0
@@ -53,7 +52,7 @@ export const jobRoutes = (config: Config) => [
         : (yield* jobs.list({ status: "done" }, { limit: 1, offset: 0 })).items[0]
       const processes = (yield* workers.list).map((worker) => workerObject(worker, now))
       return page("jobs", "Jobs", {
-        rows: items.map(jobObject),
+        rows: items,
         problem,
         ...summary,
         lastDone: lastDone === undefined ? undefined : jobObject(lastDone),
@@ -73,12 +72,14 @@ export const jobRoutes = (config: Config) => [
         done: query.get("done") ?? ""
       }, { isLive: isLive(found.job) })
     })),
-  forRole("operator")("POST", "/ui/jobs/{id}/run", (given) => {
-    const { id = "" } = given.parameters
-    return Effect.as(jobs.runNow(operatorIn(given), id), moved(`/ui/jobs/${id}?done=advanced`))
-  }),
-  forRole("operator")("POST", "/ui/jobs/{id}/cancel", (given) => {
-    const { id = "" } = given.parameters
-    return Effect.as(jobs.cancel(operatorIn(given), id), moved(`/ui/jobs/${id}?done=cancelled`))
-  })
+  forRole("operator")(
+    "POST",
+    "/ui/jobs/{id}/run",
+    (given) => Effect.map(submitted(runJob, given), ({ id }) => moved(`/ui/jobs/${id}?done=advanced`))
+  ),
+  forRole("operator")(
+    "POST",
+    "/ui/jobs/{id}/cancel",
+    (given) => Effect.map(submitted(cancelJob, given), ({ id }) => moved(`/ui/jobs/${id}?done=cancelled`))
+  )
 ]

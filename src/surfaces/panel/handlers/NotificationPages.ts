@@ -1,11 +1,12 @@
 import * as Effect from "effect/Effect"
 import { notificationEvents, onlyEntry } from "../../../domain/Notification.ts"
-import * as jobs from "../../../operations/Jobs.ts"
 import { deliveryObject, list } from "../../../operations/notify/Recent.ts"
 import * as trial from "../../../operations/notify/Trial.ts"
 import { routesOf, sectionsOf } from "../../../services/notify/NotifyRoutes.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
+import { runJob } from "../../operator/acts/JobActs.ts"
 import { listView, windowOf } from "../Listing.ts"
+import { submitted } from "../PanelActs.ts"
 import { field } from "../PanelForm.ts"
 import { forRole, moved, operatorIn, page } from "../Route.ts"
 
@@ -63,6 +64,6 @@ export const notificationRoutes = (config: Config) => [
   forRole("operator")(
     "POST",
     `${path}/run`,
-    (given) => Effect.as(jobs.runNow(operatorIn(given), field(given.form, "id") ?? ""), moved(`${path}?done=advanced`))
+    (given) => Effect.as(submitted(runJob, given), moved(`${path}?done=advanced`))
   )
 ]
