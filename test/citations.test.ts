@@ -72,7 +72,7 @@ const oddRfcs = (source: string): ReadonlyArray<string> =>
 const places = [
   "src",
   "test",
-  "tools",
+  "tools/bench",
   "docs",
   "deploy",
   ".ci",
