@@ -62,7 +62,10 @@ export const make = <R>(
   const known = matcherOf(routes)
   const addressOf = clientAddress(settings.filter)
 
-  const entering = (request: Request) => enter<Route<R>>(request, known(request.path), request.path.startsWith("/ui"))
+  type Found = ReturnType<typeof known>
+
+  const entering = (request: Request, matched: Found) =>
+    enter<Route<R>>(request, matched, request.path.startsWith("/ui"))
 
   const handling = (request: Request, { route, ...entered }: Entered<Route<R>>) => {
     const { client, held, sender } = entered
@@ -80,7 +83,7 @@ export const make = <R>(
   const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, Needed<R>> =>
     Effect.matchEffect(
       Effect.flatMap(
-        entering(page),
+        entering(page, known(page.path)),
         (entered) => Effect.map(handling(page, entered), (reply) => ({ reply, sender: entered.sender }))
       ),
       {
@@ -99,8 +102,8 @@ export const make = <R>(
       return beside ?? (yield* presenting.refusal(request, error, sender))
     })
 
-  const replied = (request: Request): Effect.Effect<Answer, never, Needed<R>> =>
-    Effect.matchEffect(entering(request), {
+  const replied = (request: Request, matched: Found): Effect.Effect<Answer, never, Needed<R>> =>
+    Effect.matchEffect(entering(request, matched), {
       onFailure: ({ error, sender }) => refused(request, error, sender),
       onSuccess: (entered) =>
         Effect.matchEffect(noted(handling(request, entered)), {
@@ -120,16 +123,16 @@ export const make = <R>(
     return isLinkFromElsewhere(request) ? presenting.arrival(request) : undefined
   }
 
-  const answered = (request: Request): Effect.Effect<Answer, never, Needed<R>> => {
+  const answered = (request: Request, matched: Found): Effect.Effect<Answer, never, Needed<R>> => {
     const leading = led(request)
-    return leading === undefined ? replied(request) : Effect.matchEffect(checkServices.admit(request), {
+    return leading === undefined ? replied(request, matched) : Effect.matchEffect(checkServices.admit(request), {
       onFailure: (error) => refused(request, error, undefined),
       onSuccess: () => leading
     })
   }
 
-  const handle = (request: Request): Effect.Effect<Answer, never, Needed<R>> =>
-    answered(request).pipe(
+  const handle = (request: Request, matched: Found): Effect.Effect<Answer, never, Needed<R>> =>
+    answered(request, matched).pipe(
       Effect.catchDefect((defect) =>
         Effect.andThen(
           emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
@@ -140,16 +143,19 @@ export const make = <R>(
     )
 
   return {
-    route: (received) => ({
-      profile: undefined,
-      pattern: known(received.path)?.pattern ?? unmatched,
-      clientIp: addressOf(received),
-      handle,
-      late: (request) =>
-        Effect.map(
-          presenting.refusal(request, new Busy({ retryAfter: 5 }), undefined),
-          (answer) => withHeaders(answer, { ...headers, ...answer.headers })
-        )
-    })
+    route: (received) => {
+      const matched = known(received.path)
+      return {
+        profile: undefined,
+        pattern: matched?.pattern ?? unmatched,
+        clientIp: addressOf(received),
+        handle: (request) => handle(request, matched),
+        late: (request) =>
+          Effect.map(
+            presenting.refusal(request, new Busy({ retryAfter: 5 }), undefined),
+            (answer) => withHeaders(answer, { ...headers, ...answer.headers })
+          )
+      }
+    }
   }
 }
