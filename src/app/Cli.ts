@@ -55,7 +55,13 @@ const commands = {
     const { nonceActs } = await import("../surfaces/operator/acts/NonceActs.ts")
     return (await actCommands()).actCommand(nonceActs, "nonce")
   },
-  audit: async () => (await import("./commands/AuditCommand.ts")).auditCommand,
+  audit: async () => {
+    const [{ auditActs }, { cleanupCommand }] = await Promise.all([
+      import("../surfaces/operator/acts/AuditActs.ts"),
+      import("./commands/AuditCleanupCommand.ts")
+    ])
+    return (await actCommands()).actCommand(auditActs, "audit", { audit: [cleanupCommand] })
+  },
   crl: async () => (await import("./commands/CrlCommand.ts")).crlCommand,
   jobs: async () => {
     const [{ jobActs }, { Activity }] = await Promise.all([

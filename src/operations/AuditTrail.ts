@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import type { AuditRow } from "../domain/Audit.ts"
-import { NoSuch } from "../domain/OperatorError.ts"
+import { auditEvents } from "../domain/Audit.ts"
+import { NoSuch, UnknownWord } from "../domain/OperatorError.ts"
 import { transaction } from "../kernel/sql/Database.ts"
 import { inBatches } from "../kernel/sql/Pages.ts"
 import { currentSeconds, rfc3339 } from "../kernel/Time.ts"
@@ -22,6 +23,13 @@ interface Page {
 export const find = Effect.fn("AuditTrail.find")(function*(id: string) {
   const row = /^\d{1,15}$/.test(id) ? yield* auditSearch.find(Number(id)) : undefined
   return row ?? (yield* new NoSuch({ noun: "audit row", id }))
+})
+
+/** Refuses an event that this version does not know and that no row has. An empty list would read as if it had never happened. */
+export const checkEvent = Effect.fn("AuditTrail.checkEvent")(function*(event: string | undefined) {
+  if (event === undefined || auditEvents.some((known) => known === event)) return
+  if (yield* auditSearch.hasEvent(event)) return
+  return yield* new UnknownWord({ name: "event", word: event.slice(0, 64), known: auditEvents })
 })
 
 /** The filters of a list: those of the store, and the request. */

@@ -1,13 +1,11 @@
 import * as Effect from "effect/Effect"
-import { actorKinds, auditEvents, auditOutcomes } from "../domain/Audit.ts"
-import { AccountId, isId, OrderId } from "../domain/Id.ts"
+import { AccountId, isId } from "../domain/Id.ts"
 import { BadRequest, ConflictingIdentifierFilter, UnknownWord } from "../domain/OperatorError.ts"
 import { orderFilterWords } from "../domain/Order.ts"
 import { readWhole } from "../domain/WholeNumber.ts"
 import { parseMoment } from "../kernel/Time.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
 import type { Config } from "../settings/AppConfig.ts"
-import * as auditSearch from "../store/AuditSearch.ts"
 import type { EabStatus } from "../store/eab/EabKeys.ts"
 import type { OrphanStatus } from "../store/orders/OrphanedCertificateRows.ts"
 import { orphanStatuses as knownOrphanStatuses } from "../store/orders/OrphanedCertificateRows.ts"
@@ -146,47 +144,4 @@ export const expiringFilters = Effect.fnUntraced(function*(
     days: yield* read("days", "a whole number", given.days, readWhole),
     superseded: yield* wordOf("superseded", supersededWords, given.superseded)
   })
-})
-
-const longestRequestId = 128
-
-/** The name of an event: one of this version's or, of a newer one, one that the trail has. */
-const eventOf = Effect.fnUntraced(function*(given: string | undefined) {
-  const word = filled(given)
-  return word !== undefined && (yield* auditSearch.hasEvent(word)) ? word : yield* wordOf("event", auditEvents, word)
-})
-
-/** The filters of the audit trail. */
-export const auditFilters = Effect.fnUntraced(function*(
-  given: Given<
-    | "profile"
-    | "accountId"
-    | "orderId"
-    | "certSerial"
-    | "event"
-    | "outcome"
-    | "actorKind"
-    | "requestId"
-    | "since"
-    | "until"
-  >
-) {
-  const event = yield* eventOf(given.event)
-  const order = yield* idOf("orderId", given.orderId)
-  return {
-    profile: filled(given.profile),
-    accountId: yield* idOf("accountId", given.accountId),
-    orderId: order === undefined ? undefined : OrderId(order),
-    certSerial: yield* serialOf(given.certSerial),
-    event,
-    outcome: yield* wordOf("outcome", auditOutcomes, given.outcome),
-    actorKind: yield* wordOf("actorKind", actorKinds, given.actorKind),
-    requestId: yield* read(
-      "requestId",
-      `at most ${longestRequestId} characters`,
-      given.requestId,
-      (text) => text.length > longestRequestId ? undefined : text
-    ),
-    ...yield* spanOf(given)
-  }
 })

@@ -1,13 +1,17 @@
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import { assert, describe } from "vitest"
 import type { AuditRow } from "../../src/domain/Audit.ts"
 import * as auditTrail from "../../src/operations/AuditTrail.ts"
 import * as nonceRecords from "../../src/operations/NonceRecords.ts"
 import { auditObject, trendObject } from "../../src/operations/objects/AuditObjects.ts"
-import { auditFilters } from "../../src/operations/RecordFilters.ts"
+import type { Operator } from "../../src/operations/Operator.ts"
 import { makeTrend, trendRanges } from "../../src/operations/Trends.ts"
 import * as audit from "../../src/store/AuditRows.ts"
 import * as nonces from "../../src/store/NonceRows.ts"
+import { perform } from "../../src/surfaces/operator/Act.ts"
+import { Acting, Configured } from "../../src/surfaces/operator/Acting.ts"
+import { exportAudit, listAudit } from "../../src/surfaces/operator/acts/AuditActs.ts"
+import { looked } from "../../src/surfaces/panel/PanelActs.ts"
 import { databases } from "../support/Databases.ts"
 import { column, configOf, count, sql } from "../support/Graph.ts"
 import { withServerClock } from "../support/ServerClock.ts"
@@ -17,6 +21,18 @@ const now = 1_800_000_000
 const operator = { kind: "cli", id: "tester" } as const
 const [order, account] = ["01234567-89ab-7def-8123-456789abcdef", "11234567-89ab-7def-8123-456789abcdef"]
 const page = { limit: 50, offset: 0 }
+const every = {
+  profile: undefined,
+  accountId: undefined,
+  orderId: undefined,
+  certSerial: undefined,
+  requestId: undefined,
+  event: undefined,
+  outcome: undefined,
+  actorKind: undefined,
+  since: undefined,
+  until: undefined
+}
 const trendOf = (...of: Parameters<typeof makeTrend>) => Effect.flatten(makeTrend(...of))
 
 const issued: AuditRow<"certificate_issued"> = {
@@ -54,11 +70,17 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
   test("is narrowed by each of its filters, and by several", () =>
     Effect.gen(function*() {
       const [one, two, three] = yield* rows
-      const found = (given: Parameters<typeof auditFilters>[0]) =>
+      const asked = (given: { readonly [filter: string]: string }) =>
+        Effect.provideService(looked(listAudit, { parameters: {}, query: new URLSearchParams(given) }), Configured, {
+          resolved: { config: configOf(), sources: new Map() },
+          version: "0.1.0",
+          mostRows: 50
+        })
+      const found = (given: { readonly [filter: string]: string }) =>
         Effect.map(
-          Effect.flatMap(auditFilters(given), (filters) => auditTrail.list(filters, page)),
+          asked(given),
           ({ items, total, truncated }) => {
-            assert.deepStrictEqual([total, truncated], [items.length, false])
+            assert.deepStrictEqual([total, truncated], [items.length, undefined])
             return items.map(({ id }) => id)
           }
         )
@@ -69,9 +91,14 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
       assert.deepStrictEqual(yield* found({ orderId: order }), [one])
       assert.deepStrictEqual(yield* found({ certSerial: "00:0B:AD ca:fe" }), [one])
       assert.deepStrictEqual(yield* found({ event: "eab_created" }), [three])
-      const tag = (given: Parameters<typeof auditFilters>[0]) =>
-        Effect.map(Effect.flip(auditFilters(given)), ({ _tag }) => _tag)
+      const tag = (given: { readonly [filter: string]: string }) =>
+        Effect.map(Effect.flip(asked(given)), ({ _tag }) => _tag)
       assert.strictEqual(yield* tag({ event: "moon_landed" }), "UnknownWord")
+      assert.strictEqual(yield* tag({ since: "2027-01-15", until: "2027-01-15" }), "BadRequest")
+      for (const filter of ["accountId", "orderId", "certSerial", "since", "until"]) {
+        assert.strictEqual(yield* tag({ [filter]: "moon" }), "BadRequest", filter)
+      }
+      assert.strictEqual(yield* tag({ requestId: "x".repeat(129) }), "BadRequest")
       assert.deepStrictEqual(yield* found({ outcome: "failure" }), [two])
       assert.deepStrictEqual(yield* found({ outcome: "success" }), [three, one])
       assert.deepStrictEqual(yield* found({ actorKind: "system" }), [two])
@@ -87,6 +114,30 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
         "INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (9, 'moon_landed', 'success', 'cli')"
       )
       assert.lengthOf(yield* found({ event: "moon_landed" }), 1, "which a newer version wrote")
+    }))
+
+  test("is exported whole at the command line, and up to a bound elsewhere", () =>
+    Effect.gen(function*() {
+      const isSqlite = backend.dialect === "sqlite"
+      const numbers = isSqlite
+        ? "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100001) "
+        : ""
+      yield* sql(
+        `INSERT INTO audit_log (created_at, event, outcome, actor_kind) ${numbers}SELECT i, 'eab_created', 'success', 'cli'
+         FROM ${isSqlite ? "n" : "generate_series(1, 100001) AS n(i)"}`
+      )
+      const exported = (by: Operator) =>
+        Effect.map(
+          Effect.result(
+            Effect.provideService(perform(exportAudit, { ...every, format: "csv" }), Acting, {
+              operator: by,
+              role: "admin"
+            })
+          ),
+          Result.match({ onSuccess: ({ list }) => list, onFailure: ({ _tag }) => _tag })
+        )
+      assert.strictEqual(yield* exported(operator), "audit")
+      assert.strictEqual(yield* exported({ kind: "admin", id: "root", surface: "api" }), "ExportTooLarge")
     }))
 
   test("shows a row with the members it has", () =>

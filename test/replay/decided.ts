@@ -8,7 +8,7 @@ export interface Decided {
 }
 
 /** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
-const acts = "(?:nonces|credentials|accounts|session|jobs|workers)"
+const acts = "(?:nonces|credentials|accounts|session|jobs|workers|audit)"
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 
@@ -47,6 +47,19 @@ export const decided: ReadonlyArray<Decided> = [
   {
     plays: /^credentials\.api: POST \/api\/eab profile=" "$/,
     reason: "Blanks around a name are no part of it; an empty one is refused with its bound."
+  },
+  {
+    plays: /^audit\.cli: audit (?:list|export): --(?:account-id|order-id|since|until|actor-kind) "/,
+    reason: "A refusal on the command line names the flag, and a value that is none is a wrong command line."
+  },
+  {
+    plays: /^audit\.cli: audit export: --format (?:without a value|"(?:|xml|CSV)")$/,
+    reason: "A word outside of its set ends with 3 for every flag."
+  },
+  { plays: /^audit\.cli: audit$/, reason: "The commands have the order of the API." },
+  {
+    plays: /^audit\.api: GET \/api\/audit(?:\/export)? fuzz (?:3|9|15|17|22|24|27|30)$/,
+    reason: "Of several faults that of the first member is told, and an event is looked for last."
   },
   {
     plays: /^jobs\.cli: jobs (?:cancel|run-now): (?:--json|with nobody to ask, as an object)$/,

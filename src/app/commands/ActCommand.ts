@@ -29,6 +29,7 @@ import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import { Operator } from "../CommandOperator.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Host } from "../Host.ts"
+import type { Progress } from "../Progress.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
@@ -247,9 +248,11 @@ const commandOf = (act: AnyAct<CommandServices>, cli: ActCli, services: Services
 }
 
 /** A command with its errors and what it needs. */
-type Made = Command.Command<string, never, object, CommandFailed, Surroundings>
+// The library has no type for a command of whatever name.
+// oxlint-disable-next-line typescript/no-explicit-any
+type Made = Command.Command<any, never, object, CommandFailed, Surroundings>
 
-type Surroundings = Confirmation | Globals | Host | Operator | Settings
+type Surroundings = Confirmation | Globals | Host | Operator | Progress | Settings
 
 /** The services that only some acts of a noun need, by the words of the command. */
 interface Services<R> {

@@ -21,7 +21,6 @@ export class Api extends HttpApi.make("acme-svc")
     orders.expiring,
     orders.upstreamOrders,
     orders.orphanedCertificates,
-    service.audit,
     notifications,
     service.service,
     operators.operators,

@@ -19,7 +19,7 @@ import {
   upstreamOrdersHandlers
 } from "./handlers/OrdersApi.ts"
 import { ownHandlers } from "./handlers/OwnApi.ts"
-import { auditHandlers, serviceHandlers } from "./handlers/ServiceApi.ts"
+import { serviceHandlers } from "./handlers/ServiceApi.ts"
 
 /* The declaration and its handlers as one app. */
 
@@ -33,7 +33,6 @@ const handlersOf = (served: Served, version: string) => {
     expiringHandlers(config),
     upstreamOrdersHandlers(config),
     orphanedCertificatesHandlers(config),
-    auditHandlers(config),
     serviceHandlers(served, version),
     notificationsHandlers(config),
     operatorsHandlers(config),

@@ -1,5 +1,6 @@
 import type { Noun } from "./Act.ts"
 import { accountActs } from "./acts/AccountActs.ts"
+import { auditActs } from "./acts/AuditActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
 import { jobActs } from "./acts/JobActs.ts"
 import { nonceActs } from "./acts/NonceActs.ts"
@@ -9,6 +10,7 @@ const all = [
   sessionActs,
   accountActs,
   credentialActs,
+  auditActs,
   jobActs,
   nonceActs
 ]

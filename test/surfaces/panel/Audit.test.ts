@@ -122,7 +122,11 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       const asked = encodeURIComponent(hostile.slice(0, 100))
       const list = yield* ask(`/ui/audit?requestId=${asked}`, held)
       assertHarmless(list.text)
-      assert.include(list.text, "1–1 of 1")
+      assert.include(list.text, "requestId holds U+202E, a character that nobody sees.")
+      yield* row({ requestId: "<b>'" })
+      const found = yield* ask("/ui/audit?requestId=%3Cb%3E%27", held)
+      assert.include(found.text, "1–1 of 1")
+      assert.notInclude(found.text, "<b>'")
     }))
 
   test("say that rows are kept for ever", ({ ask }) =>

@@ -3,56 +3,11 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { reachedBy } from "../../operator/ReachedBy.ts"
-import { refusals } from "../../operator/RefusalSchemas.ts"
-import { Members, pageOf, walkedPageOf } from "../../operator/schemas/Common.ts"
-import { exportOf } from "../../operator/schemas/ExportSchema.ts"
-import { byId, exported, ofProfile, paging, period, segment, text, word } from "../../operator/schemas/Parameters.ts"
-import {
-  ActorKind,
-  AuditRow,
-  Ca,
-  Found,
-  Outcome,
-  Policy,
-  Profile,
-  Range,
-  Setting,
-  Trends
-} from "../../operator/schemas/ServiceSchemas.ts"
+import { Members, pageOf } from "../../operator/schemas/Common.ts"
+import { ofProfile, segment, word } from "../../operator/schemas/Parameters.ts"
+import { Ca, Found, Policy, Profile, Range, Setting, Trends } from "../../operator/schemas/ServiceSchemas.ts"
 
 /* The state and the records of the service itself. */
-
-const auditFilters = {
-  ...ofProfile,
-  accountId: text("The id of the account."),
-  orderId: text("The id of the order."),
-  certSerial: text("The serial number of the certificate, hexadecimal."),
-  requestId: text("The id of the request, as the log and the answer have it."),
-  event: text("The name of the event."),
-  outcome: word(Outcome.literals, "Whether the event was a success."),
-  actorKind: word(ActorKind.literals, "Who acted."),
-  ...period
-}
-
-/** `/api/audit` */
-export const audit = HttpApiGroup.make("audit").add(
-  HttpApiEndpoint.get("listAudit", "/api/audit", {
-    query: { ...auditFilters, ...paging },
-    success: walkedPageOf(AuditRow)
-  })
-    .annotate(OpenApi.Summary, "List the audit trail, newest first")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.get("exportAudit", "/api/audit/export", {
-    query: { ...auditFilters, ...exported },
-    success: exportOf,
-    error: refusals("export_too_large")
-  })
-    .annotate(OpenApi.Summary, "Export the audit trail as a file")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.get("readAuditRow", "/api/audit/:id", { params: byId("row"), success: AuditRow })
-    .annotate(OpenApi.Summary, "Show a row of the audit trail")
-    .annotateMerge(reachedBy("viewer"))
-).annotate(OpenApi.Description, "Actions and refusals. Rows are never changed.")
 
 /** `/api/profiles`, `/api/cas`, `/api/config`, `/api/search`, `/api/trends` and the document of this API. */
 export const service = HttpApiGroup.make("service").add(

@@ -2,44 +2,20 @@ import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { NoSuch } from "../../../domain/OperatorError.ts"
 import { Activity } from "../../../operations/Activity.ts"
-import * as auditTrail from "../../../operations/AuditTrail.ts"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
-import { auditFile, mostOverApi } from "../../../operations/Exports.ts"
 import { crlObject } from "../../../operations/Objects.ts"
-import { auditObject, trendObject } from "../../../operations/objects/AuditObjects.ts"
+import { trendObject } from "../../../operations/objects/AuditObjects.ts"
 import { configKeyObject } from "../../../operations/objects/SettingObjects.ts"
 import * as operators from "../../../operations/operators/Operators.ts"
 import { profilesShown } from "../../../operations/ProfileHealth.ts"
-import { auditFilters } from "../../../operations/RecordFilters.ts"
 import { search, searchObject } from "../../../operations/Search.ts"
 import { viewOf } from "../../../services/policy/PolicyView.ts"
-import type { Config } from "../../../settings/AppConfig.ts"
 import { effectiveKeys } from "../../../settings/Effective.ts"
 import type { Resolved } from "../../../settings/Resolve.ts"
 import { Api } from "../Api.ts"
 import { answering } from "../ApiRefusals.ts"
 import { documentOf } from "../Document.ts"
-import { fileAnswer } from "./File.ts"
-import { paged, windowOf } from "./Paging.ts"
 import { identity } from "./RequestCaller.ts"
-
-/** The audit trail. */
-export const auditHandlers = ({ admin }: Config) =>
-  HttpApiBuilder.group(Api, "audit", (handlers) =>
-    handlers
-      .handle("listAudit", ({ query }) => {
-        const window = windowOf(query, admin.page_size_max)
-        return answering(Effect.gen(function*() {
-          const found = yield* auditTrail.list(yield* auditFilters(query), window)
-          return { ...paged(found, auditObject, window), ...(found.truncated ? { truncated: true as const } : {}) }
-        }))
-      })
-      .handleRaw("exportAudit", ({ query: { format = "csv", ...given } }) =>
-        answering(Effect.gen(function*() {
-          const made = yield* auditFile(yield* auditFilters(given), { format, most: mostOverApi })
-          return yield* fileAnswer("audit", format, made)
-        })))
-      .handle("readAuditRow", ({ params: { id } }) => answering(Effect.map(auditTrail.find(id), auditObject))))
 
 /** The configuration, the CAs and the activity of the service. */
 export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, version: string) => {

@@ -1,35 +1,8 @@
 import * as Schema from "effect/Schema"
 import { caStates } from "../../../operations/crl/CaState.ts"
-import { Int, intOf, Members, Time } from "./Common.ts"
+import { Int, intOf, Time } from "./Common.ts"
 
-/* The audit trail, the CAs and the configuration of the service. */
-
-/** Whether the action of a row of the trail was done or refused. */
-export const Outcome = Schema.Literals(["success", "failure"])
-
-/** Who acted. */
-export const ActorKind = Schema.Literals(["acme", "admin", "cli", "system"])
-
-/** A row of the audit trail (docs/decisions/audit-rows.md). */
-export const AuditRow = Schema.Struct({
-  id: Int,
-  createdAt: Time,
-  event: Schema.String.annotate({ examples: ["certificate_issued"] }),
-  outcome: Outcome,
-  actorKind: ActorKind,
-  actorId: Schema.optionalKey(Schema.String),
-  profile: Schema.optionalKey(Schema.String),
-  accountId: Schema.optionalKey(Schema.String),
-  orderId: Schema.optionalKey(Schema.String),
-  certSerial: Schema.optionalKey(Schema.String),
-  identifiers: Schema.Array(Schema.String),
-  clientIp: Schema.optionalKey(Schema.String),
-  clientPtr: Schema.optionalKey(Schema.String),
-  userAgent: Schema.optionalKey(Schema.String),
-  requestId: Schema.optionalKey(Schema.String),
-  reason: Schema.optionalKey(Schema.String),
-  detail: Schema.optionalKey(Members)
-}).annotate({ identifier: "AuditRow" })
+/* The CAs and the configuration of the service. */
 
 /** A mounted endpoint. */
 export const Profile = Schema.Struct({

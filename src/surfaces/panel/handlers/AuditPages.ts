@@ -1,31 +1,16 @@
 import * as Effect from "effect/Effect"
 import { actorKinds, auditEvents, auditOutcomes } from "../../../domain/Audit.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
-import * as auditTrail from "../../../operations/AuditTrail.ts"
-import { auditFile, mostOverApi } from "../../../operations/Exports.ts"
-import { auditObject } from "../../../operations/objects/AuditObjects.ts"
-import { auditFilters } from "../../../operations/RecordFilters.ts"
+import { mostOverApi } from "../../../operations/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
+import { exportAudit, listAudit, readAuditRow } from "../../operator/acts/AuditActs.ts"
 import type { Filter } from "../Listing.ts"
-import { filtersIn, listView, periodsOf, windowOf } from "../Listing.ts"
-import { exportOf } from "../PanelExport.ts"
+import { listView, periodsOf, windowOf } from "../Listing.ts"
+import { downloaded, looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
 /* The audit trail. */
-
-const names = [
-  "event",
-  "outcome",
-  "actorKind",
-  "profile",
-  "accountId",
-  "orderId",
-  "certSerial",
-  "requestId",
-  "since",
-  "until"
-] as const
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "event", label: "Event", kind: "choice", words: auditEvents },
@@ -42,14 +27,12 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 
 /** The routes of the audit trail. */
 export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
-  forRole("viewer")("GET", "/ui/audit", ({ query }) =>
+  forRole("viewer")("GET", "/ui/audit", (given) =>
     Effect.gen(function*() {
-      const window = windowOf(query, config)
-      const { isCut, items, problem, total } = yield* orRefused(
-        Effect.flatMap(auditFilters(filtersIn(query, names)), (wanted) => auditTrail.list(wanted, window))
-      )
+      const { query } = given
+      const { isCut, items, problem, total } = yield* orRefused(looked(listAudit, given))
       return page("audit", "Audit trail", {
-        rows: items.map(auditObject),
+        rows: items,
         problem,
         periods: periodsOf("/ui/audit", query, filters, yield* currentSeconds),
         retentionDays: config.audit.retention_days,
@@ -65,30 +48,19 @@ export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
         })
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")(
-    "GET",
-    "/ui/audit/export",
-    (given) =>
-      exportOf(given, "audit", (format) =>
-        Effect.flatMap(
-          auditFilters(filtersIn(given.query, names)),
-          (wanted) => auditFile(wanted, { format, most: mostOverApi })
-        ))
-  ),
+  forRole("viewer")("GET", "/ui/audit/export", (given) => downloaded(exportAudit, given)),
   forRole("viewer")(
     "GET",
     "/ui/audit/{id}",
-    ({ parameters: { id = "" } }) =>
-      Effect.map(auditTrail.find(id), (found) => {
-        const row = auditObject(found)
-        return page("audit-row", `Audit row ${row.id}`, {
+    (given) =>
+      Effect.map(looked(readAuditRow, given), (row) =>
+        page("audit-row", `Audit row ${row.id}`, {
           row,
           members: Object.entries(row.detail ?? {}).map(([name, value]) => ({
             name,
             value,
             isText: typeof value === "string"
           }))
-        })
-      })
+        }))
   )
 ]
