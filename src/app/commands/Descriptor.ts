@@ -13,8 +13,8 @@ type Config = Command.Command.Config
 const Parameters = Context.Reference<Config>("acme/app/commands/Descriptor/Parameters", { defaultValue: () => ({}) })
 
 /** A command, and what it says of itself (`CommandTree.describedBy`). */
-export const command = <Name extends string, const Taken extends Config, E, R>(
-  name: Name,
+export const command = <const Taken extends Config, E, R>(
+  name: string,
   text: string,
   parameters: Taken,
   run: (given: Command.Command.Config.Infer<Taken>) => Effect.Effect<void, E, R>

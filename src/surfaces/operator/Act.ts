@@ -58,6 +58,27 @@ export interface Fault {
   readonly message: string
 }
 
+/** Flags and work of a command alone. */
+export interface Also<Out, R> {
+  readonly flags: Fields
+  /** The work behind the output. `say` prints a line. */
+  after(
+    given: { readonly [member: string]: unknown },
+    output: Out,
+    say: (line: string) => Effect.Effect<void>
+  ): Effect.Effect<ReadonlyArray<Fault>, StorageFailed, R>
+}
+
+/** Declares flags and work of a command alone. */
+export const also = <const F extends Fields, Out, R>(declared: {
+  readonly flags: F
+  after(
+    given: InputOf<F>,
+    output: Out,
+    say: (line: string) => Effect.Effect<void>
+  ): Effect.Effect<ReadonlyArray<Fault>, StorageFailed, R>
+}): Also<Out, R> => declared as Also<Out, R>
+
 /** What an act is on the command line. Besides its members, every command takes `--json`. */
 export interface Cli<In extends Fields, Out, R> {
   /** The words of the command: `eab create`. */
@@ -89,6 +110,7 @@ export interface Cli<In extends Fields, Out, R> {
   remark?(output: Out): string | undefined
   /** What failed of an act that was done in part. The command ends with it. */
   faults?(output: Out): ReadonlyArray<Fault>
+  readonly also?: Also<Out, R>
   /** Takes back what is shown only once if it could not be written. `taken` says so in the past tense. */
   readonly undo?: {
     readonly taken: string
@@ -111,6 +133,7 @@ export interface Act<
   readonly does: string
   readonly access: Access
   readonly input: In
+  /** A union answers each of its forms with the status that the form is annotated with. */
   readonly output: Out
   /** The codes of its refusals besides the usual ones. Any other failure of `run` does not compile. */
   readonly errors: ReadonlyArray<C>
@@ -118,7 +141,7 @@ export interface Act<
    * Refuses members that do not go together, before the act runs. A command line is refused as any wrong one is, and what the
    * sentence calls a member is replaced by its flag.
    */
-  fits?(input: InputOf<In>): Effect.Effect<void, RefusalWith<C | UsualCode>>
+  fits?(input: NoInfer<InputOf<In>>): Effect.Effect<void, RefusalWith<C | UsualCode>>
   run(
     input: InputOf<In>
   ): Effect.Effect<Out["Type"], RefusalWith<C | UsualCode> | StorageFailed, R>

@@ -22,7 +22,7 @@ import type { AnyAct } from "./Act.ts"
 import { perform } from "./Act.ts"
 import type { OfRequest } from "./Acting.ts"
 import { Acting, ActingHalf, ActingSession, Asking } from "./Acting.ts"
-import { encoded } from "./ActOutput.ts"
+import { encoded, statusOf } from "./ActOutput.ts"
 import type { ActRoute } from "./ActRoute.ts"
 import { isFile } from "./FileOutput.ts"
 import { readJson } from "./Json.ts"
@@ -137,5 +137,5 @@ export const answerOf = Effect.fnUntraced(function*<R>(
   if (route.status === 204) return { status: 204, headers }
   return isFile(route.act.output)
     ? yield* fileAnswer(value as Exported, sender?.username)
-    : json(route.status, yield* encoded(route.act, value), headers)
+    : json(statusOf(route.act.output, value) ?? route.status, yield* encoded(route.act, value), headers)
 })

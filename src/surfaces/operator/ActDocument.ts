@@ -4,12 +4,13 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import type { AnyAct, Noun } from "./Act.ts"
+import { formsOf } from "./ActOutput.ts"
 import type { ActRoute } from "./ActRoute.ts"
 import { routeOf } from "./ActRoute.ts"
 import type { Field, Fields } from "./Field.ts"
 import { reachedBy } from "./ReachedBy.ts"
 import { everywhere, refusals } from "./RefusalSchemas.ts"
-import { intOf, optionalMember } from "./schemas/Common.ts"
+import { Int, intOf, optionalMember } from "./schemas/Common.ts"
 import { segment, text, whole, word } from "./schemas/Parameters.ts"
 
 /* Acts as endpoints of a declaration of the platform, from which the OpenAPI document is made. No endpoint is answered by it. */
@@ -25,6 +26,8 @@ const described = ({ description, document: { default: byDefault }, form, words 
         : Schema.String.annotate({ description })
     case "integer":
       return intOf(description)
+    case "code":
+      return Schema.Union([Int, Schema.String]).annotate({ description })
     case "boolean":
       return Schema.Boolean.annotate({ description })
     case "texts":
@@ -51,7 +54,9 @@ const fieldsOf = (fields: Fields, schemaOf: (field: Field<unknown>) => Schema.To
   Object.fromEntries(Object.entries(fields).map(([member, field]) => [member, schemaOf(field)]))
 
 /** The schema of the answer. */
-const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top => {
+const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top | ReadonlyArray<Schema.Top> => {
+  const forms = formsOf(output)
+  if (forms.length > 0) return forms
   if (http?.status === 204) return HttpApiSchema.NoContent
   return http?.status === undefined ? output : output.annotate({ httpApiStatus: http.status })
 }

@@ -53,7 +53,14 @@ export class Configured extends Context.Service<Configured, {
   readonly version: string
   /** The most rows of one page. */
   readonly mostRows: number
+  /** The configuration on the disk is refused, and is not the one that is served. No more than its database is to be believed. */
+  readonly isRefused?: boolean
 }>()("acme/surfaces/operator/Configured") {
+  /** The configuration that is served, if it is known. */
+  static readonly served = Effect.map(
+    this,
+    ({ isRefused, resolved }) => isRefused === true ? undefined : resolved.config
+  )
   /** The values of the configuration. */
   static readonly config = Effect.map(this, ({ resolved }) => resolved.config)
 }
@@ -65,16 +72,19 @@ interface FoundPage<A> {
   readonly truncated?: boolean
 }
 
-/** A page of a list, in the form in which every surface shows it. `list` gets the rows that the surface may show at once. */
-export const paged = <A, B, E, R>(
+/**
+ * A page of a list, in the form in which every surface shows it. `list` gets the rows that the surface may show at once. What it finds
+ * besides them is kept.
+ */
+export const paged = <A, B, M extends object, E, R>(
   { limit, offset }: { readonly limit: number; readonly offset: number },
-  list: (window: { readonly limit: number; readonly offset: number }) => Effect.Effect<FoundPage<A>, E, R>,
+  list: (window: { readonly limit: number; readonly offset: number }) => Effect.Effect<FoundPage<A> & M, E, R>,
   shown: (item: A) => B
 ) =>
   Effect.gen(function*() {
     const window = { limit: Math.min(limit, (yield* Configured).mostRows), offset }
-    const { items, total, truncated = false } = yield* list(window)
-    return { items: items.map(shown), total, ...window, ...truncated ? { truncated: true as const } : {} }
+    const { items, truncated = false, ...more } = yield* list(window)
+    return { items: items.map(shown), ...more, ...window, ...truncated ? { truncated: true as const } : {} }
   })
 
 /** Refuses a period that ends before it begins, for `fits` of an act. */

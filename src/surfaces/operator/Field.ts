@@ -1,4 +1,5 @@
 import { isId } from "../../domain/Id.ts"
+import { readWhole } from "../../domain/WholeNumber.ts"
 import { hiddenIn } from "../../kernel/HiddenText.ts"
 import { parseMoment } from "../../kernel/Time.ts"
 import { parseSerial } from "../../pki/x509/Serial.ts"
@@ -9,8 +10,8 @@ import { parseSerial } from "../../pki/x509/Serial.ts"
  * each time (docs/decisions/acts.md).
  */
 
-/** How a member is written in JSON. A query, a form and a command line write each of them as a text. */
-export type Form = "text" | "integer" | "boolean" | "texts"
+/** How a member is written in JSON; a code is a number or its name. A query, a form and a command line write each of them as a text. */
+export type Form = "text" | "integer" | "boolean" | "texts" | "code"
 
 /** What a member holds before it is judged. */
 export type Written = string | number | boolean | ReadonlyArray<string>
@@ -206,6 +207,23 @@ export const clamped = (
   }
 ): Field<number> =>
   integer({ description, ...more, takes: "a whole number" }, (value) => Math.min(Math.max(value, least), most))
+
+/** A number of a list, or its name. The value is the number. */
+export const code = (
+  codes: ReadonlyArray<{ readonly code: number; readonly name: string }>,
+  { numbers, shown, ...told }: Said & { readonly numbers: string; readonly shown: string }
+): Field<number> => ({
+  ...needed,
+  ...told,
+  form: "code",
+  shown,
+  takes: `a number, ${numbers}, or a name, one of ${codes.map(({ name }) => name).join(", ")}`,
+  read: (written) => {
+    const number = typeof written === "string" ? readWhole(written) : written
+    const word = String(written).trim().toLowerCase()
+    return codes.find(({ code, name }) => code === number || name.toLowerCase() === word)?.code
+  }
+})
 
 /** Yes or no. On a command line it is a flag without a value. */
 export const flag = (description: string, more: Partial<Said> = {}): Field<boolean> => ({

@@ -44,7 +44,8 @@ const forms: { readonly [F in Form]: string } = {
   text: "a text",
   integer: "an integer",
   boolean: "true or false",
-  texts: "an array"
+  texts: "an array",
+  code: "a number or a name"
 }
 
 const isOf = (form: Form, value: unknown): value is Written => {
@@ -57,6 +58,8 @@ const isOf = (form: Form, value: unknown): value is Written => {
       return typeof value === "boolean"
     case "texts":
       return Array.isArray(value) && value.every((one) => typeof one === "string")
+    case "code":
+      return typeof value === "string" || Number.isSafeInteger(value)
   }
 }
 
@@ -99,6 +102,7 @@ const fromText = (
 ): Result.Result<Written, OperatorError> => {
   switch (form) {
     case "text":
+    case "code":
       return Result.succeed(text)
     case "integer": {
       const value = readWhole(text)

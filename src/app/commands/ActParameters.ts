@@ -1,0 +1,169 @@
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import type * as Param from "effect/cli/Param"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import type { OperatorError } from "../../domain/OperatorError.ts"
+import { readWhole } from "../../domain/WholeNumber.ts"
+import type { AnyAct, Cli } from "../../surfaces/operator/Act.ts"
+import type { Field, Fields, Written } from "../../surfaces/operator/Field.ts"
+import type { GivenMembers } from "../../surfaces/operator/MemberInput.ts"
+import { judged } from "../../surfaces/operator/MemberInput.ts"
+import { CommandFailed, refusedFor } from "../CommandFailed.ts"
+import { refusal, switchFlag } from "./Flags.ts"
+
+/* The flags and arguments of the commands of acts, which are made from the members, and what they give for the members. */
+
+/** What any act is on the command line. */
+export type AnyCli = Cli<Fields, unknown, unknown>
+
+/** A flag or an argument, by the name under which the library gives its value. */
+type Parameter = readonly [name: string, parameter: Param.Any]
+
+const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+
+/** The name of the flag of a member. */
+const flagOf = (cli: AnyCli, member: string): string => cli.flags?.[member]?.flag ?? hyphened(member)
+
+/** A text of the command line in the form of its member. */
+const writtenIn = ({ form }: Field<unknown>, text: string): Written | undefined =>
+  form === "integer" ? readWhole(text) : text
+
+/**
+ * The value of a member. A word outside of a closed set is no fault of the command line: the act refuses it with code 3
+ * (docs/decisions/command-line.md). So it is passed on as it is.
+ */
+const valueOf = (
+  field: Field<unknown>,
+  spelling: string,
+  text: string
+): Result.Result<Written, OperatorError | undefined> => {
+  const written = writtenIn(field, text)
+  if (written === undefined) return Result.fail(undefined)
+  return Result.match(judged(field, spelling, written), {
+    onSuccess: () => Result.succeed(written),
+    onFailure: (error) => error._tag === "UnknownWord" ? Result.succeed(written) : Result.fail(error)
+  })
+}
+
+const helpOf = (cli: AnyCli, member: string, field: Field<unknown>): string => {
+  const text = cli.flags?.[member]?.help ?? field.help ?? field.description
+  return field.words.length > 0 ? `${text} One of ${field.words.join(", ")}.` : text
+}
+
+/** A flag whose value is judged by the field of its member. */
+const valueFlag = (cli: AnyCli, member: string, field: Field<unknown>) => {
+  const name = flagOf(cli, member)
+  const alias = cli.flags?.[member]?.alias
+  const judging = Flag.String(name).pipe(
+    Flag.withMetavar(field.shown),
+    Flag.withDescription(helpOf(cli, member, field)),
+    Flag.mapEffect((text) =>
+      Effect.fromResult(
+        Result.mapError(
+          valueOf(field, `--${name}`, text),
+          (error) => refusal(error === undefined ? `--${name} takes ${field.takes}.` : refusedFor(error).message)
+        )
+      )
+    )
+  )
+  const named = alias === undefined ? judging : Flag.withAlias(judging, alias)
+  if (field.isNeeded) return named
+  const { absent } = field
+  return typeof absent === "string" || typeof absent === "number"
+    ? Flag.withDefault(named, absent)
+    : Flag.map(Flag.optional(named), Option.getOrUndefined)
+}
+
+/** The flags of a member: one, or one for each of its words if they are spelt as flags. */
+const flagsOf = (cli: AnyCli, member: string, field: Field<unknown>): ReadonlyArray<Parameter> => {
+  const words = cli.spelt?.[member]
+  if (words !== undefined) return Object.values(words).map(([name, help]) => [name, switchFlag(name, help)])
+  const name = flagOf(cli, member)
+  if (field.form === "boolean") return [[member, switchFlag(name, helpOf(cli, member, field))]]
+  if (field.form !== "texts") return [[member, valueFlag(cli, member, field)]]
+  const several = Flag.String(name).pipe(
+    Flag.withMetavar(field.shown),
+    Flag.withDescription(helpOf(cli, member, field)),
+    Flag.atLeast(field.isNeeded ? 1 : 0)
+  )
+  return [[member, several]]
+}
+
+const argumentOf = (cli: AnyCli, member: string, field: Field<unknown>) => {
+  const argument = Argument.String(flagOf(cli, member)).pipe(Argument.withDescription(helpOf(cli, member, field)))
+  if (field.form === "texts") return Argument.atLeast(argument, field.isNeeded ? 1 : 0)
+  return field.isNeeded ? argument : Argument.map(Argument.optional(argument), Option.getOrUndefined)
+}
+
+/** The members that are arguments, in order: by default those in the path of the route. */
+export const argsOf = <R>({ http }: AnyAct<R>, cli: AnyCli): ReadonlyArray<string> =>
+  cli.args ?? [...http?.route.matchAll(/\{(\w+)\}/g) ?? []].map(([, hole = ""]) => hole)
+
+/** The arguments and then the flags of members. */
+export const parametersOf = (fields: Fields, cli: AnyCli, args: ReadonlyArray<string>): ReadonlyArray<Parameter> => [
+  ...args.flatMap((member): ReadonlyArray<Parameter> => {
+    const field = fields[member]
+    return field === undefined ? [] : [[member, argumentOf(cli, member, field)]]
+  }),
+  ...Object.entries(fields).flatMap(([member, field]) =>
+    args.includes(member) || cli.omits?.includes(member) ? [] : flagsOf(cli, member, field)
+  )
+]
+
+/** What the library has read, by member or flag. */
+export type Read = { readonly [name: string]: unknown }
+
+/** What the command line gives for a member. */
+const givenFor = (cli: AnyCli, member: string, read: Read) =>
+  Effect.gen(function*(): Effect.fn.Return<unknown, CommandFailed> {
+    const words = cli.spelt?.[member]
+    if (words === undefined) return read[member]
+    const chosen = Object.entries(words).filter(([, [name]]) => read[name] === true)
+    if (chosen.length > 1) {
+      const flags = chosen.map(([, [name]]) => `--${name}`).join(" and ")
+      return yield* wrong(`${flags} exclude each other.`)
+    }
+    return chosen[0]?.[0]
+  })
+
+const wrong = (message: string): CommandFailed => new CommandFailed({ code: 2, message })
+
+/** The input of an act from what the library has read. `args` are members that are no flags. */
+export const inputOf = Effect.fnUntraced(function*(
+  fields: Fields,
+  cli: AnyCli,
+  read: Read,
+  args: ReadonlyArray<string>
+) {
+  const input: { [member: string]: unknown } = {}
+  for (const [member, field] of Object.entries(fields)) {
+    const given = yield* givenFor(cli, member, read)
+    const isAbsent = given === undefined ||
+      (field.form === "texts" && !field.isNeeded && (given as GivenMembers)["length"] === 0)
+    input[member] = isAbsent || cli.omits?.includes(member)
+      ? field.absent
+      : yield* Effect.mapError(
+        Effect.fromResult(
+          judged(
+            field,
+            args.includes(member) ? `<${flagOf(cli, member)}>` : `--${flagOf(cli, member)}`,
+            given as Written
+          )
+        ),
+        (error) => error._tag === "UnknownWord" ? refusedFor(error) : wrong(refusedFor(error).message)
+      )
+  }
+  return input
+})
+
+/** Refuses members that do not go together, by their flags. */
+export const checked = <R>(act: AnyAct<R>, cli: AnyCli, input: Read): Effect.Effect<void, CommandFailed> =>
+  Effect.mapError(act.fits?.(input) ?? Effect.void, (error) =>
+    wrong(
+      refusedFor(error).message.replaceAll(
+        /\w+/g,
+        (word) => Object.hasOwn(act.input, word) ? `--${flagOf(cli, word)}` : word
+      )
+    ))

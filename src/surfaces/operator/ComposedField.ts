@@ -1,0 +1,35 @@
+import type { Field, Written } from "./Field.ts"
+
+/* Fields that are made from another field. */
+
+/** Several values of a field. On a command line its flag or argument is given several times. */
+export const each = <A>(field: Field<A>): Field<ReadonlyArray<A>> => {
+  const valuesOf = (written: Written) => Array.isArray(written) ? written.map((one: string) => field.read(one)) : []
+  return {
+    ...field,
+    form: "texts",
+    absent: undefined,
+    read: (written) => {
+      const values = valuesOf(written)
+      const found = values.filter((value) => value !== undefined)
+      return found.length === 0 || found.length < values.length ? undefined : found
+    },
+    fault: (written) => {
+      const wrong = valuesOf(written).indexOf(undefined)
+      const text = Array.isArray(written) ? written[wrong] as string | undefined : undefined
+      return text === undefined
+        ? undefined
+        : field.fault?.(text) ?? `takes ${field.takes}, which value ${wrong + 1} is not`
+    }
+  }
+}
+
+/** A field with another form of its value. */
+export const mapped = <A, B>(field: Field<A>, map: (value: A) => B | undefined): Field<B> => ({
+  ...field,
+  absent: undefined,
+  read: (written) => {
+    const value = field.read(written)
+    return value === undefined ? undefined : map(value)
+  }
+})
