@@ -50,7 +50,10 @@ const commands = {
   },
   admin: async () => (await import("./commands/AdminCommand.ts")).adminCommand,
   order: async () => (await import("./commands/OrderCommand.ts")).orderCommand,
-  cert: async () => (await import("./commands/CertCommand.ts")).certCommand,
+  cert: async () => {
+    const { certificateActs } = await import("../surfaces/operator/acts/CertificateActs.ts")
+    return (await actCommands()).actCommand(certificateActs, "cert")
+  },
   nonce: async () => {
     const { nonceActs } = await import("../surfaces/operator/acts/NonceActs.ts")
     return (await actCommands()).actCommand(nonceActs, "nonce")

@@ -25,6 +25,9 @@ const scopeOf = (
   ...(profile === undefined ? {} : { scope: profile })
 })
 
+/** Every status of a credential. */
+export const eabStatuses: ReadonlyArray<EabStatus> = ["active", "revoked"]
+
 /** The most characters of a label. */
 export const longestLabel = 256
 

@@ -8,7 +8,7 @@ export interface Decided {
 }
 
 /** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
-const acts = "(?:nonces|credentials|accounts|session|jobs|workers|audit)"
+const acts = "(?:nonces|credentials|accounts|session|jobs|workers|orders|expiring|upstream|certificates|audit)"
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 
@@ -30,7 +30,7 @@ export const decided: ReadonlyArray<Decided> = [
   ),
   every("panel: POST .*=\" ?\"$", "A member that is missing is named in the same words everywhere."),
   every("cli: .*--help$", "The help has the sentences of the act."),
-  every("cli: (?:eab|account)$", "The commands of a group are listed in the order of its acts."),
+  every("cli: (?:eab|account|order|upstream)$", "The commands of a group are listed in the order of its acts."),
   every("cli: help ", "The help has the sentences of the act."),
   every("cli: .*--\\w+ \"bogus\"$", "A refusal on the command line names the flag."),
   every("(?:api|panel): .*profile=\"(?:closed|none|Default)\"$", "The profiles that are served are named."),
@@ -111,5 +111,52 @@ export const decided: ReadonlyArray<Decided> = [
   {
     plays: /^accounts\.cli: account (?:deactivate|delete): (?:good|answered ".*"|-y|argument 1 ".*")$/,
     reason: "The sentence is made of what the act answers."
+  },
+  {
+    plays: /^orders\.(?:api|panel): POST .*\/revoke (?:reason=|fuzz (?:29|38)$)/,
+    reason: "A reason is a number or a name at every door, and one sentence says which there are."
+  },
+  {
+    plays:
+      /^(?:orders|expiring)\.api: GET \/api\/(?:orders\/export fuzz (?:19|27)|orphaned-certificates fuzz 16|expiring fuzz (?:7|19))$/,
+    reason: "Of two faults the one that is read first is told."
+  },
+  {
+    plays: /^orders\.cli: order (?:list|export): --account-id "x"$/,
+    reason: "A value of a wrong form is a fault of the command line."
+  },
+  {
+    plays:
+      /^orders\.cli: order (?:list|export): --(?:status "VALID"|(?:since|until) "(?:yesterday|tomorrow|2027-02-30)")$/,
+    reason: "A refusal names the flag, and a time is refused in one sentence everywhere."
+  },
+  {
+    plays: /^orders\.cli: order export: --format (?:without a value|""|"xml"|"CSV")$/,
+    reason: "A word outside of its set ends with 3, as everywhere."
+  },
+  {
+    plays:
+      /^(?:orders|certificates)\.cli: (?:order revoke|order delete|cert revoke): (?:--json|with nobody to ask, as an object)$/,
+    reason: "Every command that answers something has --json."
+  },
+  {
+    plays: /^orders\.cli: order delete: (?:good|answered ".*"|-y|argument 1 ".*")$/,
+    reason: "The sentence is made of what the act answers."
+  },
+  {
+    plays: /^expiring\.cli: order list --expiring-in: (?:--expiring-in as an object|--json)$/,
+    reason: "The members have the order that the API gives them."
+  },
+  {
+    plays: /^upstream\.cli: upstream order show: (?:--json|argument 1 ".*" as an object)$/,
+    reason: "The members have the order that the API gives them."
+  },
+  {
+    plays: /^certificates\.cli: cert revoke: (?:an argument more|argument 1 ".*")$/,
+    reason: "A value is not repeated; the refusal says which one it is."
+  },
+  {
+    plays: /^expiring\.panel: GET \/ui\/expiring(?:\/export)? \?days="x"$/,
+    reason: "A number is refused in one sentence everywhere."
   }
 ]

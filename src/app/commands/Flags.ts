@@ -55,7 +55,7 @@ export const numberFlag = (
   })
 
 /** A whole number that is clamped to its bounds, not refused. */
-export const clampedFlag = (
+const clampedFlag = (
   name: string,
   { least, most }: { readonly least: number; readonly most: number }
 ): Flag.Flag<number> =>

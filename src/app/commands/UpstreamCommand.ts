@@ -1,4 +1,3 @@
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
@@ -14,6 +13,7 @@ import { hmacKeyOf } from "../../services/signing/relay/Relay.ts"
 import { withoutStop } from "../../services/signing/relay/UpstreamAccount.ts"
 import type { Loaded } from "../../settings/Load.ts"
 import { renderDetail } from "../../surfaces/cli/Detail.ts"
+import { upstreamOrderActs } from "../../surfaces/operator/acts/UpstreamOrderActs.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { Operator } from "../CommandOperator.ts"
 import { readGiven } from "../GivenFile.ts"
@@ -23,10 +23,10 @@ import * as Logging from "../Logging.ts"
 import { namedProfile } from "../NamedProfile.ts"
 import { withRecordsAndConfig } from "../Records.ts"
 import { Settings } from "../Settings.ts"
+import { actCommand } from "./ActCommand.ts"
 import { command } from "./Descriptor.ts"
 import { jsonOption, optionalText, refusal, repeatedFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
-import { upstreamOrderCommand } from "./UpstreamOrderCommand.ts"
 
 const cannot = (message: string) => new CommandFailed({ code: 3, message })
 
@@ -175,8 +175,7 @@ const contact = command(
     }))
 )
 
-/** `upstream`: a relay's account at its upstream. */
-export const upstreamCommand = Command.make("upstream").pipe(
-  Command.withDescription("The accounts and orders of relays at their upstreams."),
-  Command.withSubcommands([show, register, rollover, contact, upstreamOrderCommand])
-)
+/** `upstream`: a relay's account at its upstream, and its orders. */
+export const upstreamCommand = actCommand(upstreamOrderActs, "upstream", {
+  upstream: [show, register, rollover, contact]
+})

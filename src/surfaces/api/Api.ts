@@ -6,7 +6,6 @@ import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
 import { notifications } from "./groups/NotificationEndpoints.ts"
 import * as operators from "./groups/OperatorEndpoints.ts"
-import * as orders from "./groups/OrderEndpoints.ts"
 import * as service from "./groups/ServiceEndpoints.ts"
 import * as sessions from "./groups/SessionEndpoints.ts"
 
@@ -17,10 +16,6 @@ import * as sessions from "./groups/SessionEndpoints.ts"
 export class Api extends HttpApi.make("acme-svc")
   .add(
     sessions.own,
-    orders.orders,
-    orders.expiring,
-    orders.upstreamOrders,
-    orders.orphanedCertificates,
     notifications,
     service.service,
     operators.operators,

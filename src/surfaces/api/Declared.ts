@@ -12,12 +12,6 @@ import { Fitting } from "./Fitting.ts"
 import { healthHandlers } from "./handlers/HealthApi.ts"
 import { notificationsHandlers } from "./handlers/NotificationsApi.ts"
 import { operatorsHandlers, tokensHandlers } from "./handlers/OperatorsApi.ts"
-import {
-  expiringHandlers,
-  ordersHandlers,
-  orphanedCertificatesHandlers,
-  upstreamOrdersHandlers
-} from "./handlers/OrdersApi.ts"
 import { ownHandlers } from "./handlers/OwnApi.ts"
 import { serviceHandlers } from "./handlers/ServiceApi.ts"
 
@@ -29,10 +23,6 @@ const handlersOf = (served: Served, version: string) => {
   const { config } = served
   return Layer.mergeAll(
     ownHandlers(config),
-    ordersHandlers(config),
-    expiringHandlers(config),
-    upstreamOrdersHandlers(config),
-    orphanedCertificatesHandlers(config),
     serviceHandlers(served, version),
     notificationsHandlers(config),
     operatorsHandlers(config),

@@ -2,14 +2,22 @@ import type { Noun } from "./Act.ts"
 import { accountActs } from "./acts/AccountActs.ts"
 import { auditActs } from "./acts/AuditActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
+import { expiringActs } from "./acts/ExpiringActs.ts"
 import { jobActs } from "./acts/JobActs.ts"
 import { nonceActs } from "./acts/NonceActs.ts"
+import { orderActs } from "./acts/OrderActs.ts"
+import { orphanActs } from "./acts/OrphanActs.ts"
 import { sessionActs } from "./acts/SessionActs.ts"
+import { upstreamOrderActs } from "./acts/UpstreamOrderActs.ts"
 
 const all = [
   sessionActs,
   accountActs,
   credentialActs,
+  orderActs,
+  expiringActs,
+  orphanActs,
+  upstreamOrderActs,
   auditActs,
   jobActs,
   nonceActs

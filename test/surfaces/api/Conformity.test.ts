@@ -209,7 +209,7 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
       const { fields } = records.find(({ event }) => event === "request_handler_panicked") ?? { fields: {} }
       assert.match(
         String((fields as { readonly error?: string }).error),
-        /does not fit its declaration at items\.0\.error/
+        /at \["items"\]\[0\]\["error"\]/
       )
     }))
 })

@@ -52,16 +52,16 @@ describe("the declaration of the API", () => {
       const ask = (path: string, method = "GET", query = "") =>
         served(app, request(path, method), { query: new URLSearchParams(query), body: undefined }, caller)
       for (const method of ["GET", "HEAD"]) {
-        const { body, headers, status } = yield* ask("/api/orders", method, "limit=7")
+        const { body, headers, status } = yield* ask("/api/audit", method, "limit=7")
         assert.deepStrictEqual([status, headers["content-type"]], [200, "application/json"])
         assert.notProperty(headers, "content-length", "the listener counts")
         assert.include(Buffer.from(body as Uint8Array).toString(), "\"limit\":7")
       }
-      for (const path of ["/api/orders/", "/api//orders", "/API/orders", "/api/Orders"]) {
+      for (const path of ["/api/audit/", "/api//audit", "/API/audit", "/api/Audit"]) {
         const ended = yield* Effect.exit(quiet(ask(path)))
         assert.notStrictEqual(Exit.isSuccess(ended) ? ended.value.status : 404, 200, path)
       }
-      const file = yield* ask("/api/orders/export")
+      const file = yield* ask("/api/audit/export")
       assert.match(String(file.headers["content-type"]), /^text\/csv;/)
       assert.isDefined(file.stream)
     }))
@@ -81,7 +81,7 @@ describe("the declaration of the API", () => {
 
   test("gives no handler a request that the checks have not seen", (app) =>
     Effect.gen(function*() {
-      for (const path of ["/health", "/api/orders"]) {
+      for (const path of ["/health", "/api/audit"]) {
         const source = HttpServerRequest.fromWeb(new globalThis.Request(`http://api.invalid${path}`))
         const ended = yield* Effect.exit(
           Effect.scoped(Effect.provideService(app, HttpServerRequest.HttpServerRequest, source))
@@ -109,8 +109,8 @@ describe("the declaration of the API", () => {
       for (
         const [method, path, sender, kind] of [
           ["GET", "/api/account/sessions", caller.sender, "token"],
-          ["POST", "/api/accounts/x/deactivate", half, "half"],
-          ["POST", "/api/accounts/x/deactivate", undefined, "nobody"]
+          ["POST", "/api/notify/test", half, "half"],
+          ["POST", "/api/notify/test", undefined, "nobody"]
         ] as const
       ) {
         const exit = yield* quiet(ended(path, method, sender))

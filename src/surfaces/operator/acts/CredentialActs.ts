@@ -5,7 +5,6 @@ import * as eab from "../../../operations/Eab.ts"
 import { eabFile } from "../../../operations/Exports.ts"
 import { formats } from "../../../operations/ExportText.ts"
 import { credentialObject } from "../../../operations/Objects.ts"
-import { eabStatuses } from "../../../operations/RecordFilters.ts"
 import { renderDetail } from "../../cli/Detail.ts"
 import { stacked } from "../../cli/Rendered.ts"
 import { act, noun } from "../Act.ts"
@@ -20,7 +19,7 @@ const credential = {
   kid: Id,
   label: Schema.optionalKey(Schema.String),
   profile: Schema.optionalKey(Schema.String.annotate({ description: "The only profile that accepts it." })),
-  status: Schema.Literals(eabStatuses),
+  status: Schema.Literals(eab.eabStatuses),
   createdAt: Time,
   accounts: intOf("How many accounts it has bound.")
 }
@@ -35,7 +34,7 @@ const MintedCredential = Schema.Struct({
 }).annotate(created("MintedCredential"))
 
 const kid = key("The key identifier of the credential.")
-const filters = { status: optional(word(eabStatuses, "The status of the credential.")) }
+const filters = { status: optional(word(eab.eabStatuses, "The status of the credential.")) }
 
 /** A page of credentials. */
 export const listCredentials = act({

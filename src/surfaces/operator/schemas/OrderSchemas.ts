@@ -30,8 +30,8 @@ const order = {
 /** An order as lists show it. */
 export const Order = Schema.Struct(order).annotate({ identifier: "Order" })
 
-/** An order whose certificate has just been revoked, and the job that makes it known, if there is one. */
-export const RevokedOrder = Schema.Struct({ ...order, job: Schema.optionalKey(Id) }).annotate({
+/** An order whose certificate has just been revoked, and the job that makes it known. */
+export const RevokedOrder = Schema.Struct({ ...order, job: Id }).annotate({
   identifier: "RevokedOrder"
 })
 
@@ -80,28 +80,6 @@ const upstreamOrder = {
 
 /** A relayed order: its state at the upstream and its state here. */
 export const UpstreamOrder = Schema.Struct(upstreamOrder).annotate({ identifier: "UpstreamOrder" })
-
-/** The status words of a relayed order. */
-export const UpstreamStatus = upstreamOrder.status
-
-/** A relayed order with its job, while the queue has one. */
-export const UpstreamOrderDetail = Schema.Struct({ ...upstreamOrder, job: Schema.optionalKey(Job) }).annotate({
-  identifier: "UpstreamOrderDetail"
-})
-
-/** A certificate that a signer issued for an order that ended without it. */
-export const OrphanedCertificate = Schema.Struct({
-  orderId: Id,
-  profile: Schema.String,
-  serial: Schema.String,
-  names: Schema.Array(Schema.String),
-  cause: Schema.Literals(["order_ended", "chain_rejected", "signer_failed"]),
-  status: Schema.Literals(["waiting", "revoked", "kept", "stored", "expired"]),
-  error: Schema.optionalKey(Schema.String),
-  notAfter: Time,
-  foundAt: Time,
-  updatedAt: Time
-}).annotate({ identifier: "OrphanedCertificate" })
 
 /** A job with the order that it works on. */
 export const JobDetail = Schema.Struct({
@@ -154,23 +132,6 @@ export const OrderDetail = Schema.Struct({
   ),
   explanation: Schema.optionalKey(Explanation)
 }).annotate({ identifier: "OrderDetail" })
-
-/** A certificate that expires soon, and the one that replaced it. */
-export const Expiring = Schema.Struct({
-  orderId: Id,
-  profile: Schema.String,
-  accountId: Id,
-  certSerial: Schema.optionalKey(Schema.String),
-  identifiers: Schema.Array(Schema.String),
-  notAfter: Time,
-  daysRemaining: Int,
-  supersededBy: Schema.optionalKey(Schema.Struct({
-    orderId: Id,
-    certSerial: Schema.optionalKey(Schema.String),
-    notAfter: Schema.optionalKey(Time),
-    via: Schema.Literals(["replaces", "identifiers"])
-  }))
-}).annotate({ identifier: "Expiring" })
 
 const Certificate = Schema.Struct({
   subject: Schema.String,

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as eab from "../../../operations/Eab.ts"
 import { mostOverApi } from "../../../operations/Exports.ts"
 import { credentialObject } from "../../../operations/Objects.ts"
-import { eabStatuses } from "../../../operations/RecordFilters.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import {
   createCredential,
@@ -19,7 +18,7 @@ import { forRole, moved, page } from "../Route.ts"
 
 /* Credentials of external account binding. */
 
-const filters: ReadonlyArray<Filter> = [{ name: "status", label: "Status", kind: "choice", words: eabStatuses }]
+const filters: ReadonlyArray<Filter> = [{ name: "status", label: "Status", kind: "choice", words: eab.eabStatuses }]
 
 /** Command-line flags for clients that use a credential, at a profile that accepts it. */
 const clientsOf = (

@@ -1,20 +1,17 @@
 import * as Effect from "effect/Effect"
-import { expiringFile, mostOverApi } from "../../../operations/Exports.ts"
-import { expiringObject } from "../../../operations/Objects.ts"
+import { mostOverApi } from "../../../operations/Exports.ts"
 import * as expiring from "../../../operations/order/Expiring.ts"
-import { expiringFilters, supersededWords } from "../../../operations/RecordFilters.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
+import { exportExpiring, listExpiring, supersededWords } from "../../operator/acts/ExpiringActs.ts"
 import type { Filter } from "../Listing.ts"
 import { filtersIn, listView, urlOf, windowOf } from "../Listing.ts"
-import { exportOf } from "../PanelExport.ts"
+import { downloaded, looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
 /* Certificates that expire soon. */
 
 const path = "/ui/expiring"
-
-const names = ["profile", "days", "superseded"] as const
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
@@ -27,24 +24,19 @@ const windows = [7, 30, 90, 365]
 
 /** The routes of what expires. */
 export const expiringRoutes = (config: Config) => [
-  forRole("viewer")("GET", path, ({ query }) =>
+  forRole("viewer")("GET", path, (asked) =>
     Effect.gen(function*() {
-      const given = filtersIn(query, names)
+      const { query } = asked
+      const given = filtersIn(query, ["profile", "days", "superseded"])
       let counts = { days: expiring.usualDaysOf(config, given.profile), hidden: 0, isHiding: false, isCut: false }
       const { items, problem, total } = yield* orRefused(Effect.gen(function*() {
-        const wanted = yield* expiringFilters(config, given)
-        const found = yield* expiring.list(wanted, windowOf(query, config))
-        counts = {
-          days: wanted.days,
-          hidden: found.hidden,
-          isHiding: wanted.hideSuperseded,
-          isCut: found.truncated
-        }
-        return { items: found.items, total: found.total - found.hidden }
+        const { days, hidden, items, total, truncated = false } = yield* looked(listExpiring, asked)
+        counts = { days, hidden, isHiding: given.superseded === "hide", isCut: truncated }
+        return { items, total: total - hidden }
       }))
       const links = windows.map((days) => ({ days, url: urlOf(path, { ...given, days: String(days) }) }))
       return page("expiring", "Expiring certificates", {
-        rows: items.map(expiringObject),
+        rows: items,
         problem,
         ...counts,
         profile: given.profile,
@@ -61,14 +53,5 @@ export const expiringRoutes = (config: Config) => [
         })
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")(
-    "GET",
-    `${path}/export`,
-    (given) =>
-      exportOf(given, "expiring", (format) =>
-        Effect.flatMap(
-          expiringFilters(config, filtersIn(given.query, names)),
-          (wanted) => expiringFile(wanted, { format, most: mostOverApi })
-        ))
-  )
+  forRole("viewer")("GET", `${path}/export`, (given) => downloaded(exportExpiring, given))
 ]

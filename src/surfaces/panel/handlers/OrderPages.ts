@@ -1,37 +1,22 @@
 import * as Effect from "effect/Effect"
-import { BadRequest } from "../../../domain/OperatorError.ts"
 import { orderFilterWords, statusShown } from "../../../domain/Order.ts"
-import { isAcceptedReason, reasonShown, revocationReasons } from "../../../domain/RevocationReason.ts"
+import { reasonShown, revocationReasons } from "../../../domain/RevocationReason.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
-import { mostOverApi, ordersFile } from "../../../operations/Exports.ts"
-import { orderDetailObject, orderObject } from "../../../operations/Objects.ts"
+import { mostOverApi } from "../../../operations/Exports.ts"
+import { orderDetailObject } from "../../../operations/Objects.ts"
 import { decodedChainObject } from "../../../operations/objects/CertificateObjects.ts"
 import { decodedChain } from "../../../operations/order/CertificateView.ts"
 import * as orders from "../../../operations/order/OrderRecords.ts"
-import { remove } from "../../../operations/order/OrderRemoval.ts"
-import { orderFilters } from "../../../operations/RecordFilters.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
+import { deleteOrder, exportOrders, listOrders, revokeOrder } from "../../operator/acts/OrderActs.ts"
 import type { Filter } from "../Listing.ts"
-import { filtersIn, listView, periodsOf, windowOf } from "../Listing.ts"
-import { exportOf } from "../PanelExport.ts"
-import { field } from "../PanelForm.ts"
+import { listView, periodsOf, windowOf } from "../Listing.ts"
+import { downloaded, looked, submitted } from "../PanelActs.ts"
 import { directoriesOf, orRefused, profilesOf } from "../PanelLists.ts"
-import { forRole, moved, operatorIn, page } from "../Route.ts"
+import { forRole, moved, page } from "../Route.ts"
 import { certificateViews } from "../ShownCertificate.ts"
 
 /* Orders and their certificates. */
-
-const names = [
-  "profile",
-  "status",
-  "accountId",
-  "identifier",
-  "identifierSuffix",
-  "identifierContains",
-  "certSerial",
-  "since",
-  "until"
-] as const
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
@@ -53,17 +38,15 @@ const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>
 
 /** The routes of orders. */
 export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
-  forRole("viewer")("GET", "/ui/orders", ({ query }) =>
+  forRole("viewer")("GET", "/ui/orders", (given) =>
     Effect.gen(function*() {
-      const given = filtersIn(query, names)
-      const window = windowOf(query, config)
-      const found = yield* orRefused(Effect.flatMap(orderFilters(given), (wanted) => orders.list(wanted, window)))
+      const { query } = given
+      const { isCut, items, problem, total } = yield* orRefused(looked(listOrders, given))
       const now = yield* currentSeconds
-      const rows = found.items.map((order) => orderObject(config, order, now))
-      const counted = { total: found.total, limit: window.limit, shown: rows.length, isCut: found.isCut }
+      const counted = { total, limit: windowOf(query, config).limit, shown: items.length, isCut }
       return page("orders", "Orders", {
-        rows,
-        problem: found.problem,
+        rows: items,
+        problem,
         directories: directoriesOf(config),
         periods: periodsOf("/ui/orders", query, filters, now),
         done: query.get("done") ?? "",
@@ -72,22 +55,9 @@ export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
           most: mostOverApi,
           command: "acme-svc order export"
         })
-      }, found.problem === undefined ? {} : { status: found.problem.status })
+      }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")(
-    "GET",
-    "/ui/orders/export",
-    (given) =>
-      exportOf(
-        given,
-        "orders",
-        (format) =>
-          Effect.flatMap(
-            orderFilters(filtersIn(given.query, names)),
-            (wanted) => ordersFile(config, wanted, { format, most: mostOverApi })
-          )
-      )
-  ),
+  forRole("viewer")("GET", "/ui/orders/export", (given) => downloaded(exportOrders, given)),
   forRole("viewer")("GET", "/ui/orders/{id}", ({ parameters: { id = "" }, query }) =>
     Effect.gen(function*() {
       const found = yield* orders.detail(config, id)
@@ -125,19 +95,12 @@ export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
   ),
   forRole("operator")("POST", "/ui/orders/{id}/revoke", (given) =>
     Effect.gen(function*() {
-      const { form, parameters: { id = "" } } = given
-      const text = field(form, "reason")
-      const reason = text === undefined ? undefined : Number(text)
-      if (reason !== undefined && !isAcceptedReason(reason)) {
-        return yield* new BadRequest({ detail: "The reason is none of the list." })
-      }
-      const { isRevoked } = yield* orders.revoke(config, operatorIn(given), id, reason)
-      return moved(`/ui/orders/${id}?done=${isRevoked ? "revoked" : "revocation-queued"}`)
+      const { status } = yield* submitted(revokeOrder, given)
+      return moved(`/ui/orders/${given.parameters["id"]}?done=${status === "queued" ? "revocation-queued" : "revoked"}`)
     })),
   forRole("operator")(
     "POST",
     "/ui/orders/{id}/delete",
-    (given) =>
-      Effect.as(remove(operatorIn(given), given.parameters["id"] ?? ""), moved("/ui/orders?done=order-deleted"))
+    (given) => Effect.as(submitted(deleteOrder, given), moved("/ui/orders?done=order-deleted"))
   )
 ]

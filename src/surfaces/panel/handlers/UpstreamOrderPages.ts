@@ -1,17 +1,13 @@
 import * as Effect from "effect/Effect"
-import { currentSeconds } from "../../../kernel/Time.ts"
-import { jobObject, upstreamOrderObject } from "../../../operations/Objects.ts"
-import { upstreamOrderFilters, upstreamStatuses } from "../../../operations/RecordFilters.ts"
-import * as upstreamOrders from "../../../operations/upstream/UpstreamOrders.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
+import { listUpstreamOrders, readUpstreamOrder, upstreamStatuses } from "../../operator/acts/UpstreamOrderActs.ts"
 import type { Filter } from "../Listing.ts"
-import { filtersIn, listView, windowOf } from "../Listing.ts"
+import { listView, windowOf } from "../Listing.ts"
+import { looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
 /* Orders that were placed at an upstream CA. */
-
-const names = ["profile", "status"] as const
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
@@ -20,15 +16,12 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 
 /** The routes of upstream orders. */
 export const upstreamOrderRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/upstream-orders", ({ query }) =>
+  forRole("viewer")("GET", "/ui/upstream-orders", (given) =>
     Effect.gen(function*() {
-      const window = windowOf(query, config)
-      const { items, problem, total } = yield* orRefused(
-        Effect.flatMap(upstreamOrderFilters(filtersIn(query, names)), (wanted) => upstreamOrders.list(wanted, window))
-      )
-      const now = yield* currentSeconds
+      const { query } = given
+      const { items, problem, total } = yield* orRefused(looked(listUpstreamOrders, given))
       return page("upstream-orders", "Upstream orders", {
-        rows: items.map((order) => upstreamOrderObject(config, order, now)),
+        rows: items,
         problem,
         relaying: config.profiles.filter(({ enabled, signer }) => enabled && signer.backend === "relay")
           .map(({ name }) => name),
@@ -39,19 +32,15 @@ export const upstreamOrderRoutes = (config: Config) => [
         })
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")("GET", "/ui/upstream-orders/{id}", ({ parameters: { id = "" } }) =>
+  forRole("viewer")("GET", "/ui/upstream-orders/{id}", ({ parameters: { id = "" }, query }) =>
     Effect.gen(function*() {
-      const { job, order: found } = yield* upstreamOrders.find(id)
-      const order = upstreamOrderObject(config, found, yield* currentSeconds)
+      const order = yield* looked(readUpstreamOrder, { parameters: { orderId: id }, query })
       const urls = [
         { name: "Order there", value: order.upstreamOrderUrl },
         { name: "Finalize there", value: order.upstreamFinalizeUrl },
         { name: "Certificate there", value: order.upstreamCertificateUrl }
       ]
-      const isLive = order.status === "processing" || job?.status === "ready" || job?.status === "running"
-      return page("upstream-order", `Upstream order ${id}`, {
-        order: { ...order, ...(job === undefined ? {} : { job: jobObject(job) }) },
-        urls
-      }, { isLive })
+      const isLive = order.status === "processing" || order.job?.status === "ready" || order.job?.status === "running"
+      return page("upstream-order", `Upstream order ${order.orderId}`, { order, urls }, { isLive })
     }))
 ]

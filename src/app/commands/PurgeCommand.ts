@@ -1,53 +1,17 @@
-import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import { ordersFile } from "../../operations/Exports.ts"
 import { purgeObject, purgePreviewObject } from "../../operations/objects/PurgeObject.ts"
-import * as removal from "../../operations/order/OrderRemoval.ts"
 import * as purge from "../../operations/order/Purge.ts"
 import { renderPreview, renderPurge } from "../../surfaces/cli/PurgeText.ts"
 import { Operator } from "../CommandOperator.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Progress } from "../Progress.ts"
-import { withRecords, withRecordsAndConfig } from "../Records.ts"
+import { withRecords } from "../Records.ts"
 import { untilStopped } from "../Stoppable.ts"
 import { command } from "./Descriptor.ts"
-import { write } from "./ExportCommand.ts"
-import { formatOption, jsonOption, numberFlag, optionalText, switchFlag } from "./Flags.ts"
-import { orderFlags, searchOf } from "./OrderListCommand.ts"
+import { jsonOption, numberFlag, optionalText, switchFlag } from "./Flags.ts"
 import { print } from "./Print.ts"
-
-/** `order delete`: deletes one order, unless its certificate can still be used. */
-export const deleteCommand = command(
-  "delete",
-  "Delete an order, unless its certificate can still be used. Example: acme-svc order delete ID --yes. Exit codes: 0, 1, 2, 3.",
-  {
-    id: Argument.String("id").pipe(Argument.withDescription("The order's id."))
-  },
-  ({ id }) =>
-    withRecords(Effect.gen(function*() {
-      const { authorizations, profile, status } = yield* removal.preview(id)
-      yield* Confirmation.ask(
-        `Delete the ${status} order ${id} of profile ${profile} and its ${authorizations} authorization(s)?`
-      )
-      const { deleted } = yield* removal.remove(yield* Operator, id)
-      yield* Console.log(`Deleted order ${id} with ${deleted.authorizations} authorization(s).`)
-    }))
-)
-
-/** `order export`: writes all orders that `order list` finds. */
-export const exportCommand = command(
-  "export",
-  "Write orders to standard output, newest first. Example: acme-svc order export --profile web --format json. Exit codes: 0, 1, 2, 3.",
-  { ...orderFlags, format: formatOption },
-  ({ format, ...given }) =>
-    Effect.flatMap(
-      searchOf(given),
-      (filters) => withRecordsAndConfig(({ config }) => Effect.flatMap(ordersFile(config, filters, { format }), write))
-    )
-)
 
 const mostDays = 100_000
 
