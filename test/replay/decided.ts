@@ -14,6 +14,14 @@ const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`
 
 /** Every decided difference. One that no longer is there is to be removed. */
 export const decided: ReadonlyArray<Decided> = [
+  {
+    plays: /^service\.api: GET \/api\/openapi\.json/,
+    reason: "The document is made from the acts: it says more of members, and which codes a route may answer."
+  },
+  {
+    plays: /^service\.cli: (?:completions|man|help)/,
+    reason: "Commands, flags and sentences are those of the acts."
+  },
   every(
     "panel: POST .* with an unknown field$",
     "A field that is misspelt must not fall back to what counts without it."

@@ -53,12 +53,21 @@ const inQuery = ({ description, document, form, isNeeded, words }: Field<unknown
 const fieldsOf = (fields: Fields, schemaOf: (field: Field<unknown>) => Schema.Top) =>
   Object.fromEntries(Object.entries(fields).map(([member, field]) => [member, schemaOf(field)]))
 
+/** A schema is annotated once: the document would have each copy as a schema of its own. */
+const annotated = new Map<Schema.Top, Schema.Top>()
+
+const withStatus = (output: Schema.Top, status: number): Schema.Top => {
+  const known = annotated.get(output) ?? output.annotate({ httpApiStatus: status })
+  annotated.set(output, known)
+  return known
+}
+
 /** The schema of the answer. */
 const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top | ReadonlyArray<Schema.Top> => {
   const forms = formsOf(output)
   if (forms.length > 0) return forms
   if (http?.status === 204) return HttpApiSchema.NoContent
-  return http?.status === undefined ? output : output.annotate({ httpApiStatus: http.status })
+  return http?.status === undefined ? output : withStatus(output, http.status)
 }
 
 const hasMembers = (fields: Fields): boolean => Object.keys(fields).length > 0
