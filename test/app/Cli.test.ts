@@ -296,6 +296,39 @@ describe("records the service has written", () => {
       })
       assert.match((yield* place.run(["jobs", "queue"])).out, /^local_ca_crl_regenerate  1 /m)
     }))
+
+  test("notify list prints deliveries, as rows and as objects", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      yield* served(
+        place,
+        Effect.gen(function*() {
+          const { enqueue } = yield* Queue
+          const fields = { at: 1, profile: "default", hook: "account_deactivated", delivery_id: "d" } as const
+          const payload = {
+            scope: "default",
+            backend: "webhook",
+            entry: "chat",
+            event: "account_deactivated",
+            fields
+          } as const
+          yield* enqueue({ kind: "notify_deliver", dedupKey: "d", payload })
+          yield* enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "some-ca", payload: { issuer: "some-ca" } })
+        })
+      )
+      const { items, total } = jsonOf<Listed<object>>(yield* place.run(["notify", "list", "--json"]))
+      assert.strictEqual(total, 1)
+      assert.deepInclude({ ...items[0] }, {
+        backend: "webhook",
+        entry: "chat",
+        event: "account_deactivated",
+        status: "ready"
+      })
+      assert.match(
+        (yield* place.run(["notify", "list"])).out,
+        /  default +webhook chat +account_deactivated +ready +0\/\d+ /
+      )
+    }))
 })
 
 describe("serve", () => {

@@ -45,8 +45,10 @@ timeout_ms = 20000
 })
 
 const eventsOf = (json: string) =>
-  (JSON.parse(json) as ReadonlyArray<{ readonly backend: string; readonly event: string; readonly delivered: boolean }>)
-    .map(({ backend, delivered, event }) => `${backend} ${event} ${delivered}`).toSorted()
+  (JSON.parse(json) as {
+    readonly items: ReadonlyArray<{ readonly backend: string; readonly event: string; readonly delivered: boolean }>
+  })
+    .items.map(({ backend, delivered, event }) => `${backend} ${event} ${delivered}`).toSorted()
 
 describe("notify test", () => {
   test("sends each receiver a sample of what it wants, and prints what was answered", () =>

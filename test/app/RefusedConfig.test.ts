@@ -77,6 +77,7 @@ describe("with a configuration that is refused", () => {
         const commands = [
           ["jobs", "list"],
           ["jobs", "queue"],
+          ["notify", "list"],
           ["worker", "list"],
           ["order", "list"],
           ["account", "list"],

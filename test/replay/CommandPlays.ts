@@ -287,6 +287,7 @@ const commands: ReadonlyArray<CommandEntry> = [
   },
   { noun: "configuration", command: "config check" },
   { noun: "configuration", command: "config show", flags: { ...profile, ...json } },
+  { noun: "notifications", command: "notify list", flags: { ...paging, ...json } },
   {
     noun: "notifications",
     command: "notify test",

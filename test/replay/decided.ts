@@ -8,7 +8,8 @@ export interface Decided {
 }
 
 /** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
-const acts = "(?:nonces|credentials|accounts|session|jobs|workers|orders|expiring|upstream|certificates|audit)"
+const acts =
+  "(?:nonces|credentials|accounts|session|jobs|workers|orders|expiring|upstream|certificates|audit|notifications)"
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 
@@ -87,9 +88,19 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^jobs\.panel: GET \/ui\/jobs /,
     reason: "The page has the filter for an order, and refuses a kind that is none."
   },
+  { plays: /^notifications\.cli: (?:notify$|notify list: )/, reason: "A command that there was not." },
   {
-    plays: /^notifications\.panel: POST \/ui\/notifications\/run (?:with an|without a|id absent|id=)/,
-    reason: "A member that is missing or unknown is named in the same words everywhere."
+    plays: /^notifications\.cli: notify test: (?:argument 1 "webhook" as an object|--json)$/,
+    reason: "The command prints what the API answers."
+  },
+  {
+    plays: /^notifications\.cli: notify test: argument 1 "a\\u001bb"(?: as an object)?$/,
+    reason: "The character that nobody sees is named."
+  },
+  {
+    plays:
+      /^notifications\.api: POST \/api\/notify\/test (?:(?:target|profile)=" ?"|event=(?:" "|0|1\.5|true|\[\]|\{\})|fuzz (?:5|12))$/,
+    reason: "A text that is empty is refused with its bound, and a word is refused with its set."
   },
   { plays: /^workers\.api: GET \/api\/workers /, reason: "Every list has the same four members." },
   {

@@ -4,7 +4,6 @@ import { groupOf } from "../operator/ActDocument.ts"
 import { nouns } from "../operator/Nouns.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
-import { notifications } from "./groups/NotificationEndpoints.ts"
 import * as operators from "./groups/OperatorEndpoints.ts"
 import * as service from "./groups/ServiceEndpoints.ts"
 import * as sessions from "./groups/SessionEndpoints.ts"
@@ -16,7 +15,6 @@ import * as sessions from "./groups/SessionEndpoints.ts"
 export class Api extends HttpApi.make("acme-svc")
   .add(
     sessions.own,
-    notifications,
     service.service,
     operators.operators,
     operators.tokens,

@@ -10,7 +10,6 @@ import { Api } from "./Api.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
 import { healthHandlers } from "./handlers/HealthApi.ts"
-import { notificationsHandlers } from "./handlers/NotificationsApi.ts"
 import { operatorsHandlers, tokensHandlers } from "./handlers/OperatorsApi.ts"
 import { ownHandlers } from "./handlers/OwnApi.ts"
 import { serviceHandlers } from "./handlers/ServiceApi.ts"
@@ -24,7 +23,6 @@ const handlersOf = (served: Served, version: string) => {
   return Layer.mergeAll(
     ownHandlers(config),
     serviceHandlers(served, version),
-    notificationsHandlers(config),
     operatorsHandlers(config),
     tokensHandlers(config),
     healthHandlers

@@ -5,6 +5,7 @@ import { credentialActs } from "./acts/CredentialActs.ts"
 import { expiringActs } from "./acts/ExpiringActs.ts"
 import { jobActs } from "./acts/JobActs.ts"
 import { nonceActs } from "./acts/NonceActs.ts"
+import { notificationActs } from "./acts/NotificationActs.ts"
 import { orderActs } from "./acts/OrderActs.ts"
 import { orphanActs } from "./acts/OrphanActs.ts"
 import { sessionActs } from "./acts/SessionActs.ts"
@@ -20,6 +21,7 @@ const all = [
   upstreamOrderActs,
   auditActs,
   jobActs,
+  notificationActs,
   nonceActs
 ]
 

@@ -1,21 +1,16 @@
 import * as Effect from "effect/Effect"
 import { notificationEvents, onlyEntry } from "../../../domain/Notification.ts"
-import { deliveryObject, list } from "../../../operations/notify/Recent.ts"
-import * as trial from "../../../operations/notify/Trial.ts"
 import { routesOf, sectionsOf } from "../../../services/notify/NotifyRoutes.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { runJob } from "../../operator/acts/JobActs.ts"
-import { listView, windowOf } from "../Listing.ts"
-import { submitted } from "../PanelActs.ts"
-import { field } from "../PanelForm.ts"
-import { forRole, moved, operatorIn, page } from "../Route.ts"
+import { listDeliveries, receiverOf, testNotifications } from "../../operator/acts/NotificationActs.ts"
+import { listView } from "../Listing.ts"
+import { looked, submitted } from "../PanelActs.ts"
+import { forRole, moved, page } from "../Route.ts"
 
 /* What people and programs were told (docs/decisions/notifications.md). */
 
 const path = "/ui/notifications"
-
-const receiverOf = (backend: string | undefined, entry: string | undefined): string =>
-  [backend, entry === onlyEntry ? undefined : entry].filter((part) => part !== undefined).join(" ")
 
 /** What the form of a test offers: the receivers in force by backend and by name, and whose they are. */
 const offered = (config: Config) => {
@@ -34,31 +29,25 @@ const canChange = ({ status }: { readonly status: string }): boolean => status =
 
 /** The routes of notifications. */
 export const notificationRoutes = (config: Config) => [
-  forRole("viewer")("GET", path, ({ query }) =>
+  forRole("viewer")("GET", path, (given) =>
     Effect.gen(function*() {
-      const { items, total } = yield* list(windowOf(query, config))
-      const rows = items.map((job) => {
-        const delivery = deliveryObject(job)
-        return { ...delivery, receiver: receiverOf(delivery.backend, delivery.entry) }
-      })
+      const { query } = given
+      const { items, limit, total } = yield* looked(listDeliveries, given)
+      const rows = items.map((delivery) => ({ ...delivery, receiver: receiverOf(delivery.backend, delivery.entry) }))
       return page("notifications", "Notifications", {
         rows,
         ...offered(config),
         done: query.get("done") ?? "",
-        list: listView(path, query, [], { total, limit: windowOf(query, config).limit, shown: rows.length })
+        list: listView(path, query, [], { total, limit, shown: rows.length })
       }, { isLive: rows.some(canChange) })
     })),
   forRole("operator")("POST", `${path}/test`, (given) =>
     Effect.map(
-      trial.test(config, operatorIn(given), {
-        target: field(given.form, "target"),
-        event: field(given.form, "event"),
-        profile: field(given.form, "profile")
-      }),
-      (tried) =>
+      submitted(testNotifications, given),
+      ({ items }) =>
         page("tried", "Notifications", {
-          rows: tried.map((one) => ({ ...one, receiver: receiverOf(one.backend, one.entry) })),
-          failed: tried.filter(({ delivered }) => !delivered).length
+          rows: items.map((one) => ({ ...one, receiver: receiverOf(one.backend, one.entry) })),
+          failed: items.filter(({ delivered }) => !delivered).length
         })
     )),
   forRole("operator")(

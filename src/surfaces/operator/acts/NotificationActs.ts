@@ -1,0 +1,129 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { messageKinds, onlyEntry } from "../../../domain/Notification.ts"
+import { deliveryObject, list } from "../../../operations/notify/Recent.ts"
+import * as trial from "../../../operations/notify/Trial.ts"
+import { renderTable } from "../../cli/TextTable.ts"
+import { act, noun } from "../Act.ts"
+import { Acting, Configured, paged } from "../Acting.ts"
+import { name, optional, paging, word } from "../Field.ts"
+import { Int, pageOf, Time } from "../schemas/Common.ts"
+import { JobStatus } from "../schemas/OrderSchemas.ts"
+
+/* Notifications to people and programs (docs/decisions/notifications.md). */
+
+const backend = Schema.Literals(["email", "webhook", "custom"])
+
+/** The name of a receiver. One that cannot be read from its job has none. */
+export const receiverOf = (backend: string | undefined, entry: string | undefined): string =>
+  [backend, entry === onlyEntry ? undefined : entry].filter((part) => part !== undefined).join(" ")
+
+/** A page of deliveries. */
+export const listDeliveries = act({
+  id: "listDeliveries",
+  does: "List deliveries, newest first, each with its last error",
+  access: "viewer",
+  input: paging,
+  output: pageOf(
+    Schema.Struct({
+      id: Schema.String.annotate({ description: "The id of the job." }),
+      profile: Schema.optionalKey(Schema.String),
+      backend: Schema.optionalKey(backend),
+      entry: Schema.optionalKey(Schema.String),
+      event: Schema.optionalKey(Schema.String),
+      deliveryId: Schema.optionalKey(Schema.String),
+      status: JobStatus,
+      attempts: Int,
+      maxAttempts: Int,
+      lastError: Schema.optionalKey(Schema.String),
+      createdAt: Time,
+      updatedAt: Time,
+      runAt: Time
+    }).annotate({ identifier: "Delivery" })
+  ),
+  errors: [],
+  run: (window) => paged(window, list, deliveryObject),
+  http: { route: "GET /api/notify/deliveries" },
+  cli: {
+    command: "notify list",
+    example: "notify list --limit 10",
+    columns: (
+      { attempts, backend, entry, event = "", id, lastError = "", maxAttempts, profile = "", runAt, status }
+    ) => ({
+      id,
+      profile,
+      receiver: receiverOf(backend, entry),
+      event,
+      status,
+      attempts: `${attempts}/${maxAttempts}`,
+      due: runAt,
+      "last error": lastError
+    })
+  }
+})
+
+/** Sends samples. */
+export const testNotifications = act({
+  id: "testNotifications",
+  does: "Send a sample of each event now, and say what was answered",
+  access: "operator",
+  input: {
+    target: optional(
+      name("A backend, or the name of a webhook or a program. Without it, every receiver is told.", {
+        help: "email, webhook, custom, or the name of one entry. Without it, every receiver is told."
+      })
+    ),
+    event: optional(word(messageKinds, "Only this event. The default is each that the receiver wants.")),
+    profile: optional(name("Only the receivers of this profile; __admin__ for those of operators."))
+  },
+  output: Schema.Struct({
+    items: Schema.Array(
+      Schema.Struct({
+        profile: Schema.String,
+        backend,
+        entry: Schema.String,
+        event: Schema.Literals(messageKinds),
+        delivered: Schema.Boolean,
+        answer: Schema.String
+      }).annotate({ identifier: "TriedDelivery" })
+    )
+  }),
+  errors: [],
+  run: (wanted) =>
+    Effect.gen(function*() {
+      return { items: yield* trial.test(yield* Configured.config, yield* Acting.operator, wanted) }
+    }),
+  http: { route: "POST /api/notify/test" },
+  cli: {
+    command: "notify test",
+    help: "Send a sample of each event now and print what was answered.",
+    example: "notify test email",
+    args: ["target"],
+    flags: { target: { flag: "receiver" } },
+    needsConfig: () => true,
+    text: ({ items }) =>
+      renderTable(
+        ["profile", "receiver", "event", "result", "answer"],
+        items.map(({ answer, backend, delivered, entry, event, profile }) => [
+          profile,
+          receiverOf(backend, entry),
+          event,
+          delivered ? "ok" : "failed",
+          answer
+        ]),
+        items.length
+      ),
+    faults: ({ items }) => {
+      const failed = items.filter(({ delivered }) => !delivered).length
+      return failed === 0 ? [] : [{ code: 1, message: `${failed} of ${items.length} could not be delivered.` }]
+    }
+  }
+})
+
+/** Notifications. */
+export const notificationActs = noun({
+  name: "notifications",
+  description: "What people and programs are told.",
+  commands: { notify: "Notifications by mail, webhook and program." },
+  acts: [listDeliveries, testNotifications]
+})
