@@ -1,3 +1,5 @@
+import { readWhole } from "./WholeNumber.ts"
+
 /** The reasons that a revocation may state, RFC 5280 section 5.3.1. Code 7 is unused. */
 export const revocationReasons = [
   { code: 0, name: "unspecified" },
@@ -18,9 +20,12 @@ export const keyCompromise = 1
 /** Whether a revocation may state this code. */
 export const isAcceptedReason = (code: number): boolean => revocationReasons.some((one) => one.code === code)
 
-/** The code of a reason that is written as its number or its name, in capital letters or small ones. */
-export const parseReason = (text: string): number | undefined =>
-  revocationReasons.find(({ code, name }) => text === String(code) || text.toLowerCase() === name.toLowerCase())?.code
+/** The code of a reason that is given as its number or its name, in capital letters or small ones. */
+export const parseReason = (given: string | number): number | undefined => {
+  const number = typeof given === "string" ? readWhole(given) : given
+  const word = String(given).trim().toLowerCase()
+  return revocationReasons.find(({ code, name }) => code === number || name.toLowerCase() === word)?.code
+}
 
 /** The name of a reason; a code that no reason has, in digits. */
 export const reasonName = (code: number): string =>

@@ -7,14 +7,16 @@ describe("reasons for a revocation", () => {
     assert.deepStrictEqual(accepted, [0, 1, 2, 3, 4, 5, 6, 8, 9, 10])
   })
 
-  it("are read by number and by name, however the name is capitalised", () => {
+  it("are read by number, in any notation of whole numbers, and by name, however the name is capitalised", () => {
     for (const { code, name } of revocationReasons) {
-      for (const text of [String(code), name, name.toLowerCase(), name.toUpperCase()]) {
-        assert.strictEqual(parseReason(text), code, text)
+      for (
+        const given of [code, String(code), `0${code}`, ` +${code}`, name, name.toLowerCase(), `${name.toUpperCase()} `]
+      ) {
+        assert.strictEqual(parseReason(given), code, String(given))
       }
     }
-    for (const text of ["", "7", "11", "-1", "01", "1.0", "key", "key compromise", "1 "]) {
-      assert.isUndefined(parseReason(text), text)
+    for (const given of ["", "7", "11", "-1", "1.0", "0x1", "1e0", "key", "key compromise", 7, -1, 1.5]) {
+      assert.isUndefined(parseReason(given), String(given))
     }
   })
 

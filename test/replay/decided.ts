@@ -102,6 +102,7 @@ export const decided: ReadonlyArray<Decided> = [
       /^notifications\.api: POST \/api\/notify\/test (?:(?:target|profile)=" ?"|event=(?:" "|0|1\.5|true|\[\]|\{\})|fuzz (?:5|12))$/,
     reason: "A text that is empty is refused with its bound, and a word is refused with its set."
   },
+  { plays: /^authorities\.api: GET \/api\/cas /, reason: "Every list has the same four members." },
   { plays: /^workers\.api: GET \/api\/workers /, reason: "Every list has the same four members." },
   {
     plays: /^credentials\.api: POST \/api\/eab fuzz (?:2|41)$/,
@@ -155,7 +156,7 @@ export const decided: ReadonlyArray<Decided> = [
   },
   {
     plays:
-      /^(?:orders|certificates)\.cli: (?:order revoke|order delete|cert revoke): (?:--json|with nobody to ask, as an object)$/,
+      /^(?:orders|certificates)\.cli: (?:order revoke|order delete|cert revoke|crl raise|crl revoke): (?:--json|with nobody to ask, as an object)$/,
     reason: "Every command that answers something has --json."
   },
   {

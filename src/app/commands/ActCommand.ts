@@ -14,7 +14,7 @@ import { renderDetail } from "../../surfaces/cli/Detail.ts"
 import type { Globals } from "../../surfaces/cli/Globals.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import type { AnyAct, Cli, Noun } from "../../surfaces/operator/Act.ts"
-import { Acting, Configured } from "../../surfaces/operator/Acting.ts"
+import { Acting, ActingAtKeyboard, Configured } from "../../surfaces/operator/Acting.ts"
 import { encoded } from "../../surfaces/operator/ActOutput.ts"
 import type { Fields } from "../../surfaces/operator/Field.ts"
 import { isFile } from "../../surfaces/operator/FileOutput.ts"
@@ -37,7 +37,7 @@ import { orTakeBack, print } from "./Print.ts"
 type ActCli = Cli<Fields, unknown, CommandServices>
 
 /** What an act may need on the command line. */
-export type CommandServices = Acting | Configured | Database | Entropy | Notifier | Queue
+export type CommandServices = Acting | ActingAtKeyboard | Configured | Database | Entropy | Notifier | Queue
 
 /** The most rows that a command prints at once. */
 const mostRows = 10_000
@@ -85,7 +85,9 @@ const surroundings = (needsConfig: boolean) =>
       : { config: yield* Settings.forRecords, sources: new Map<string, never>() }
     const isRefused = Option.isNone(yield* Effect.option(Settings.loaded))
     const { process } = yield* Host
-    return Context.make(Acting, { operator: yield* Operator, role: "admin" }).pipe(
+    const operator = yield* Operator
+    return Context.make(Acting, { operator, role: "admin" }).pipe(
+      Context.add(ActingAtKeyboard, operator),
       Context.add(Configured, { resolved: { config, sources }, version: process.version, mostRows, isRefused })
     )
   })

@@ -3,7 +3,6 @@ import * as CliError from "effect/cli/CliError"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { parseReason, revocationReasons } from "../../domain/RevocationReason.ts"
 import { readWhole } from "../../domain/WholeNumber.ts"
 import { hiddenIn } from "../../kernel/HiddenText.ts"
 import { parseMoment } from "../../kernel/Time.ts"
@@ -112,17 +111,6 @@ export const serialFlag: Flag.Flag<string> = flag("cert-serial", {
   read: parseSerial
 })
 
-/** An argument that is a serial number as people write it, in its stored form. */
-export const serialArgument: Argument.Argument<string> = Argument.String("serial").pipe(
-  Argument.withDescription("The serial number of the certificate, in hexadecimal, with or without colons."),
-  Argument.mapEffect((text) => {
-    const serial = parseSerial(text)
-    return serial === undefined
-      ? Effect.fail(refusal(`${JSON.stringify(text)} is not a serial number in hexadecimal.`))
-      : Effect.succeed(serial)
-  })
-)
-
 /** `--since` and `--until`. */
 export const spanOptions = {
   since: optional(timeFlag("since"), "From this time on."),
@@ -178,15 +166,3 @@ export const pageOptions = {
     Flag.withDescription("Rows to skip.")
   )
 }
-
-const reasonNames = revocationReasons.map(({ name }) => name).join(", ")
-
-/** A reason for a revocation, as its code. */
-export const reasonOption = optional(
-  flag("reason", {
-    shown: "reason",
-    takes: `a number, 0 to 6 and 8 to 10, or a name, one of ${reasonNames}`,
-    read: parseReason
-  }),
-  `A reason of RFC 5280, by its number, 0 to 6 and 8 to 10, or its name. One of ${reasonNames}.`
-)

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { mostOverApi } from "../../operations/Exports.ts"
-import type { Operator } from "../../operations/Operator.ts"
+import type { AtKeyboard, Operator } from "../../operations/Operator.ts"
 import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
 
@@ -23,6 +23,11 @@ export class Acting extends Context.Service<Acting, {
     ({ operator }) => operator.kind === "cli" ? undefined : mostOverApi
   )
 }
+
+/** Whoever is at the command line. Only acts without a route may ask for it. */
+export class ActingAtKeyboard extends Context.Service<ActingAtKeyboard, AtKeyboard>()(
+  "acme/surfaces/operator/ActingAtKeyboard"
+) {}
 
 /** The session of who acts. Only acts without a command may ask for it. */
 export class ActingSession extends Context.Service<ActingSession, SessionIdentity>()(

@@ -1,5 +1,4 @@
 import { isId } from "../../domain/Id.ts"
-import { readWhole } from "../../domain/WholeNumber.ts"
 import { hiddenIn } from "../../kernel/HiddenText.ts"
 import { parseMoment } from "../../kernel/Time.ts"
 import { parseSerial } from "../../pki/x509/Serial.ts"
@@ -210,19 +209,16 @@ export const clamped = (
 
 /** A number of a list, or its name. The value is the number. */
 export const code = (
-  codes: ReadonlyArray<{ readonly code: number; readonly name: string }>,
-  { numbers, shown, ...told }: Said & { readonly numbers: string; readonly shown: string }
+  { read, ...told }: Said & {
+    readonly shown: string
+    readonly takes: string
+    readonly read: (given: string | number) => number | undefined
+  }
 ): Field<number> => ({
   ...needed,
   ...told,
   form: "code",
-  shown,
-  takes: `a number, ${numbers}, or a name, one of ${codes.map(({ name }) => name).join(", ")}`,
-  read: (written) => {
-    const number = typeof written === "string" ? readWhole(written) : written
-    const word = String(written).trim().toLowerCase()
-    return codes.find(({ code, name }) => code === number || name.toLowerCase() === word)?.code
-  }
+  read: (written) => typeof written === "string" || typeof written === "number" ? read(written) : undefined
 })
 
 /** Yes or no. On a command line it is a flag without a value. */

@@ -1,6 +1,7 @@
 import type { Noun } from "./Act.ts"
 import { accountActs } from "./acts/AccountActs.ts"
 import { auditActs } from "./acts/AuditActs.ts"
+import { authorityActs } from "./acts/AuthorityActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
 import { expiringActs } from "./acts/ExpiringActs.ts"
 import { jobActs } from "./acts/JobActs.ts"
@@ -20,6 +21,7 @@ const all = [
   orphanActs,
   upstreamOrderActs,
   auditActs,
+  authorityActs,
   jobActs,
   notificationActs,
   nonceActs

@@ -5,11 +5,11 @@ import * as Schema from "effect/Schema"
 import { reachedBy } from "../../operator/ReachedBy.ts"
 import { Members, pageOf } from "../../operator/schemas/Common.ts"
 import { ofProfile, segment, word } from "../../operator/schemas/Parameters.ts"
-import { Ca, Found, Policy, Profile, Range, Setting, Trends } from "../../operator/schemas/ServiceSchemas.ts"
+import { Found, Policy, Profile, Range, Setting, Trends } from "../../operator/schemas/ServiceSchemas.ts"
 
 /* The state and the records of the service itself. */
 
-/** `/api/profiles`, `/api/cas`, `/api/config`, `/api/search`, `/api/trends` and the document of this API. */
+/** `/api/profiles`, `/api/config`, `/api/search`, `/api/trends` and the document of this API. */
 export const service = HttpApiGroup.make("service").add(
   HttpApiEndpoint.get("listProfiles", "/api/profiles", { success: pageOf(Profile) })
     .annotate(OpenApi.Summary, "Mounted endpoints")
@@ -19,9 +19,6 @@ export const service = HttpApiGroup.make("service").add(
     success: Policy
   })
     .annotate(OpenApi.Summary, "Show the policy of an endpoint")
-    .annotateMerge(reachedBy("viewer")),
-  HttpApiEndpoint.get("listCas", "/api/cas", { success: Schema.Struct({ items: Schema.Array(Ca) }) })
-    .annotate(OpenApi.Summary, "List the CAs of this service and their revocation lists")
     .annotateMerge(reachedBy("viewer")),
   HttpApiEndpoint.get("readConfig", "/api/config", {
     query: ofProfile,
@@ -44,7 +41,7 @@ export const service = HttpApiGroup.make("service").add(
   HttpApiEndpoint.get("readOpenApi", "/api/openapi.json", { success: Members })
     .annotate(OpenApi.Summary, "This document")
     .annotateMerge(reachedBy("viewer"))
-).annotate(OpenApi.Description, "The configuration, the CAs and the activity of the service.")
+).annotate(OpenApi.Description, "The configuration and the activity of the service.")
 
 /** `/health` */
 export const health = HttpApiGroup.make("health").add(

@@ -2,8 +2,6 @@ import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { NoSuch } from "../../../domain/OperatorError.ts"
 import { Activity } from "../../../operations/Activity.ts"
-import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
-import { crlObject } from "../../../operations/Objects.ts"
 import { trendObject } from "../../../operations/objects/AuditObjects.ts"
 import { configKeyObject } from "../../../operations/objects/SettingObjects.ts"
 import * as operators from "../../../operations/operators/Operators.ts"
@@ -17,7 +15,7 @@ import { answering } from "../ApiRefusals.ts"
 import { documentOf } from "../Document.ts"
 import { identity } from "./RequestCaller.ts"
 
-/** The configuration, the CAs and the activity of the service. */
+/** The configuration and the activity of the service. */
 export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, version: string) => {
   const { config } = resolved
   const mounted = config.profiles.filter(({ enabled }) => enabled)
@@ -34,10 +32,6 @@ export const serviceHandlers = (resolved: Pick<Resolved, "config" | "sources">, 
           profile === undefined ? new NoSuch({ noun: "profile", id: name }) : Effect.succeed(viewOf(profile))
         )
       })
-      .handle("listCas", () =>
-        answering(Effect.map(crlRecords.list(mounted.map(({ name }) => name)), (found) => ({
-          items: found.map(crlObject)
-        }))))
       .handle("readConfig", ({ query: { profile } }) => {
         const keys = effectiveKeys(resolved, profile)
         return answering(

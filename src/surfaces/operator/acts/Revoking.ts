@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { shown } from "../../../domain/JobFailure.ts"
 import { NoSuch } from "../../../domain/OperatorError.ts"
-import { revocationReasons } from "../../../domain/RevocationReason.ts"
+import { parseReason, revocationReasons } from "../../../domain/RevocationReason.ts"
 import type { JobId } from "../../../kernel/queue/Job.ts"
 import { settledJob } from "../../../kernel/queue/Waits.ts"
 import { currentMillis } from "../../../kernel/Time.ts"
@@ -16,16 +16,16 @@ import { Id } from "../schemas/Common.ts"
 /* What acts that revoke have in common: the reason, what they say, and how their commands wait. */
 
 const numbers = "0 to 6 and 8 to 10"
+const names = revocationReasons.map(({ name }) => name).join(", ")
 
 /** The reason of a revocation. */
 export const reason = optional(
-  code(revocationReasons, {
-    numbers,
-    shown: "reason",
+  code({
     description: `A reason of RFC 5280, by its number, ${numbers}, or its name.`,
-    help: `A reason of RFC 5280, by its number, ${numbers}, or its name. One of ${
-      revocationReasons.map(({ name }) => name).join(", ")
-    }.`
+    help: `A reason of RFC 5280, by its number, ${numbers}, or its name. One of ${names}.`,
+    shown: "reason",
+    takes: `a number, ${numbers}, or a name, one of ${names}`,
+    read: parseReason
   })
 )
 

@@ -1,8 +1,7 @@
 import * as Schema from "effect/Schema"
-import { caStates } from "../../../operations/crl/CaState.ts"
 import { Int, intOf, Time } from "./Common.ts"
 
-/* The CAs and the configuration of the service. */
+/*  the configuration of the service. */
 
 /** A mounted endpoint. */
 export const Profile = Schema.Struct({
@@ -37,35 +36,6 @@ export const Policy = Schema.Struct({
   })),
   warnings: Schema.Array(Schema.String)
 }).annotate({ identifier: "Policy" })
-
-/** A CA of this service and its revocation list. */
-export const Ca = Schema.Struct({
-  issuer: Schema.String.annotate({ description: "The SHA-256 of its SubjectPublicKeyInfo, in hexadecimal." }),
-  subject: Schema.optionalKey(Schema.String),
-  sha256: Schema.optionalKey(Schema.String),
-  keyType: Schema.optionalKey(Schema.String),
-  notBefore: Schema.optionalKey(Time),
-  notAfter: Schema.optionalKey(Time),
-  chainNotAfter: Schema.optionalKey(
-    Time.annotate({ description: "When the first certificate of its chain ends. No leaf is valid after that." })
-  ),
-  chainEndsWith: Schema.optionalKey(
-    Schema.String.annotate({ description: "The subject of the certificate that ends first." })
-  ),
-  caState: Schema.optionalKey(
-    Schema.Literals(caStates).annotate({ description: "How long its chain lasts: expiring in its last ninety days." })
-  ),
-  profiles: Schema.Array(Schema.String),
-  crlNumber: Schema.optionalKey(Int),
-  thisUpdate: Schema.optionalKey(Time),
-  nextUpdate: Schema.optionalKey(Time),
-  entries: Int,
-  unlisted: intOf("How many revocations the stored list does not contain yet."),
-  state: Schema.Literals(["ok", "due", "expired", "missing", "stopped"]).annotate({
-    description: "The state of its list. While that is stopped, nothing is revoked and no list is signed."
-  }),
-  trouble: Schema.optionalKey(Schema.String.annotate({ description: "Why its list is stopped." }))
-}).annotate({ identifier: "Ca" })
 
 /** A key of the configuration and its value in force. */
 export const Setting = Schema.Struct({

@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
-import { crlObject } from "../../../operations/Objects.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
+import { listCas } from "../../operator/acts/AuthorityActs.ts"
+import { looked } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
@@ -21,14 +22,11 @@ const stem = (issuer: string): string => issuer.slice(0, 16)
 
 /** The routes of CAs. */
 export const authorityRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/authorities", () =>
+  forRole("viewer")("GET", "/ui/authorities", (given) =>
     Effect.gen(function*() {
-      const found = yield* crlRecords.list(profilesOf(config))
+      const { items } = yield* looked(listCas, given)
       return page("authorities", "Authorities", {
-        rows: found.map((view) => ({
-          ...crlObject(view),
-          isSigning: view.ca !== undefined
-        })),
+        rows: items.map((ca) => ({ ...ca, isSigning: ca.sha256 !== undefined })),
         others: config.profiles.filter(({ enabled, signer }) => enabled && signer.backend !== "local_ca").map((
           { name, signer }
         ) => ({ name, backend: signer.backend }))
