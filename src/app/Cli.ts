@@ -127,6 +127,9 @@ const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
 /** The commands a command line may mean by its first word, and what each does. */
 const treeOf = (word?: string) => Effect.map(meant(word), tree)
 
+/** The commands among which the first word of a command line is looked for. */
+type Among = (word?: string) => Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>>
+
 /** Every command there is, as data. */
 export const whole: Effect.Effect<CommandNode> = Effect.suspend(() => Effect.map(treeOf(), (root) => commandTree(root)))
 
@@ -189,8 +192,8 @@ const refused = (error: CommandFailed | CliError.CliError): CommandFailed =>
     : wrong(error._tag === "ShowHelp" ? error.errors.map(({ message }) => message).join("\n\n") : error.message)
 
 /** Runs the command that a command line names, or says what is wrong with the words. */
-const runWords = Effect.fnUntraced(function*(version: string, words: ReadonlyArray<string>) {
-  const root = yield* treeOf(words[0])
+const runWords = Effect.fnUntraced(function*(version: string, words: ReadonlyArray<string>, among: Among) {
+  const root = tree(yield* among(words[0]))
   const given = yield* Effect.fromResult(Result.mapError(readWords(commandTree(root), words), wrong))
   const faults = yield* wrongValues(root, given)
   if (faults.length > 0) return yield* wrong(faults.join("\n\n"))
@@ -204,13 +207,13 @@ const services = (globals: Globals["Service"]) =>
   )
 
 /** Reads the words behind the program's name, and does what they say. */
-const interpreted = Effect.gen(function*() {
+const interpreted = Effect.fnUntraced(function*(among: Among) {
   const { process } = yield* Host
   const { asks, rest } = yield* Globals
   if (asks === "version") return yield* Console.log(`acme-svc ${process.version}`)
   if (asks === "help") return yield* showHelp(rest)
   yield* Logging.checkVariable
-  yield* Effect.provide(runWords(process.version, rest), silent)
+  yield* Effect.provide(runWords(process.version, rest, among), silent)
 })
 
 const graceMs = 2000
@@ -266,11 +269,14 @@ const printed = (json: boolean): Effect.Effect<number, never, Host> =>
     ))
 
 /** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
-export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, Host | Command.Environment> =>
+export const run = (
+  argv: ReadonlyArray<string>,
+  among: Among = meant
+): Effect.Effect<number, never, Host | Command.Environment> =>
   Result.match(readGlobals(argv), {
     onFailure: (fault) => report(argv.includes("--json"), 2, fault),
     onSuccess: (globals) =>
-      telling(printedThere(interpreted)).pipe(
+      telling(printedThere(interpreted(among))).pipe(
         Effect.andThen(printed(globals.json)),
         Effect.catch(({ code, message }) => report(globals.json, code, message)),
         Effect.catchDefect((defect) => report(globals.json, 1, `acme-svc failed unexpectedly: ${messageOf(defect)}`)),

@@ -43,6 +43,7 @@ export const decided: ReadonlyArray<Decided> = [
   every("cli: help ", "The help has the sentences of the act."),
   every("cli: .*--\\w+ \"bogus\"$", "A refusal on the command line names the flag."),
   every("(?:api|panel): .*profile=\"(?:closed|none|Default)\"$", "The profiles that are served are named."),
+  { plays: /^[\w-]+\.(?:api|panel): .*"%FF" as written$/, reason: "Octets that are not UTF-8 are no text." },
   { plays: /^nonces\.(?:api|panel): POST .*ttlSeconds=/, reason: "One sentence and one bound for the age of a nonce." },
   {
     plays: /^credentials\.cli: eab create: --profile "(?:closed|none|Default)"/,

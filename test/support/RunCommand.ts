@@ -33,6 +33,8 @@ export interface Around {
   readonly reads?: () => boolean
   /** Receives standard output as it is written. */
   readonly heard?: (text: string) => void
+  /** The commands that there are, in place of those of the program. */
+  readonly among?: Parameters<typeof run>[1]
 }
 
 /** A machine as command lines see it: a directory and the variables that lead into it. */
@@ -104,7 +106,7 @@ export const freshPlace = (config: ((directory: string) => string) | null = () =
         const said = { out: "", err: "" }
         const host = Layer.succeed(Host, hostOf(directory, said, around))
         return Effect.map(
-          Effect.provide(run(words), Layer.merge(host, NodeServices.layer)),
+          Effect.provide(run(words, around.among), Layer.merge(host, NodeServices.layer)),
           (code) => ({ code, ...said })
         )
       })

@@ -31,9 +31,13 @@ const writtenIn = ({ form }: Field<unknown>, text: string): Written | undefined 
   form === "integer" ? readWhole(text) : text
 
 /**
- * The value of a member. A word outside of a closed set is no fault of the command line: the act refuses it with code 3
- * (docs/decisions/command-line.md). So it is passed on as it is.
+ * Whether a text is a word outside of a closed set, which is no fault of the command line: it is refused with code 3
+ * (docs/decisions/command-line.md). A blank is no word.
  */
+const isUnknown = ({ _tag }: OperatorError, given: unknown): boolean =>
+  _tag === "UnknownWord" && typeof given === "string" && given.trim() !== ""
+
+/** The value of a member. An unknown word is passed on as it is, and refused once the command line as a whole is right. */
 const valueOf = (
   field: Field<unknown>,
   spelling: string,
@@ -43,7 +47,7 @@ const valueOf = (
   if (written === undefined) return Result.fail(undefined)
   return Result.match(judged(field, spelling, written), {
     onSuccess: () => Result.succeed(written),
-    onFailure: (error) => error._tag === "UnknownWord" ? Result.succeed(written) : Result.fail(error)
+    onFailure: (error) => isUnknown(error, text) ? Result.succeed(written) : Result.fail(error)
   })
 }
 
@@ -140,7 +144,8 @@ export const inputOf = Effect.fnUntraced(function*(
   const input: { [member: string]: unknown } = {}
   for (const [member, field] of Object.entries(fields)) {
     const given = yield* givenFor(cli, member, read)
-    const isAbsent = given === undefined ||
+    // A flag without a value says nothing where it was left out.
+    const isAbsent = given === undefined || given === false ||
       (field.form === "texts" && !field.isNeeded && (given as GivenMembers)["length"] === 0)
     input[member] = isAbsent || cli.omits?.includes(member)
       ? field.absent
@@ -152,7 +157,7 @@ export const inputOf = Effect.fnUntraced(function*(
             given as Written
           )
         ),
-        (error) => error._tag === "UnknownWord" ? refusedFor(error) : wrong(refusedFor(error).message)
+        (error) => isUnknown(error, given) ? refusedFor(error) : wrong(refusedFor(error).message)
       )
   }
   return input

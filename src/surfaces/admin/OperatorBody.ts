@@ -9,6 +9,19 @@ import { header } from "../../kernel/http/Message.ts"
 /** Whether both databases store a text. One of them refuses U+0000 and half of a surrogate pair. */
 export const isStorable = (text: string): boolean => !text.includes("\u0000") && !/\p{Surrogate}/u.test(text)
 
+/**
+ * The fields of a form, or the parameters of a query. Undefined if the octets behind its percent signs are not UTF-8: nobody has typed
+ * such a name, and what would stand in its place is another one.
+ */
+export const readFields = (text: string): URLSearchParams | undefined => {
+  try {
+    for (const [octets] of text.matchAll(/(?:%[0-9a-f]{2})+/gi)) decodeURIComponent(octets)
+  } catch {
+    return undefined
+  }
+  return new URLSearchParams(text)
+}
+
 /** The octets of a body. `maxBytes` is the bound that the refusal of a longer one names; `noun` is what the body is called. */
 export const octetsOf = (
   { body }: Request,

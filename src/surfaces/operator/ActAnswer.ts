@@ -15,7 +15,7 @@ import { operatorOf } from "../../operations/operators/Identity.ts"
 import { clearSession, setSession } from "../admin/Credentials.ts"
 import type { Entered } from "../admin/Entrance.ts"
 import { shownFailure } from "../admin/Failures.ts"
-import { isPlain, octetsOf } from "../admin/OperatorBody.ts"
+import { isPlain, octetsOf, readFields } from "../admin/OperatorBody.ts"
 import { isChange } from "../admin/OperatorChecks.ts"
 import type { Sender } from "../admin/OperatorChecks.ts"
 import type { AnyAct } from "./Act.ts"
@@ -31,8 +31,13 @@ import { inputOf, membersOfBody, membersOfTexts } from "./MemberInput.ts"
 
 /* Answers a request whose checks have passed: its members are read, the act runs, and what it answers is written. */
 
-const queryOf = ({ target }: Request): URLSearchParams =>
-  new URLSearchParams(target.includes("?") ? target.slice(target.indexOf("?") + 1) : "")
+/** The query of a request. */
+const queryOf = ({ target }: Request): Result.Result<URLSearchParams, OperatorError> => {
+  const query = readFields(target.includes("?") ? target.slice(target.indexOf("?") + 1) : "")
+  return query === undefined
+    ? Result.fail(new BadRequest({ detail: "The query is not UTF-8." }))
+    : Result.succeed(query)
+}
 
 const jsonType = /^application\/json[ \t]*(?:;|$)/i
 
@@ -72,7 +77,8 @@ const inputOfRequest = Effect.fnUntraced(function*(
 ) {
   const body = yield* bodyOf(request, route, maxBytes)
   const ofBody = yield* Effect.fromResult(inputOf(route.body, body, "member"))
-  const query = yield* Effect.fromResult(membersOfTexts(route.query, queryOf(request), "parameter"))
+  const texts = yield* Effect.fromResult(queryOf(request))
+  const query = yield* Effect.fromResult(membersOfTexts(route.query, texts, "parameter"))
   const ofQuery = yield* Effect.fromResult(inputOf(route.query, query, "parameter"))
   const ofPath = yield* Effect.fromResult(inputOf(route.path, parameters, "parameter"))
   return { ...ofPath, ...ofQuery, ...ofBody }

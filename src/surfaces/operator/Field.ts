@@ -85,7 +85,7 @@ export const textOf = <A>(
 
 /** The segment of a path that names a record, and the argument of the command. Blanks around it are no part of it. */
 export const key = (description: string, more: Partial<Said> = {}): Field<string> =>
-  textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text.trim() })
+  textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text.trim() || undefined })
 
 /** A password or a code: taken exactly as it is, and quoted nowhere. */
 export const secret = (description: string, more: Partial<Said> = {}): Field<string> =>
@@ -168,7 +168,7 @@ export const time = (description: string, more: Partial<Said> = {}): Field<numbe
     ...more,
     shown: "time",
     takes: "an RFC 3339 time, or a day as YYYY-MM-DD",
-    read: parseMoment
+    read: (text) => parseMoment(text.trim())
   })
 
 const integer = (
@@ -232,7 +232,7 @@ export const flag = (description: string, more: Partial<Said> = {}): Field<boole
   read: (written) => typeof written === "boolean" ? written : undefined
 })
 
-/** Several texts. On a command line the flag is given several times. */
+/** Several texts of one line. On a command line the flag is given several times, in a form each has its own line. */
 export const texts = (
   description: string,
   { shown = "text", ...more }: Partial<Said> & { readonly shown?: string } = {}
@@ -242,8 +242,12 @@ export const texts = (
   ...more,
   form: "texts",
   shown,
-  takes: "texts",
-  read: (written) => Array.isArray(written) ? written.map((text: string) => text.trim()) : undefined
+  takes: "texts that are not blank, without characters that nobody sees",
+  read: (written) => {
+    if (!Array.isArray(written)) return undefined
+    const all = written.map((text: string) => text.trim())
+    return all.some((text) => text === "" || hiddenIn(text) !== undefined) ? undefined : all
+  }
 })
 
 /** A member that may be left out. */

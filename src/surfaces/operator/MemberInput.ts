@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
-import { readWhole } from "../../domain/WholeNumber.ts"
+import { countable, readWhole } from "../../domain/WholeNumber.ts"
 import type { Field, Fields, Form, InputOf, Written } from "./Field.ts"
 import { nameOf, storable } from "./Storable.ts"
 
@@ -53,13 +53,13 @@ const isOf = (form: Form, value: unknown): value is Written => {
     case "text":
       return typeof value === "string"
     case "integer":
-      return Number.isSafeInteger(value)
+      return Number.isInteger(value)
     case "boolean":
       return typeof value === "boolean"
     case "texts":
       return Array.isArray(value) && value.every((one) => typeof one === "string")
     case "code":
-      return typeof value === "string" || Number.isSafeInteger(value)
+      return typeof value === "string" || Number.isInteger(value)
   }
 }
 
@@ -69,7 +69,7 @@ const fromJson = (
   { form, words }: Field<unknown>,
   value: unknown
 ): Result.Result<Written, OperatorError> => {
-  if (isOf(form, value)) return Result.succeed(value)
+  if (isOf(form, value)) return Result.succeed(typeof value === "number" ? countable(value) : value)
   const at = form === "texts" && Array.isArray(value) ? value.findIndex((one) => typeof one !== "string") : -1
   if (at >= 0) return wrong(`The member ${nameOf([member, at])} must be a text.`)
   return wrong(`The member ${member} must be ${words.length > 0 ? `one of ${words.join(", ")}` : forms[form]}.`)

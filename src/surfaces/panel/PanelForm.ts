@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
 import type { Request } from "../../kernel/http/Message.ts"
-import { isPlain, isStorable, octetsOf } from "../admin/OperatorBody.ts"
+import { isPlain, isStorable, octetsOf, readFields } from "../admin/OperatorBody.ts"
 
 /* The fields of a form and the parameters of a page, as a browser sends them. */
 
@@ -14,7 +14,8 @@ const unstorable = (what: string, name: string) =>
 
 /** The parameters of a request target with this path. A parameter that no database can store is refused. */
 export const readQuery = (target: string, path: string): Effect.Effect<URLSearchParams, BadRequest> => {
-  const query = new URLSearchParams(target.slice(path.length))
+  const query = readFields(target.slice(path.length))
+  if (query === undefined) return new BadRequest({ detail: "The query is not UTF-8." })
   const refused = [...query].find(([name, value]) => !isStorable(name) || !isStorable(value))
   return refused === undefined ? Effect.succeed(query) : unstorable("parameter", refused[0])
 }
@@ -25,11 +26,13 @@ export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLS
     const octets = yield* octetsOf(request, maxBytes, "form")
     if (octets.length === 0) return new URLSearchParams()
     if (!isPlain(request, formType)) return yield* new MediaTypeRefused()
+    const refused = new BadRequest({ detail: "The form is not UTF-8." })
     const text = yield* Effect.try({
       try: () => new TextDecoder("utf-8", { fatal: true }).decode(octets),
-      catch: () => new BadRequest({ detail: "The form is not UTF-8." })
+      catch: () => refused
     })
-    const form = new URLSearchParams(text)
+    const form = readFields(text)
+    if (form === undefined) return yield* refused
     const seen = new Set<string>()
     for (const [name, value] of form) {
       if (seen.has(name) || seen.size >= mostFields) {
