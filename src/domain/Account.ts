@@ -32,8 +32,8 @@ const domain = /@(?:[^.]+\.)+([^.]+)\.?$/
 const ownHost = /^local(?:host|domain)$/i
 
 /**
- * Whether a contact can be another host's mailbox. A name without a dot, and one below `localhost`, is the mail host's own, and a client
- * would have mail led to whomever it names there.
+ * Whether the mailbox of an address can be on another host. A domain without a dot, or one below `localhost`, belongs
+ * to the mail host itself: a client could have mail sent to any local user there.
  */
 const isElsewhere = (address: string): boolean => {
   const [, last] = domain.exec(address) ?? []
@@ -51,7 +51,10 @@ const percentDecoded = (text: string): string => {
 
 const longestAddress = 254
 
-/** The distinct addresses of mail contacts that mail can be sent to. Contacts of old rows may be anything. */
+/**
+ * The distinct addresses of an account's contacts to which mail can be sent. Contacts of old rows may hold anything;
+ * those that are no such address are left out.
+ */
 export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => {
   const found = contacts.slice(0, maxContacts).flatMap((contact) => {
     const address = scheme.test(contact) ? percentDecoded(contact.slice("mailto:".length)) : ""
@@ -68,7 +71,10 @@ const trimmed = (text: string): string => {
   return text.slice(start, end)
 }
 
-/** Scripts put a blank behind the colon or at the end. Blanks alone are taken away: a line end is no slip of the hand. */
+/**
+ * Removes blanks at both ends and behind the colon, where scripts leave them. Other white space stays, and the contact
+ * is refused for it.
+ */
 const withoutBlanks = (contact: string): string => {
   const uri = trimmed(contact)
   return scheme.test(uri) ? `${uri.slice(0, "mailto:".length)}${trimmed(uri.slice("mailto:".length))}` : uri

@@ -126,7 +126,10 @@ interface TokenDetail extends TargetDetail {
   readonly expires_at: string
 }
 
-/** How many contacts there were and are, and the first ten of those that went and came: a mail that is led elsewhere is evidence. */
+/**
+ * A change of contacts: how many there were and are, and the first ten that were removed and added. It is the evidence
+ * when somebody has an account's mail sent elsewhere.
+ */
 interface ContactChange {
   readonly contacts_before: number
   readonly contacts_after: number
@@ -152,7 +155,7 @@ interface Details {
   }
   readonly certificate_revoked: { readonly authorized_by: "account" | "certificate_key" | "operator" }
   readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause; readonly error?: string }
-  /** A signer issued a certificate whose order ended without it: by itself, or because its chain was refused. */
+  /** A signer issued a certificate, but the order did not get it: the order had ended, or the chain was refused. */
   readonly certificate_orphaned: {
     readonly cause: "order_ended" | "chain_rejected" | "signer_failed"
     readonly not_after: string
@@ -236,7 +239,7 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly userAgent?: string | undefined
   readonly requestId?: string | undefined
   readonly reason?: string | undefined
-  /** The name of the API token an operator's program came with; it joins the detail. */
+  /** The name of the API token that an operator's program used. It is added to the detail. */
   readonly token?: string | undefined
   readonly detail: Details[E]
 }

@@ -1,8 +1,8 @@
-/* What a User-Agent says in words of our own. Whoever sends one writes what they like into it. */
+/* Names the program behind a User-Agent in words of this service, because a client may send any text. */
 
 type Known = ReadonlyArray<readonly [pattern: RegExp, word: string]>
 
-/** The first that fits counts: most browsers name those before them too. */
+/** The first match counts. Most browsers also name other browsers, which stand further down in this list. */
 const programs: Known = [
   [/\bEdg(?:e|A|iOS)?\//, "Edge"],
   [/\bOPR\//, "Opera"],

@@ -18,7 +18,7 @@ export interface Evidence {
   readonly orderError: ProblemDocument | undefined
   readonly challengeFailures: ReadonlyArray<{
     readonly error: ProblemDocument
-    /** Absent where a version stored the failure that kept no causes. */
+    /** Absent if the failure was stored by a version that kept no causes. */
     readonly cause: ValidationCause | undefined
   }>
   /** The `cause` of the last audit row about the failure. */

@@ -173,7 +173,9 @@ export type JobFailure = typeof JobFailure.Type
 
 const read = Schema.decodeUnknownOption(Schema.fromJsonString(JobFailure))
 
-/** The failure that a row keeps, for who waits for a job that another process runs; `undefined` if it cannot be read. */
+/**
+ * The failure in a job's row, for those who wait for a job that another process runs; `undefined` if it cannot be read.
+ */
 export const readFailure = (row: string | undefined): JobFailure | undefined => Option.getOrUndefined(read(row))
 
 /**

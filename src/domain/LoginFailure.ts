@@ -1,26 +1,28 @@
 /*
- * How long somebody waits after wrong passwords in a row (docs/decisions/admin.md, "Guesses"): NIST SP 800-63B section 5.2.2
- * has at most 100 of them, and waits that grow.
+ * How long a sign-in has to wait after wrong passwords in a row (docs/decisions/admin.md, "Guesses"). NIST SP 800-63B
+ * section 5.2.2 allows at most 100 of them, and suggests waits that grow.
  */
 
-/** A series of wrong passwords. `most` is how many there may be before only one a day is left. */
+/** A series of wrong passwords. From `most` on, only one password a day is compared. */
 export interface FailureLimit {
   readonly most: number
 }
 
-/** From addresses that the operator has not signed in from lately, all together. */
+/** For all addresses together from which the operator has not signed in lately. */
 export const fromStrangers: FailureLimit = { most: 50 }
 
-/** From one of the five addresses that the operator has signed in from last: with the others it makes a hundred. */
+/**
+ * For each of the five addresses from which the operator signed in last. With the limit for strangers this makes 100.
+ */
 export const fromKnown: FailureLimit = { most: 10 }
 
 /** How many wrong passwords in a row cost no wait. */
 export const freeFailures = 10
 
-/** Seconds to wait after the failures that follow the free ones, one by one. The last is for all after it. */
+/** Seconds to wait after each failure that follows the free ones. The last value holds for all later failures. */
 export const failureWaits = [30, 60, 120, 240, 480, 960, 1920, 3600] as const
 
-/** Seconds to wait once there have been the most. */
+/** Seconds to wait once `most` is reached. */
 export const exhaustedWait = 86_400
 
 /** Seconds between the last wrong password and the next one that is compared. */
@@ -30,5 +32,5 @@ export const waitAfter = (failures: number, { most }: FailureLimit): number => {
   return failureWaits[Math.min(failures - freeFailures, failureWaits.length) - 1] ?? 0
 }
 
-/** Whether a failure is one that people are told of: each tenth in a row. */
+/** Whether a failure is reported to people: each tenth in a row is. */
 export const isTold = (failures: number): boolean => failures % 10 === 0

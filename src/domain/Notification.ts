@@ -1,4 +1,4 @@
-/* What is told of to whoever asked to be told (docs/decisions/notifications.md). */
+/* The events that the service reports to receivers of notifications (docs/decisions/notifications.md). */
 
 /** Events of a profile. */
 export const profileEvents = [
@@ -12,20 +12,22 @@ export const profileEvents = [
   "authority_expiring"
 ] as const
 
-/** Events of operators, which the listener of operators tells of. */
+/** Events about operators; the section `[admin.notify]` delivers them. */
 const operatorEvents = ["admin_sign_in", "admin_credential_changed"] as const
 
 /** Every event that a section may name. */
 export const notificationEvents = [...profileEvents, ...operatorEvents] as const
 
-/** What an entry is told that names no events: those of the first version. A newer event is told only to what names it. */
+/**
+ * The events of an entry that names none: those of the first version. An entry gets a newer event only if it names it.
+ */
 export const usualEvents = notificationEvents.filter((event) => event !== "authority_expiring")
 
 export type NotificationEvent = (typeof notificationEvents)[number]
 
 /**
- * What contacts of an account are written about its certificates. No entry names it in its events: `notify.expiry.to_contacts`
- * turns it on.
+ * The kind of the mail to an account's contacts about its certificates. Entries do not name it among their events;
+ * `notify.expiry.to_contacts` turns it on.
  */
 export const contactEvent = "expiry_reminder"
 
@@ -46,7 +48,7 @@ export type NotificationBackend = "email" | "webhook" | "custom"
 /** The entry of the backend that has only one. */
 export const onlyEntry = "-"
 
-/** What was said about one certificate of a digest. */
+/** One certificate of a digest. */
 export interface ExpiringCertificate {
   readonly order_id: string
   readonly account_id: string
@@ -121,7 +123,7 @@ export interface NotificationFields {
     /** Hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
     readonly issuer: string
     readonly subject: string
-    /** The subject of whatever of its chain ends first. */
+    /** The subject of the certificate in its chain that ends first. */
     readonly chain_ends_with: string
     readonly not_after: number
     readonly days_remaining: number
@@ -198,20 +200,21 @@ export const payloadOf = (
 })
 
 /**
- * To whom alone a mail goes: an operator's own address; about a change of that address, the one before. Without one, a mail goes to the
- * recipients of the section.
+ * The one address that a mail goes to: that of the operator it is about or, if that address was changed, the former
+ * one. Without it, the mail goes to the recipients of the section.
  */
 const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string | undefined => {
   const own = fields["change"] === "contact_address" ? fields["previous_recipient"] : fields["recipient"]
   return typeof own === "string" ? own : undefined
 }
 
-/** Outcomes that concern whoever looks after the service, beside the operator whose account it is. */
+/** Outcomes that are also reported to the admins and to the section, not only to the operator concerned. */
 const alarming: ReadonlyArray<unknown> = ["password_guessed", "step_up_refused"]
 
 /**
- * To whom a mail goes. `to` are the recipients of the section. What concerns one operator goes to their own address, or to `to` without
- * one; that somebody tries to get at their account goes to them, to the admins and to `to`.
+ * Who gets a mail; `to` are the recipients of the section. A mail about an operator goes to that operator, or to `to`
+ * if the operator has no address. A mail about an attempt to get into an operator's account goes to that operator, to
+ * the admins and to `to`.
  */
 export const recipientsOf = (
   fields: { readonly [member: string]: unknown },

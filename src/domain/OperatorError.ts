@@ -168,8 +168,8 @@ export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonl
 // 429, 500, 502, 503
 
 /**
- * Too many attempts, or too much work at once. Another try may succeed after this many seconds. `isOwnDoing` says that the work which
- * is too much is of the same client, `isPassing` that attempts which are under way take the room, and may give it back.
+ * Too many attempts, or too much work at once. Another try may succeed after this many seconds. `isOwnDoing`: it is
+ * this client's own work that is too much. `isPassing`: attempts in progress use up the limit, and may free it again.
  */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: number

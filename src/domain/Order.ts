@@ -54,17 +54,23 @@ export interface Order {
   readonly expiresAt: number | undefined
 }
 
-/** When an order was made and, unless a version before 0.1 made it, when its client was told that it expires; epoch seconds. */
+/**
+ * When an order was made, and the expiry that its client was told, in epoch seconds. Versions before 0.1 stored no
+ * expiry.
+ */
 export type Lifetime = Pick<Order, "createdAt" | "expiresAt">
 
 /**
- * The expiry of an order and its authorizations, which expire together: as it was told, whatever the configuration says since
- * (docs/decisions/data-model.md, "Expiry is kept").
+ * When an order and its authorizations expire. It is the time that the client was told, even if the configuration has
+ * changed since (docs/decisions/data-model.md, "Expiry is kept").
  */
 export const expiryOf = ({ createdAt, expiresAt }: Lifetime, validitySeconds: number): number =>
   expiresAt ?? createdAt + validitySeconds
 
-/** Whether an order was not finalized in time, be that stored or not. One that failed before has an error of its own. */
+/**
+ * Whether an order expired before it was finalized, even if that is not stored yet. An order that failed earlier has an
+ * error and counts as failed, not as expired.
+ */
 export const isLapsed = (
   order: Lifetime & Pick<Order, "error" | "status">,
   validitySeconds: number,

@@ -17,7 +17,10 @@ interface Row<E> {
 }
 
 const said = (error: Detailed): string => error.detail
-/** Clients show the detail alone, so the name stands in it. A rule of a policy may have it at its end. */
+/**
+ * Puts the refused name into the detail, because clients show only the detail. A message of a policy may already end
+ * with the name.
+ */
 const saidOfName = ({ detail, identifier: { value } }: Detailed & { readonly identifier: Identifier }): string =>
   value !== "" && detail.endsWith(` ${value}`) ? detail : `${shownName(value)}: ${detail}`
 

@@ -5,8 +5,8 @@ import type { OperatorError } from "./OperatorError.ts"
 import type { ValidationReason } from "./ValidationCause.ts"
 
 /*
- * What the log has of each failure that a client or an operator is told of: a sentence that stands for several causes says little to
- * whoever has to mend one (docs/errors.md, "Causes").
+ * How the log records each failure that a client or an operator is told of. Where one sentence stands for several
+ * causes, the record says which of them it was (docs/errors.md, "Causes").
  */
 
 /** A cause of a failure, and the record by which the log tells it from the others. */
@@ -20,7 +20,7 @@ export interface CauseRecord {
 
 type ChallengeTag = ChallengeFailed["_tag"]
 
-/** The failures that a client is told of where a validation failed for a reason. */
+/** For each reason of a failed validation, the failures that a client may be told. */
 const failuresOf: { readonly [R in ValidationReason]: ReadonlyArray<ChallengeTag> } = {
   resolve_failed: ["ChallengeUnreachable", "TxtLookupFailed"],
   no_address: ["ChallengeUnreachable"],
@@ -65,7 +65,7 @@ const recordOf = (reason: string): CauseRecord => {
   }
 }
 
-/** One for each reason of a validation for which a client is told of this failure. */
+/** The causes of a failure that a client is told: one for each reason of a validation that leads to it. */
 const validation = (tag: ChallengeTag): ReadonlyArray<CauseRecord> =>
   Object.entries(failuresOf).flatMap(([reason, tags]) => tags.includes(tag) ? [recordOf(reason)] : [])
 
@@ -83,7 +83,7 @@ const wordOf = (tag: string): string => tag.replace(/(?<=[a-z])[A-Z]/g, "_$&").t
 /** The word for a failure in `request_refused`. */
 export const refusalWord = ({ _tag }: Pick<AcmeError, "_tag">): string => wordOf(_tag)
 
-/** Refusals that are recorded as `request_refused`, as all others are, and by an event of their own. */
+/** Refusals that have an event of their own in addition to `request_refused`. */
 const alsoTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   ClientRefused: [{ event: "filter_request_blocked", by: "check, detail" }],
   RejectedIdentifier: byPolicy,

@@ -32,9 +32,10 @@ export type ValidationReason =
   | "given_up"
 
 /**
- * What a validation met, for operators and never for a client: told to one, the addresses would let it look up names through the
- * service (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` names what was asked or dialled. It has
- * neither token nor key authorization, and nothing of a body. `reason` is a {@link ValidationReason}, or a word of a newer version.
+ * What went wrong in a validation, for operators only. A client that was told the addresses could look up names through
+ * the service (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` names what was asked
+ * or dialled; it holds neither token nor key authorization, and nothing of a body. `reason` is a {@link
+ * ValidationReason}, or a word of a newer version.
  */
 export interface ValidationCause {
   readonly reason: string

@@ -34,8 +34,8 @@ export interface AccountFilters {
 const filterColumns = { profile: text(), status: text<AccountStatus>(), eabKid: kid }
 
 /**
- * The names of the conditions. The status is one of two: nearly all accounts are `valid`, and the others are served by an
- * index that has none of these.
+ * The names of the conditions. The status becomes one of two conditions: nearly all accounts are `valid`, and an index
+ * covers all others.
  */
 type Narrowing = Exclude<keyof AccountFilters, "status"> | "valid" | "ended"
 
@@ -61,7 +61,10 @@ const whereOf = (
     used.map((name) => stated[name]).join(" AND ") || "1 = 1"
   }`
 
-/** {@link whereOf} for a list, and its order. Ended accounts have an index by time alone, a credential has few accounts. */
+/**
+ * {@link whereOf} for a list, and its order. Ended accounts have an index by time alone, and a credential has few
+ * accounts, so neither needs the index by profile.
+ */
 const listedBy = (used: ReadonlyArray<Narrowing>, f: Fragments) => {
   const order = "a.created_at DESC, a.id DESC"
   if (!used.includes("profile") || used.includes("ended") || used.includes("eabKid")) {
@@ -119,7 +122,7 @@ const valuesOf = ({ eabKid = nobody, profile = "", status = "valid" }: AccountFi
 /** An account by its id alone. */
 export const findRecord = (id: AccountId) => lenientFirst(byId, { id })
 
-/** A page of matching accounts, newest first. */
+/** Ended statuses, which few accounts have. */
 export const search = (filters: AccountFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 

@@ -50,7 +50,7 @@ const sweepStatement = statement({
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
 
-/** Counts failed issuances by the reason in the audit trail, so that metrics and trail have one vocabulary. */
+/** Counts failed issuances by the reason in the audit trail, so that metrics and trail use the same words. */
 const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
   event === "certificate_issue_failed" && profile !== undefined && reason !== undefined
     ? afterCommit(count((metrics) => metrics.issueFailed(profile, reason)))

@@ -58,8 +58,8 @@ export interface AuditFilters {
 }
 
 /**
- * The names of the conditions. Each outcome is a condition without a parameter, because only then the index of failures
- * is used. `others` are the rows that no client has caused; they have an index of their own.
+ * The names of the conditions. Each outcome is a condition without a parameter; otherwise the index of failures would
+ * not be used. `others` are the rows that were not caused by clients; they have an index of their own.
  */
 type Narrowing = Exclude<keyof AuditFilters, "outcome" | "actorKind"> | AuditOutcome | "acme" | "others" | "actor"
 
@@ -95,7 +95,7 @@ const actors = ["acme", "others", "actor"] as const
 const whereOf = (used: ReadonlyArray<Narrowing>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
-/** The column whose index with the time has a list in its order. Failures have an index by time alone. */
+/** The first column of the index with time that gives a list its order. Failures have an index by time alone. */
 const leaderOf = (used: ReadonlyArray<Narrowing>): "actor" | "event" | "profile" | undefined => {
   if (used.some((name) => name === "accountId" || name === "orderId" || name === "certSerial")) return undefined
   return (["actor", "event", "profile"] as const).find((name) => used.includes(name))
@@ -195,8 +195,8 @@ export const search = (filters: AuditFilters, page: { readonly limit: number; re
   lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
 /**
- * Counts the rows. Nearly all of them are successes and caused by clients, and no index has either: they are all rows but
- * the failures, and all rows but the others, which are counted in an index.
+ * Counts the rows. Nearly all rows are successes and caused by clients, and no index covers these. So they are counted
+ * as all rows minus the failures, or minus the rows that clients did not cause.
  */
 const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, StorageFailed, Database> => {
   const { acme, success, ...rest } = used

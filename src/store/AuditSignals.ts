@@ -2,7 +2,7 @@ import { int, nullable, text } from "../kernel/sql/Column.ts"
 import { first, lenient } from "../kernel/sql/Query.ts"
 import { statement } from "../kernel/sql/Statement.ts"
 
-/* What monitoring reads of the audit trail. */
+/* The figures of the audit trail that monitoring reads. */
 
 const revokedStatement = statement({
   name: "audit_revoked",

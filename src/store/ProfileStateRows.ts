@@ -46,23 +46,23 @@ const listStatement = statement({
 })
 
 /**
- * A worker's word on a profile. `since` is epoch seconds: when it became so. `stoppedIssuer` is the CA whose revocations and lists
- * have stopped for that trouble.
+ * The state of a profile at a worker. `since` is when it began, in epoch seconds. `stoppedIssuer` is the CA that
+ * revokes nothing and publishes no list because of the trouble.
  */
 export type ProfileState = Effect.Success<ReturnType<typeof list>>[number]
 
-/** Writes a worker's word on a profile. */
+/** Stores the state of a profile at a worker. */
 export const report = (row: ProfileState) => run(reportStatement, row)
 
-/** Deletes the words of a worker on profiles that it does not serve any more. */
+/** Deletes a worker's states of profiles that it no longer serves. */
 export const forget = (owner: string, served: ReadonlyArray<string>) =>
   run(forgetStatement, { owner, served: served.map((profile) => [profile]) })
 
-/** Deletes the words of workers that are gone. */
+/** Deletes the states of workers that are gone. */
 export const forgetGone = run(forgetGoneStatement, {})
 
-/** The words of the workers that were seen since an epoch second. */
+/** The states at workers that were seen since an epoch second. */
 export const list = (seenSince: number) => lenient(listStatement, { seenSince })
 
-/** The same for a verdict. */
+/** Like {@link list}, for decisions: fails if a row cannot be read. */
 export const verdicts = (seenSince: number) => all(listStatement, { seenSince })

@@ -30,11 +30,11 @@ export interface Judgement {
   readonly answer: Ruling | "undecided"
   /** The rule that decided; for `undecided`, the first one that might have decided; `undefined` when none did. */
   readonly rule: Rule | undefined
-  /** The rule behind which no other was looked at; `undefined` if the list came to its end. */
+  /** The last rule that was looked at, because it decided; `undefined` if all rules were looked at. */
   readonly last: Rule | undefined
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
-  /** Rules that would have allowed, in order, whose condition was false: those that a refusal can be explained by. */
+  /** Allow rules in force whose condition was false, in order. They explain a refusal by default. */
   readonly unmet: ReadonlyArray<Rule>
 }
 

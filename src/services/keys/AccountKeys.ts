@@ -5,7 +5,10 @@ import { importSpki } from "../../pki/jose/Jwk.ts"
 
 const capacity = 10_000
 
-/** Octets read from a request lie in a block of Node.js's pool; whoever keeps them for long would keep the whole block. */
+/**
+ * Copies the octets of a key. Octets read from a request lie in a block of Node.js's pool, and a reference to them
+ * would keep the whole block in memory.
+ */
 const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
   ...key,
   spki: Buffer.from(Uint8Array.from(key.spki).buffer)

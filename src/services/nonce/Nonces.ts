@@ -33,7 +33,7 @@ const smallestBatch = 16
 const largestBatch = 256
 const patienceMillis = 2000
 
-/** The part of a batch that is left when the next one is made, so that no request waits for it. */
+/** The next batch is made when this part of the last one is left, so that no request waits for it. */
 const refillsBelow = 1 / 4
 
 const largestSpend = 100
@@ -44,7 +44,7 @@ interface Waiting {
   readonly answer: (verdict: Effect.Effect<Spent, StorageFailed>) => void
 }
 
-/** Whether we can have made it. What cannot be one of ours is not looked for: it may be as long as a request. */
+/** Whether this service can have made the nonce. Other text is not looked up: it may be as long as a request. */
 const isOurs = (nonce: string): boolean => nonce.length === tokenLength
 
 const make = (ttlSeconds: () => number) =>
@@ -61,7 +61,7 @@ const make = (ttlSeconds: () => number) =>
 
     const store = Effect.gen(function*() {
       const millis = yield* currentMillis
-      // Used up within a second: the next batch is twice as large. Otherwise it shrinks back.
+      // If a batch is used up within a second, the next one is twice as large. Otherwise the size shrinks back.
       batch = millis - emptiedAt < 1000 ? Math.min(batch * 2, largestBatch) : Math.max(batch / 2, smallestBatch)
       emptiedAt = millis
       const values = yield* entropy.tokens(batch)
@@ -165,7 +165,7 @@ const make = (ttlSeconds: () => number) =>
             spending = true
             fork(spendWaiting)
           }
-          // Nobody waits for the nonce of a client that has gone.
+          // The client has gone, so its nonce need not be spent.
           return Effect.sync(() => {
             const at = waiting.indexOf(own)
             if (at >= 0) waiting.splice(at, 1)

@@ -21,7 +21,7 @@ import { post } from "./Webhook.ts"
 /** The key of a scope's section. */
 export const keyOf = (scope: Scope): string => scope === operatorScope ? "admin.notify" : `profiles.${scope}.notify`
 
-/** Tells the entries of the sections in force: the three backends, with the messages of each section. */
+/** Delivers messages to the entries of the sections in force, by mail, webhook or script. */
 export class Deliveries extends Context.Service<Deliveries, {
   /** One attempt, within the time limit of its entry. */
   readonly deliver: (delivery: Delivery) => Effect.Effect<Receipt, DeliveryRefused | TargetMissing>

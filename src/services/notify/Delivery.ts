@@ -29,6 +29,6 @@ export class DeliveryRefused extends Data.TaggedError("DeliveryRefused")<{
 /** The configuration of this process has no such entry. */
 export class TargetMissing extends Data.TaggedError("TargetMissing") {}
 
-/** A fault of a template: another attempt is rendered alike. */
+/** The failure for a template that cannot be rendered. Another attempt would fail in the same way. */
 export const unrendered = ({ message }: { readonly message: string }): DeliveryRefused =>
   new DeliveryRefused({ detail: message, hope: "never" })

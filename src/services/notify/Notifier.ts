@@ -54,7 +54,7 @@ export class Notifier extends Context.Service<Notifier, {
   readonly queue: (occurrence: Occurrence) => Effect.Effect<void, StorageFailed>
   /** Writes a job for one mail to a contact, in the caller's transaction. What it says is read when it is sent. */
   readonly write: (letter: ContactLetter) => Effect.Effect<void, StorageFailed>
-  /** Whether any entry of the scope wants the event. */
+  /** Whether any entry of the scope is to get the event. */
   readonly isWanted: (event: NotificationEvent, scope: Scope) => boolean
 }>()("acme/services/notify/Notifier") {
   /** `config` is asked each time: the configuration changes with a reload. */
@@ -92,7 +92,7 @@ export class Notifier extends Context.Service<Notifier, {
         })
         const mail = { backend: "email", entry: onlyEntry } as const
         return Notifier.of({
-          // A share of its own: many mails to contacts delay none to operators.
+          // Mails to contacts have a share of their own, so that many of them do not delay mails to operators.
           write: Effect.fnUntraced(function*(letter) {
             const fields = payloadOf(letter, yield* currentSeconds, yield* uuid)
             yield* insert(letter, mail, fields, `email/${contactEvent}`)
@@ -119,13 +119,13 @@ export class Notifier extends Context.Service<Notifier, {
 export const notify = (occurrence: Occurrence): Effect.Effect<void, StorageFailed, Notifier> =>
   Notifier.use((notifier) => notifier.queue(occurrence))
 
-/** Writes to a contact, in the transaction that keeps it from being written to again. */
+/** Writes to a contact, in the transaction that records the mail so that it is not sent twice. */
 export const write = (letter: ContactLetter): Effect.Effect<void, StorageFailed, Notifier> =>
   Notifier.use((notifier) => notifier.write(letter))
 
 /**
- * Makes a change and, if it changed anything, tells of it in the same transaction. Where nobody wants to know, the change
- * needs no transaction.
+ * Makes a change and, if it changed anything, queues its notifications in the same transaction. If no entry wants the
+ * event, the change runs without a transaction.
  */
 export const telling = <A, E, R>(
   change: Effect.Effect<A | undefined, E, R>,

@@ -6,7 +6,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { keyOf } from "./Deliveries.ts"
 import { hasDigest, sectionsOf } from "./NotifyRoutes.ts"
 
-/** A digest that nobody gets, and certificates that expire between two digests. */
+/** Warns of a digest that nobody gets, and of certificates that can expire between two digests. */
 const adviseOfExpiry = Effect.fnUntraced(function*({ name, notify }: Config["profiles"][number]) {
   const { interval_days, lead_days } = notify.expiry
   if (lead_days === 0) return

@@ -32,7 +32,7 @@ const variables = (fields: Payload) => {
   }
 }
 
-/** Leaves the names out of the variables where they are longer than a variable may be: the input has them. */
+/** Leaves the names out of the variables if they are too long for one. The program's input has them in any case. */
 const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
   const all = variables(fields)
   if (Buffer.byteLength(all.ACME_NOTIFY_IDENTIFIERS) <= longestVariable) return all
@@ -48,8 +48,8 @@ const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
 })
 
 /**
- * Runs a program for one event. One that ran and failed, by its exit or at its timeout, runs again only if its entry wants that: it may have
- * done its work. One that could not be started has not run.
+ * Runs a program for one event. A program that ran and then failed or timed out may have done its work, so it runs
+ * again only if its entry wants that. A program that could not be started is tried again.
  */
 export const run = Effect.fnUntraced(function*(
   scripts: Scripts["Service"],

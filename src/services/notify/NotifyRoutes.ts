@@ -34,8 +34,8 @@ export const hasDigest = (section: Section & Pick<Config["notify"], "expiry">): 
   section.expiry.lead_days > 0 && routesOf(section).some(({ events }) => events.has("certificates_expiring"))
 
 /**
- * Whether contacts of accounts are written to about certificates that expire soon. A configuration that has no mail server
- * or no time for that is refused.
+ * Whether mails about certificates that expire soon go to the contacts of accounts. A configuration that wants this
+ * without a mail server or a time is refused.
  */
 export const hasReminders = ({ expiry }: Pick<Config["notify"], "expiry">): boolean => expiry.to_contacts
 

@@ -119,7 +119,7 @@ export const post = Effect.fnUntraced(function*(
     body,
     maxBytes: mostAnswered
   }).pipe(
-    // A certificate that is refused says what names it has: they are the receiver's to choose, and may be many.
+    // The detail about a refused certificate quotes its names, which the receiver chooses and which may be many.
     Effect.mapError(({ detail }) => new DeliveryRefused({ detail: shown(detail, entry), hope: "retry" })),
     Effect.timeoutOrElse({
       duration: timeout_ms,

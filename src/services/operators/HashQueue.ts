@@ -6,13 +6,13 @@ import type { Peer } from "../../kernel/net/Peer.ts"
 
 /** Computes hashes in turn. */
 export interface HashQueue {
-  /** Computes a hash once there is a turn for it. Too many that wait are told to try again. */
+  /** Computes a hash when its turn comes. If too many hashes wait, it is refused, and the caller may try again. */
   readonly inTurn: <A>(self: Effect.Effect<A>) => Effect.Effect<A, RateLimited>
-  /** How many hashes of the peer at hand are in the queue, those that are computed included. */
+  /** How many hashes of the current peer are in the queue, including those that are being computed. */
   readonly underWay: Effect.Effect<number>
 }
 
-/** A hash that waits. Calling it off makes room for a newcomer. */
+/** A hash that waits. Calling it off makes room for another one. */
 interface Waiter {
   readonly callOff: () => void
 }
@@ -20,14 +20,14 @@ interface Waiter {
 const retrySeconds = 1
 
 /**
- * A queue of hashes, `atOnce` of which are computed at once, and `mostWaiting` wait. Turns and places are shared among peers
- * ({@link currentPeer}): whoever has fewest is next, and where no place is left, a newcomer takes the place of the newest one of
- * whoever has most (docs/decisions/shares.md).
+ * A queue that computes `atOnce` hashes at a time and lets `mostWaiting` more wait. Both are shared among peers ({@link
+ * currentPeer}). The next turn goes to the peer with the fewest hashes. If no place is left, a new hash takes the place
+ * of the newest one of the peer with the most (docs/decisions/shares.md).
  */
 export const makeHashQueue = (atOnce: number, mostWaiting: number): HashQueue => {
   const turns = makeFairSemaphore(atOnce)
   const waiting = new Shares<Waiter>()
-  /** How many hashes of each host are in the queue, those that are computed included. */
+  /** How many hashes of each host are in the queue, including those that are being computed. */
   const present = new Map<string, number>()
 
   const add = (peer: Peer | undefined, by: 1 | -1): void => {
@@ -37,7 +37,7 @@ export const makeHashQueue = (atOnce: number, mostWaiting: number): HashQueue =>
     else present.set(peer.host, count)
   }
 
-  /** Refuses a hash, which is in the queue still. */
+  /** The refusal of a hash. It runs while the hash is still counted in the queue. */
   const refused = (peer: Peer | undefined) =>
     Effect.suspend(() =>
       new RateLimited({
@@ -71,7 +71,8 @@ export const makeHashQueue = (atOnce: number, mostWaiting: number): HashQueue =>
         const peer = fiber.getRef(currentPeer)
         let leave = () => {}
         add(peer, 1)
-        // The event loop turns before a hash that has waited: its turn is given where another one ends.
+        // Yields first: a hash that has waited starts right where another one ends, and the event loop must run between
+        // them.
         const begun = Effect.suspend(() => {
           leave()
           return Effect.andThen(Effect.yieldNow, self)

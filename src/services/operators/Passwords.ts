@@ -35,11 +35,11 @@ const ofClients = { atOnce: 2, mostWaiting: 32 }
 const ofOperators = { atOnce: 1, mostWaiting: 16 }
 
 /**
- * Hashes of passwords and recovery codes, in two queues, so that hashes leave the thread pool to others. Sign-ins are in that of
- * clients: two are computed at once and 32 may wait, shared among addresses. What an operator asks for who has proved who they are is
- * in another one: one at once and 16 may wait, shared among operators. So no crowd of strangers holds up an operator with a session.
- *
- * `operator` is the name of the operator who asks; without it, the client does.
+ * Hashes passwords and recovery codes, in two queues that together leave threads of the pool to other work. Sign-ins
+ * are in the first queue: two hashes are computed at once and 32 may wait, shared among addresses. Operators who have
+ * already proved who they are use the second queue: one hash at once and 16 may wait, shared among operators. So
+ * strangers, however many, cannot delay an operator with a session. `operator` is the name of the operator who asks;
+ * without it, the request counts as a client's.
  */
 export class Passwords extends Context.Service<Passwords, {
   readonly hash: (password: string, operator?: string) => Effect.Effect<string, RateLimited>
@@ -51,7 +51,7 @@ export class Passwords extends Context.Service<Passwords, {
     stored: string | undefined,
     operator?: string
   ) => Effect.Effect<Verdict, RateLimited>
-  /** How many passwords of the client at hand are being compared, or wait for that. */
+  /** How many passwords of the current client are being compared or wait for that. */
   readonly underWay: Effect.Effect<number>
   /** Hashes codes, each with its own salt. They are random, so they need less work than a password. */
   readonly hashCodes: (

@@ -44,7 +44,7 @@ export type Question = ConnectionQuestion | IdentifiersQuestion
 export interface RefusedName {
   /** One of those of the question: names are told apart by this object. */
   readonly identifier: NamedIdentifier
-  /** The reason, as it stands before the name. */
+  /** The reason, as the text before the name. */
   readonly words: string
 }
 
@@ -91,7 +91,7 @@ export const refusedNames = (names: ReadonlyArray<RefusedName>, beside?: string)
 
 const longestFinding = 500
 
-/** A reason as operators are told it: on one line, cut. */
+/** A reason as shown to operators: on one line, and cut. */
 export const findingOf = (reason: string, beside: string | undefined): string =>
   oneLine(beside === undefined ? reason : `${reason} (${beside})`).slice(0, longestFinding)
 

@@ -4,7 +4,7 @@ import type { Judgement, Rule } from "../../domain/policy/Stage.ts"
 import type { CheckAnswer, NamedIdentifier, RefusedName } from "./Check.ts"
 import { findingOf, reasonOf } from "./Check.ts"
 
-/* What a stage that denies says of it (docs/decisions/policy.md, "Refusals"). */
+/* Explains a denial of a stage (docs/decisions/policy.md, "Refusals"). */
 
 type Answers = ReadonlyMap<string, CheckAnswer>
 
@@ -37,8 +37,9 @@ const failuresOf = (rule: Rule, verdict: "pass" | "fail", known: Known, answers:
   })
 
 /**
- * The names that all of these failures refuse. A failure that is not about names refuses them all. A name that one of the
- * checks takes is permitted by its rule, and only stands beside others that are not.
+ * The names that every failure about names refuses; failures that are not about names do not narrow them. A name that
+ * one of the checks accepts is allowed by the rule of that check: it was refused only because of the other names of the
+ * order.
  */
 const refusedByAll = (failures: ReadonlyArray<Failure>): ReadonlySet<NamedIdentifier> => {
   const [first = new Set<NamedIdentifier>(), ...rest] = failures.filter(({ names }) => names.length > 0)
@@ -52,8 +53,8 @@ const together = (failures: ReadonlyArray<Failure>): string => {
 }
 
 /**
- * The reasons of a refusal. What a deny rule refuses is told by its message or with its name; what no rule allows is told
- * as the last rule says that could have allowed it.
+ * The reasons of a refusal. If a deny rule refused, its message says so, or else its name. If no rule allowed the
+ * request, the reason is that of the last rule that could have allowed it.
  */
 export const reasonsOf = ({ rule, unmet }: Judgement, known: Known, answers: Answers): Reasons => {
   const passedOver = unmet.map((one) => failuresOf(one, "fail", known, answers))
@@ -79,7 +80,7 @@ export const reasonsOf = ({ rule, unmet }: Judgement, known: Known, answers: Ans
     detail: said(reason),
     finding: findingOf(reason ?? said(undefined), quoted?.beside),
     identifiers: names.map(({ identifier }) => identifier),
-    // The detail has all the names, but an answer about one name must not.
+    // The detail lists all the names, but an answer about one name must list only that one.
     detailOf: (identifier) => said(reasonOf(names.filter((one) => one.identifier === identifier)))
   }
 }

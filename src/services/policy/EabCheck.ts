@@ -6,7 +6,10 @@ import { listsOf } from "./PolicyLists.ts"
 
 const unbound = refused("the account has no external account binding")
 
-/** A label is the operators' word for whom they gave the credential to: the client is told the id that it was given. */
+/**
+ * The refusal of a credential. The client is told the id of its credential, which it knows, and never the label, which
+ * is a note of the operators.
+ */
 const refusedCredential = ({ kid, label }: Credential, fault: string): CheckAnswer =>
   refused(
     `the account's credential ${kid} is ${fault}`,

@@ -10,7 +10,7 @@ const noNames = refused("there are no names to judge")
 export const identifiersCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const { allow_wildcards, allowed_types } = config
-  /** Why a name is refused, as it stands before the name; `undefined` if it passes. */
+  /** Why a name is refused, as the text before the name; `undefined` if it passes. */
   const faultOf = ({ type, value }: NamedIdentifier): string | undefined => {
     if (!allowed_types.includes(type)) return `${kinds[type]} are not allowed:`
     if (deny.matches(value)) return type === "cn" ? "denied as a common name of the CSR:" : "denied:"

@@ -58,7 +58,7 @@ export const rulesOf = ({ check, rule, rules }: ProfileConfig["filter"]): Readon
     return [{ name, when, then: config.then, mode: config.mode, message: config.message, stages, names }]
   })
 
-/** Whether a policy can refuse anything: a rule in force does, or what no rule in force decides is refused. */
+/** Whether a policy can refuse anything: it enforces a deny rule, or it has rules and denies by default. */
 export const canRefuse = (filter: ProfileConfig["filter"]): boolean => {
   const rules = rulesOf(filter)
   return rules.some(({ mode, then }) => mode === "enforce" && then === "deny") ||

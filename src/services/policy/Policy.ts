@@ -14,7 +14,7 @@ interface Decided {
   readonly asked: ReadonlyMap<string, CheckAnswer>
   /** The rule that decided, or might have decided. */
   readonly rule: string | undefined
-  /** The rule behind which no other was looked at, if there is one. */
+  /** The last rule that was looked at, if later ones were not looked at because it decided. */
   readonly last: string | undefined
 }
 

@@ -23,7 +23,9 @@ const acceptsAnyCertificate = ({ ipam }: ProfileConfig): boolean =>
   (ipam.backend === "netbox" && ipam.netbox.insecure_skip_verify) ||
   (ipam.backend === "phpipam" && ipam.phpipam.insecure_skip_verify)
 
-/** Tells of checks of a policy that nobody asks. `scope` is the profile, or the word for the listener of operators. */
+/**
+ * Warns of checks that no rule of the policy names. `scope` is the profile, or the word for the listener of operators.
+ */
 export const adviseOfChecks = (scope: string, policy: Pick<ProfileConfig, "filter">): Effect.Effect<void> =>
   Effect.forEach(unusedChecks(policy), (check) => emit("filter_check_unused", { profile: scope, check }), {
     discard: true

@@ -11,15 +11,18 @@ import { listsOf } from "./PolicyLists.ts"
 
 const longestCached = 300
 const mostCached = 10_000
-/** The names whose addresses are looked up: the zone's owner decides how many there are. */
+/**
+ * How many names of an address are looked up in turn. There may be more, because the owner of the reverse zone chooses
+ * them.
+ */
 const mostConfirmed = 16
 const confirmedAtOnce = 4
 const usualTimeout = 2000
 
-/** The names that a refusal tells of. */
+/** How many names a refusal lists. */
 const mostTold = 3
 
-/** The names of an address as a refusal tells of them: they are chosen by whoever has the reverse zone. */
+/** The names of an address for a refusal, made safe to show: the owner of the reverse zone chooses them. */
 const listed = (names: ReadonlyArray<string>): string => {
   const told = names.slice(0, mostTold).map(shownName).join(", ")
   return names.length > mostTold ? `${told} and ${names.length - mostTold} more` : told

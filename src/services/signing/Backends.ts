@@ -39,9 +39,9 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly detail: string
   /** A later attempt may succeed: a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
-  /** The world did it, and no fault of the configuration: the others can be served. */
+  /** The cause is outside of the configuration, such as a file that is gone. The other profiles can be served. */
   readonly isOutside: boolean
-  /** It could be made: nothing but the dates of its CA, or the record of its lists, is wrong. */
+  /** The backend was loaded; only the dates of its CA or the record of its lists keep it from signing. */
   readonly isLoaded: boolean
 }> {
   override get message(): string {
@@ -74,11 +74,14 @@ const attempted = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusab
 
 interface Backend {
   readonly signer: Signer
-  /** Why it could not be made, where its profile is degraded by that. */
+  /** Why the backend could not be made. Present if its profile is served without it. */
   readonly failure?: ProfileUnusable
 }
 
-/** A backend. Where the world keeps it from being made, it is refused unless the profile may be degraded. */
+/**
+ * Makes the backend of a profile. If a cause outside of the configuration prevents that and the profile may be
+ * degraded, the answer is a backend that is made later.
+ */
 const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<Backend, ProfileUnusable, Needs> =>
   Effect.gen(function*() {
     const needs = yield* Effect.context<Needs>()
@@ -93,13 +96,16 @@ const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<
     return { signer: first.success }
   })
 
-/** Refuses a profile that works with a signer that cannot sign now. */
+/** Refuses a profile whose signer works but cannot sign now. */
 const refuseTrouble = Effect.fnUntraced(function*(profile: string, { trouble }: Signer) {
   const detail = trouble === undefined ? undefined : yield* trouble
   if (detail !== undefined) return yield* unusable(profile, { detail, isOutside: true, mayPass: false })
 })
 
-/** Refuses the files of a profile's backend that {@link layer} would refuse. It makes nothing, and asks no upstream. */
+/**
+ * Refuses the files of a profile's backend that {@link layer} would refuse. It makes nothing, and sends nothing to an
+ * upstream.
+ */
 export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, ProfileUnusable> =>
   Effect.mapError(
     signer.backend === "relay"
@@ -110,7 +116,7 @@ export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, Pro
     (error: AccountUnusable | CaFilesUnusable) => unusable(name, error)
   )
 
-/** The signer as a profile has it: what a shared relay asks of its upstream is asked for this profile. */
+/** The signer for one profile. Requests of a relay that several profiles share are recorded under this profile. */
 const askedFor = (profile: string, signer: Signer): Signer => {
   if (signer.relay === undefined) return signer
   const { leftOver, relay, renewal, revoke } = signer
@@ -125,10 +131,10 @@ const askedFor = (profile: string, signer: Signer): Signer => {
 }
 
 /**
- * Makes one backend for each distinct `signer` section, and refuses when one cannot be made. Backends of `before` whose
- * section has not changed are used again as they are. The exception is a change of `outbound`, the sections that say how
- * other hosts are reached (docs/decisions/process.md, "Reload"). A profile for which `mayDegrade` says so is served without a
- * usable backend where the world is to blame (docs/decisions/degraded-profiles.md).
+ * Makes one backend for each distinct `signer` section; fails if one cannot be made. A backend of `before` is used
+ * again if its section and `outbound` are unchanged; `outbound` are the sections that say how other hosts are reached
+ * (docs/decisions/process.md, "Reload"). If `mayDegrade` allows it, a profile is served without a usable backend when
+ * the cause lies outside of the configuration (docs/decisions/degraded-profiles.md).
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,
@@ -156,7 +162,7 @@ export const layer = (
         bySection.set(section, signer)
         byProfile.set(profile.name, askedFor(profile.name, signer))
       }
-      // Where no signer at all could be made, nobody is served by a start.
+      // If no signer at all could be made, the start fails.
       const [failure] = failures
       if (failure !== undefined && failures.length === bySection.size) return yield* failure
       return Signers.of({

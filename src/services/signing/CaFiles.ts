@@ -37,9 +37,9 @@ export interface CaFileSettings {
 export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly detail: string
   readonly mayPass?: boolean
-  /** The world did it, and no fault of the configuration: a file is gone, or cannot be read. */
+  /** The cause is outside of the configuration: a file is gone, or cannot be read. */
   readonly isOutside?: boolean
-  /** It is loaded all the same: nothing but its dates, or the record of its lists, is wrong. */
+  /** The CA was loaded; only its dates or the record of its lists keep it from signing. */
   readonly isLoaded?: boolean
 }> {
   override get message(): string {
@@ -66,7 +66,10 @@ const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
   locality: subject.locality
 })
 
-/** Whether a CA is a root that was not generated here: self-signed, with another name than a generated one would have. */
+/**
+ * Whether a CA is a root that was not generated here: it is self-signed, and its name is not the one that a generated
+ * CA would have.
+ */
 export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolean =>
   ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
 
@@ -85,7 +88,7 @@ const areThere = ({ cert_path, key_path }: CaFileSettings) =>
     })
   })
 
-/** Refuses a CA that strict verifiers refuse, before it is written. One that lies there already is used, and told of. */
+/** Refuses a new CA that strict verifiers would refuse. An existing one is used, and a warning says what it lacks. */
 export const refuseLacks = (
   { certificates }: Pick<CaMaterial, "certificates">
 ): Effect.Effect<void, CaFilesUnusable> => {
@@ -95,7 +98,7 @@ export const refuseLacks = (
     : unusable(`signer.local_ca: strict verifiers would refuse the CA: ${lack.replaceAll("_", " ")}.`)
 }
 
-/** Tells of everything for which strict verifiers refuse what this CA signs. */
+/** Warns of everything for which strict verifiers refuse certificates of this CA. */
 const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) =>
   Effect.forEach(
     certificates.flatMap((der) => caLacks(der).map((reason) => ({ reason, sha256: sha256(der) }))),
@@ -124,7 +127,8 @@ export const generateIfAbsent = (
     )
     yield* refuseLacks(made)
     const suffix = yield* entropy.token
-    // The certificate is written last: a crash leaves only a key, which the next start refuses and does not replace.
+    // The certificate is written last. After a crash there may be only a key, which the next start refuses and does not
+    // replace.
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
@@ -169,13 +173,13 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMateri
     return ca
   })
 
-/** A CA whose dates keep it from signing now, as a sentence that names its file. */
+/** The sentence about a CA whose dates keep it from signing now; it names the file. */
 export const endedText = ({ cert_path }: Pick<CaFileSettings, "cert_path">, fault: string): string =>
   `signer.local_ca.cert_path: ${cert_path} cannot be used: ${fault}.`
 
 /**
- * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and a CA that is not valid now, and changes
- * nothing. Answers the CA; `undefined` where it would be made.
+ * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and a CA that is not valid now;
+ * changes nothing. Answers the CA; `undefined` if a new one would be made.
  */
 export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | undefined, CaFilesUnusable> =>
   Effect.gen(function*() {

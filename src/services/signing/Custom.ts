@@ -36,7 +36,7 @@ export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, neve
               cause: "script_failed",
               detail,
               isTimedOut: isTimedOut === true,
-              // It may have signed before it failed.
+              // The program may have signed a certificate before it failed.
               made: printed === undefined ? undefined : findLeaf(printed.toString("latin1"), csr.spki)?.leaf
             })
         ))

@@ -14,8 +14,9 @@ import { SigningFailed } from "./Signer.ts"
 export const maxChainBytes = 65_536
 
 /**
- * Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). The failure has the certificate for the
- * key of the request, if there is one: it was signed, and nobody will have it (docs/decisions/orphaned-certificates.md).
+ * Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). If the chain is refused
+ * but holds a certificate for the key of the request, the failure carries that certificate: it was signed, and the
+ * client will not get it (docs/decisions/orphaned-certificates.md).
  */
 export const accept = (
   chain: string,

@@ -7,9 +7,9 @@ import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
 import type { ListUnusable, RevocationList } from "../../pki/x509/RevocationList.ts"
 import { readRevocationList, verifyList } from "../../pki/x509/RevocationList.ts"
 
-/* The record of the last list that a CA has issued, on the disk of the worker (docs/decisions/issued-lists.md). */
+/* A file on the disk of the worker that records the last list of a CA (docs/decisions/issued-lists.md). */
 
-/** The record is there and cannot be used, so nobody knows what the CA has revoked. The message names the file. */
+/** The record exists but cannot be used, so it is not known what the CA has revoked. The message names the file. */
 export class IssuedCrlUnusable extends Data.TaggedError("IssuedCrlUnusable")<{
   readonly path: string
   readonly detail: string
@@ -31,9 +31,9 @@ export class IssuedCrlNotWritten extends Data.TaggedError("IssuedCrlNotWritten")
 /** The record of the last list of one CA. */
 export interface IssuedCrl {
   readonly path: string
-  /** What the file holds; `undefined` where there is none. */
+  /** The octets of the file; `undefined` if there is none. */
   readonly read: Effect.Effect<Buffer | undefined, IssuedCrlUnusable>
-  /** The list in the octets of the file, once it verifies under the key of the CA. */
+  /** Reads octets as a list, and verifies it under the key of the CA. */
   readonly verified: (octets: Uint8Array) => Effect.Effect<RevocationList, IssuedCrlUnusable>
   /** Records a list: it is on the disk when this has succeeded. */
   readonly write: (der: Uint8Array) => Effect.Effect<void, IssuedCrlNotWritten, Entropy>

@@ -28,7 +28,9 @@ export interface Issuer {
   /** Epoch seconds. */
   readonly notBefore: number
   readonly notAfter: number
-  /** The certificate of its chain that ends first: the end in epoch seconds, and its name, most specific part last. */
+  /**
+   * The end of the certificate in its chain that ends first, and the name of that certificate, most specific part last.
+   */
   readonly firstToEnd: { readonly notAfter: number; readonly subject: string }
 }
 
@@ -68,7 +70,8 @@ export class Issuers extends Context.Service<Issuers, {
             new ProfileUnusable({ profile: name, detail, mayPass: false, isOutside, isLoaded: false })
           const file = yield* Effect.result(readTextFile(cert_path))
           if (Result.isFailure(file)) {
-            // Its resources are none of this process's until the file is there again and the configuration is read.
+            // The profile is degraded, so this process serves nothing of this CA until the file is back and the
+            // configuration is loaded again.
             if (mayDegrade(name)) continue
             const words = said(file.failure)
             return yield* refuse(

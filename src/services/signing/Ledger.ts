@@ -17,7 +17,7 @@ export interface LedgerEntry {
 /** An old ledger. */
 export interface OldLedger {
   readonly entries: ReadonlyArray<LedgerEntry>
-  /** The number of the last list that was made of it, where the ledger says so; 0 elsewhere. */
+  /** The number of the last list made from the ledger, if the ledger has it; otherwise 0. */
   readonly number: number
 }
 
@@ -65,7 +65,7 @@ const folded = (serial: string): string => {
 
 const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
-/** The entries as they are written, and the number that stands beside them. */
+/** The entries, not yet checked, and the number of the last list. */
 const listIn = (text: string): Result.Result<readonly [ReadonlyArray<unknown>, number: number], string> => {
   const read = Result.getOrUndefined(readLedgerText(text))
   if (read === undefined) return Result.fail("is neither a JSON array nor an object with crl_number and an array")

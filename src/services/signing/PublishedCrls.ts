@@ -31,7 +31,10 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
         yield* emit("local_ca_crl_stale", { issuer, next_update: new Date(nextUpdate * 1000).toISOString() })
       })
       const record = makeRecorder()
-      /** Relying parties would take octets that are no list for a fault of their own. */
+      /**
+       * The failure for stored octets that are no list. Relying parties would blame themselves for a list that they
+       * cannot read.
+       */
       const spoilt = (issuer: string) => {
         const found = { statement: "crl_find", row: `issuer ${issuer}`, error: "der: is no revocation list" }
         const { error, row, statement } = found

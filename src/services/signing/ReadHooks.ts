@@ -20,7 +20,7 @@ import { ask, HookFailed } from "./SignerScript.ts"
 import type { SuggestedWindow } from "./SuggestedWindow.ts"
 import { isWebUrl } from "./SuggestedWindow.ts"
 
-/** How many hooks of all profiles run at once in one process. */
+/** How many hooks run at once in one process, of all profiles together. */
 const maxRunning = 4
 /** How long an answer and a failure are used again, so that not every request starts a program. */
 const answerLife = "1 minute"
@@ -88,7 +88,8 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
       { capacity: windowsKept, timeToLive }
     )
     const scope = yield* Effect.scope
-    // If the first fiber that asks a cache is interrupted, all who wait with it are too: so a separate fiber runs the program.
+    // Runs the program in a fiber of its own. A cache interrupts everybody who waits if the fiber that asked first is
+    // interrupted.
     const apart = <A, E>(asked: Effect.Effect<A, E>) => Effect.flatMap(Effect.forkIn(asked, scope), Fiber.join)
     return {
       crl: settings.supports_crl ? apart(Cache.get(crls, "crl")) : Effect.succeed(undefined),

@@ -6,8 +6,9 @@ import { SigningFailed } from "./Signer.ts"
 const againAfterMillis = 10_000
 
 /**
- * The signer of a profile whose backend the world has made unusable: it signs nothing, and is made again every ten seconds, or after the
- * seconds that an upstream asks for. `relays` says of which kind it will be. Whoever asks for its trouble has it tried.
+ * The signer of a profile whose backend could not be made for a cause outside of the configuration. It fails every
+ * request until the backend is made. Reading `trouble` tries that again: every ten seconds, or after the seconds that
+ * an upstream asks for. `relays` says whether the backend is a relay.
  */
 export const recovering = <E extends { readonly detail: string; readonly retryAfter?: number | undefined }>(
   relays: boolean,
@@ -50,7 +51,8 @@ export const recovering = <E extends { readonly detail: string; readonly retryAf
     }
     : {
       issue: (request) => Effect.suspend(() => made?.issue === undefined ? failed : made.issue(request)),
-      // A program revokes; a CA of our own has a list, once there is its key.
+      // Until the backend is made it is not known whether it revokes, as a program does, or publishes a list, as a
+      // local CA does.
       get revoke() {
         return made?.revoke
       },

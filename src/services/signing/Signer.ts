@@ -13,9 +13,9 @@ import type { RenewalAnswer } from "./relay/UpstreamRenewal.ts"
 export interface IssueRequest {
   readonly orderId: string
   readonly csr: Csr
-  /** In the sequence of the order's identifiers. */
+  /** In the order of the order's identifiers. */
   readonly names: ReadonlyArray<string>
-  /** What the client asked for, and when. */
+  /** The dates that the client asked for. */
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
   readonly orderedAt: number
@@ -30,8 +30,8 @@ export interface Issued {
   /** Epoch seconds. */
   readonly notAfter: number
   /**
-   * Present where the certificate has never left this process: says that it was signed in vain. A certificate of another party has
-   * to be revoked there (docs/decisions/orphaned-certificates.md).
+   * To be run if the certificate is not used; records that it was signed in vain. Absent for a certificate of another
+   * party, which has to be revoked there (docs/decisions/orphaned-certificates.md).
    */
   readonly discarded?: Effect.Effect<void>
 }
@@ -43,15 +43,18 @@ export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly deta
 export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly cause: SignerFailed["cause"]
   readonly detail: string
-  /** The program was ended, since its time was up. */
+  /** The program was ended because its time was up. */
   readonly isTimedOut?: boolean
-  /** The suffix of the problem type, for a definite refusal, and `rateLimited`. */
+  /** The suffix of the problem type, for a definite refusal or for `rateLimited`. */
   readonly problemType?: string
-  /** What an upstream says of names of the order. */
+  /** What an upstream says about single names of the order. */
   readonly subproblems?: ReadonlyArray<Subproblem>
-  /** DER of a certificate that was signed, and that cannot be handed out. */
+  /** DER of a certificate that was signed but cannot be handed out. */
   readonly made?: Uint8Array | undefined
-  /** Seconds to wait before another attempt, if that matters, or before the signer may be asked at all. */
+  /**
+   * The wait before another attempt, in seconds: at least what an upstream asked for, and at most `atMost`. In a final
+   * failure it is only what the upstream asked for.
+   */
   readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }
 }> {}
 
@@ -66,7 +69,7 @@ export interface CrlIssuer {
   readonly path: string
   /** `signer.local_ca.crl_der_path`: a file with the same list in DER, if there is to be one. */
   readonly derPath: string | undefined
-  /** The record of the last list that was issued, which outlives a database that is put back. */
+  /** The record of the last list, which survives when the database is restored from a backup. */
   readonly issued: IssuedCrl
 }
 
@@ -77,13 +80,13 @@ export interface Relaying<E> {
   readonly replaced?: RelayedCertificate | undefined
   /** How many seconds earlier attempts have worked on the order. */
   readonly spentSeconds: number
-  /** This is not the first attempt. */
+  /** Whether there was an attempt before this one. */
   readonly wasBegun: boolean
-  /** How the attempt before ended, in words for operators; undefined where that is not known. */
+  /** How the attempt before ended, in words for operators; undefined if that is not known. */
   readonly lastFailure: Effect.Effect<string | undefined>
   readonly keeper: Keeper<E>
   readonly tokens: TokenStore
-  /** Whether another attempt has the order by now, because this one stood still for too long. */
+  /** Whether another attempt works on the order by now, because this one stood still for too long. */
   readonly isTakenOver: Effect.Effect<boolean>
 }
 
@@ -93,20 +96,18 @@ export interface Relaying<E> {
  */
 export type Revoke = (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
 
-/** What every backend says of itself. */
+/** What all backends have in common. */
 interface Backend {
-  /** Why it cannot sign now, in a sentence for operators; undefined where it can. Absent where it cannot know. */
+  /** Why it cannot sign now, in a sentence for operators; undefined if it can. Absent if it cannot know. */
   readonly trouble?: Effect.Effect<string | undefined>
 }
 
-/**
- * Asks the party that issued a certificate when to renew it (RFC 9773). Fails where another attempt may be answered.
- */
+/** Asks the party that issued a certificate when to renew it (RFC 9773). Fails if a later attempt may get an answer. */
 export type AskRenewal = (certificate: RelayedCertificate) => Effect.Effect<RenewalAnswer, SigningFailed>
 
 /**
- * Asks an upstream what it issued, PEM, for an order that has ended here; undefined where it issued nothing and will not. Fails while
- * it may, or while it does not say.
+ * Asks an upstream for the certificate of an order that has ended here, as PEM. Answers undefined if the upstream
+ * issued none and never will. Fails if that is not certain yet.
  */
 export type AskLeftOver = (orderUrl: string) => Effect.Effect<string | undefined, SigningFailed>
 
@@ -146,7 +147,9 @@ export class Signers extends Context.Service<Signers, {
   readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
   /** Every CA of the mounted profiles that publishes a list, once each: those whose key can be used now. */
   readonly crlIssuers: ReadonlyArray<CrlIssuer>
-  /** The mounted profiles, each with why nothing can be signed for it now; undefined where that can be. */
+  /**
+   * The mounted profiles, each with the reason why nothing can be signed for it now; undefined if it can be signed for.
+   */
   readonly troubles: Effect.Effect<ReadonlyMap<string, string | undefined>>
   /** Each backend once, by the text of its section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Signer>

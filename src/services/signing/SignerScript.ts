@@ -24,8 +24,8 @@ export interface Hook {
   /** Variables beside `ACME_SIGNER_HOOK`. */
   readonly env?: { readonly [name: string]: string }
   /**
-   * How many bytes of output are read. More is a failure; for the hook `revoke` it is ignored, and the hook `issue` gets one more, by
-   * which the caller knows.
+   * How many bytes of output are read. More output is a failure. Not for `revoke`, whose output is ignored, and not for
+   * `issue`, whose caller gets one byte more and so sees that there was too much.
    */
   readonly maxBytes: number
   readonly turns: FairSemaphore | undefined
@@ -35,7 +35,7 @@ export interface Hook {
 export class HookFailed extends Data.TaggedError("HookFailed")<{
   readonly exit: number | string | undefined
   readonly detail: string
-  /** It was ended, since its time was up. */
+  /** The script was ended because its time was up. */
   readonly isTimedOut?: boolean
   /** What it had printed by then, up to the bound of the hook. */
   readonly printed?: Buffer | undefined
@@ -81,7 +81,8 @@ export const ask = (
       )
     ))
     const { exit, stdout } = outcome
-    // The output of revoke is ignored, whatever its size, and whoever asks for a certificate looks for one in what there is.
+    // The output of `revoke` is ignored, and the caller of `issue` looks for a certificate even in output that is too
+    // long.
     const mayExceed = hook.name === "revoke" || hook.name === "issue"
     if (exit === 0 && (mayExceed || stdout.length <= hook.maxBytes)) return stdout
     const detail = exit === 0 ? "the script printed too much" : wordsOf(outcome) ?? `the script ended with ${exit}`

@@ -1,4 +1,7 @@
-/** When to renew a certificate, according to who signed it. Times are epoch seconds, the end after the start. */
+/**
+ * When to renew a certificate, as suggested by the party that signed it. Times are epoch seconds, the end after the
+ * start.
+ */
 export interface SuggestedWindow {
   readonly start: number
   readonly end: number

@@ -59,17 +59,23 @@ export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
  */
 export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{
   readonly detail: string
-  /** A host that is late all the time is busy: the attempts are counted, so that they do not go on until the order expires. */
+  /**
+   * Whether the attempt counts. A host that is late all the time is overloaded, and its attempts must not go on until
+   * the order expires.
+   */
   readonly isCounted?: boolean
 }> {}
 
-/** A timer that came later than this, in milliseconds, says nothing: the process, or its host, stood still. */
+/**
+ * If a timer is later than this, in milliseconds, the process or its host stood still, and the timeout says nothing
+ * about the peer.
+ */
 const longestStall = 1000
 
-/** What has to be said in place of a timeout that came so many milliseconds late; `undefined` if it was in time. */
+/** The failure to report instead of a timeout that came so many milliseconds late; `undefined` if it came in time. */
 export const stalled = (late: number): ChallengePostponed | undefined =>
   late > longestStall
-    // After a pause, timers come before answers that have been there for long.
+    // After a pause, timers fire before answers that arrived long ago are read.
     ? new ChallengePostponed({ detail: `this process did nothing for ${late} ms`, isCounted: true })
     : undefined
 

@@ -23,7 +23,7 @@ export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
     const records = yield* Effect.catch(
       resolver.texts(`_acme-challenge.${identifier}`),
       (failure) =>
-        // A name that is not there has no record, as one that has others. Only an answer that did not come says nothing.
+        // A name that does not exist counts as a name without records. Only a missing answer leaves the question open.
         noSuchName(failure) ? Effect.succeed([]) : Effect.fail(unlessOwn(
           failure.code,
           new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${failure.name}: ${failure.code}` })

@@ -12,7 +12,7 @@ import { dialled, makeDial } from "./Dial.ts"
 
 const protocol = "acme-tls/1"
 
-/** How many names of a certificate that is another's are told. */
+/** How many names of a wrong certificate the detail lists. */
 const mostNames = 10
 
 /** How many characters of remote text a log record keeps. */

@@ -7,7 +7,7 @@ import { select, statement } from "../../kernel/sql/Statement.ts"
 /** `active` binds accounts, `revoked` binds no new ones. */
 export type EabStatus = "active" | "revoked"
 
-/** What lists and views show: everything but the secret. */
+/** The columns that lists and views show: all but the secret. */
 const credential = {
   kid,
   label: nullable(text()),
@@ -36,8 +36,9 @@ const secretStatement = statement({
 })
 
 /**
- * Holds a credential until the transaction ends: those who bind accounts beside each other, who revokes or deletes it alone. No lock of
- * the row, for which a process that serves clients would need the right to change it. SQLite has one writer.
+ * Holds a credential until the transaction ends. Those who bind accounts hold it together; those who revoke or delete
+ * it hold it alone. The row itself is not locked, because a process that serves clients would need the right to change
+ * it. SQLite has one writer, so it needs no lock.
  */
 const holding = (name: string, take: string) =>
   statement({
@@ -148,10 +149,10 @@ export const insert = (row: {
   readonly now: number
 }) => run(insertStatement, row)
 
-/** The facts that verify a binding. They are never shown. */
+/** The secret that verifies a binding, with profile and status. None of it is shown. */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 
-/** Whether a credential is active. It stays so until the transaction ends. */
+/** Whether a credential is active. If so, it stays active until the transaction ends. */
 export const holdActive = (kid: string) =>
   Effect.andThen(
     first(bindingStatement, { kid }),

@@ -2,7 +2,7 @@ import { int, text } from "../../kernel/sql/Column.ts"
 import { first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* What operators were told of the ends of CAs (docs/decisions/notifications.md, "CAs that end"). */
+/* The last notice to operators about the end of each CA (docs/decisions/notifications.md, "CAs that end"). */
 
 const lastStatement = statement({
   name: "authority_notice_last",
@@ -21,10 +21,10 @@ const toldStatement = statement({
      ON CONFLICT (profile, issuer) DO UPDATE SET not_after = :notAfter, days = :days`
 })
 
-/** The end of a CA that was last told of, in epoch seconds, and how many days were left at most. */
+/** The last notice about a CA: the end that it named, in epoch seconds, and the bound in days that it was for. */
 export const last = (profile: string, issuer: string) => first(lastStatement, { profile, issuer })
 
-/** The end of a CA is told of. */
+/** Stores that a notice about the end of a CA was sent. */
 export const told = (notice: {
   readonly profile: string
   readonly issuer: string

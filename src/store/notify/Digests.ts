@@ -2,7 +2,9 @@ import { int, nullable, text } from "../../kernel/sql/Column.ts"
 import { first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* When operators were last told of a profile's certificates (docs/decisions/notifications.md, "Expiring certificates"). */
+/*
+ * When the last digest of a profile's certificates was sent (docs/decisions/notifications.md, "Expiring certificates").
+ */
 
 const lastStatement = statement({
   name: "expiry_digest_last",
@@ -34,14 +36,16 @@ const forgetStatement = statement({
   sql: () => `DELETE FROM expiry_digests WHERE profile = :profile`
 })
 
-/** The last digest of a profile. `doubtedAt`: since when somebody knows that its time is later than now. */
+/**
+ * The last digest of a profile. `doubtedAt` is the time since which its own time has been seen to lie in the future.
+ */
 export const last = (profile: string) => first(lastStatement, { profile })
 
-/** There is a digest, or there was nothing to tell. */
+/** Stores that a digest was sent now, or that there was nothing to send. */
 export const sent = (profile: string, now: number) => run(sentStatement, { profile, now })
 
-/** Somebody asks for a digest although there was one: the next look tells again. */
+/** Forgets the last digest, so that the next pass sends one. */
 export const forget = (profile: string) => run(forgetStatement, { profile })
 
-/** The time of the last digest is later than now. */
+/** Stores that the time of the last digest was seen to lie in the future. */
 export const doubt = (profile: string, at: number) => run(doubtStatement, { profile, at })

@@ -9,12 +9,13 @@ import { statement } from "../../kernel/sql/Statement.ts"
  * together.
  */
 
-/** The seconds of `waitAfter`, for the row `f`. */
+/** SQL for the seconds of `waitAfter`, for the row `f`. */
 const wait = `CASE WHEN f.failures >= :most THEN ${exhaustedWait} WHEN f.failures <= ${freeFailures} THEN 0 ${
   failureWaits.slice(0, -1).map((seconds, at) => `WHEN f.failures = ${freeFailures + 1 + at} THEN ${seconds}`).join(" ")
 } ELSE ${failureWaits.at(-1)} END`
 
-// A failure that lies in the future was written by a clock that is ahead. It counts like one of now, except where nobody waits.
+// A failure in the future was written with a clock that is ahead. It is treated like one of now: the wait counts from
+// it, if there is a wait.
 const takeStatement = statement({
   name: "login_failure_take",
   params: { key: text(), most: int, now: int },
@@ -71,7 +72,7 @@ export const find = (key: string) => first(findStatement, { key })
 /** Takes one back that was never compared. */
 export const giveBack = (key: string) => run(giveBackStatement, { key })
 
-/** Forgets the failures under a key: the row is broken. */
+/** Forgets the failures under a key, after a right password. */
 export const clear = (key: string) => run(clearStatement, { key })
 
 /** Deletes up to `limit` rows whose last failure lies between two epoch seconds, inclusive. Answers how many. */

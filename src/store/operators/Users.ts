@@ -180,7 +180,7 @@ const contactStatement = statement({
      WHERE id = :id AND contact_email IS DISTINCT FROM :contact RETURNING id AS "id"`
 })
 
-/** So many admins are written to at once. */
+/** How many admins get a mail at most. */
 const mostAdmins = 50
 
 const adminContactsStatement = statement({
@@ -219,7 +219,7 @@ export const insert = (row: {
 /** The operator with this name. */
 export const find = (username: string) => first(byNameStatement, { username })
 
-/** The same for what administrators see and change, and no sign-in ({@link lenient}). */
+/** Like {@link find}, for what administrators see and change; never for a sign-in ({@link lenient}). */
 export const findShown = (username: string) => lenientFirst(byNameStatement, { username })
 
 /** The operator with this id. */

@@ -67,8 +67,8 @@ export const ofSerials = (serials: ReadonlyArray<string>) =>
   all(ofSerialsStatement, { serials: serials.map((serial) => [serial]) })
 
 /**
- * Certificates of a profile with this serial: one, unless the profile has had several issuers. The window is what the upstream of
- * a relay says of the renewal, in epoch seconds.
+ * Certificates of a profile with this serial: one, unless the profile has had several issuers. For a relayed
+ * certificate there is also the renewal window that its upstream suggests, in epoch seconds.
  */
 export const findBySerial = (profile: string, serial: string) => all(bySerialStatement, { profile, serial })
 

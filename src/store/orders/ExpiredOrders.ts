@@ -6,7 +6,7 @@ import { statement } from "../../kernel/sql/Statement.ts"
 
 /* Orders that have expired without a certificate. */
 
-// In pages along the index, because the orders stay in the table.
+// Reads in pages along the index, because the orders stay in the table.
 const pageStatement = statement({
   name: "order_expired_page",
   params: {
@@ -27,7 +27,8 @@ const pageStatement = statement({
      ORDER BY created_at, id LIMIT :limit`
 })
 
-// It never deletes a `valid` order, and so never a live certificate: PostgreSQL looks at the status again if the row has changed meanwhile.
+// Never deletes a `valid` order, and so never one with a live certificate. The status is tested again outside of the
+// subquery, because PostgreSQL then repeats the test if the row has changed meanwhile.
 const sweepStatement = statement({
   name: "order_sweep",
   params: { profile: text(), createdBefore: int, expiredBefore: int, limit: int },

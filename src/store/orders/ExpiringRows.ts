@@ -35,12 +35,12 @@ const countStatement = perReach((from, where) =>
   })
 )
 
-/** The name of `o` that the fewest orders have, counted up to 32: when many orders have one name, few have another. */
+/** The name of `o` that the fewest orders have. Orders of a name are counted up to 32 only. */
 const rarestOfSome = `(SELECT f.name FROM order_identifiers f WHERE f.order_id = o.id
    ORDER BY (SELECT count(*) FROM (SELECT 1 FROM order_identifiers c WHERE c.profile = o.profile AND c.name = f.name
      LIMIT 32) AS few), f.name LIMIT 1)`
 
-/** The same; most orders have one name, and then nothing is counted. */
+/** Like {@link rarestOfSome}, but without counting for an order with one name, as most are. */
 const rarestName = `(SELECT CASE WHEN count(*) = 1 THEN min(g.name) ELSE ${rarestOfSome} END
    FROM order_identifiers g WHERE g.order_id = o.id)`
 
@@ -56,8 +56,8 @@ const coverings = ({ aside }: Fragments): string =>
      AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
        (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
 
-// Newest first: if a certificate is renewed often, the first order found then decides. PostgreSQL would leave the order out of
-// an EXISTS.
+// Newest first: if a certificate is renewed often, the first order found decides. It is no EXISTS, because PostgreSQL
+// would ignore the order in one.
 const isCovered = (f: Fragments): string =>
   `COALESCE((SELECT 1 FROM ${coverings(f)} ORDER BY n.order_id DESC LIMIT 1), 0)`
 
@@ -69,7 +69,7 @@ const place = {
   certSerial: nullable(text())
 }
 
-// Of every profile no more than a page, because the whole window would have to be sorted for each page otherwise.
+// Takes at most one page of each profile. Otherwise the whole window would be sorted for each page.
 const pageOf = (from: string, { dialect }: Fragments): string => {
   const one = (profile: string) =>
     `SELECT w.id FROM orders w WHERE w.profile = ${profile} AND ${living("w")}

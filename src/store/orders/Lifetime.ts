@@ -1,9 +1,15 @@
 import { int } from "../../kernel/sql/Column.ts"
 import type { Fragments } from "../../kernel/sql/Statement.ts"
 
-/* Whether an order has not expired: as its client was told when it was made (docs/decisions/data-model.md, "Expiry is kept"). */
+/*
+ * SQL that tells whether an order has not expired. What counts is the expiry that its client was told
+ * (docs/decisions/data-model.md, "Expiry is kept").
+ */
 
-/** The parameters of {@link isAlive}: now, and how many seconds an order lives that a version before this one made. */
+/**
+ * The parameters of {@link isAlive}: the current time, and the lifetime in seconds of orders that were stored without
+ * an expiry.
+ */
 export const lifetimeParams = { now: int, validity: int }
 
 /** See {@link lifetimeParams}; `now` in epoch seconds. */
@@ -12,6 +18,6 @@ export interface Alive {
   readonly validity: number
 }
 
-/** The condition, of an order's row in a table of this name. */
+/** The SQL condition, for an order's row in a table of this name. */
 export const isAlive = ({ typed }: Fragments, table = "orders"): string =>
   `(coalesce(${table}.expires_at, ${table}.created_at + ${typed(":validity", "bigint")}) > ${typed(":now", "bigint")})`

@@ -1,7 +1,7 @@
 /**
- * SQL for how many names an order has, by its own row: each name is one object of the column `identifiers`, and no name has a brace.
- * Rows that hold something for each name are counted against it, since a row that is missing stands for nothing. A column that
- * cannot be read has another number.
+ * SQL for the number of names of an order: each name is one object in the column `identifiers`, and no name holds a
+ * brace. Compare the number of other rows of the order with it, because a missing row does not show by itself. If the
+ * column cannot be read, the number differs.
  */
 export const nameCountOf = (order: "orders" | "o"): string =>
   `length(${order}.identifiers) - length(replace(${order}.identifiers, '{', ''))`

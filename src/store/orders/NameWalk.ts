@@ -9,8 +9,9 @@ import type { Fragments } from "../../kernel/sql/Statement.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
 /*
- * Orders by a text in their names, where no index finds the few: a walk from the newest order to older ones, a stretch at
- * a time, with all comparisons in the engine (docs/decisions/data-model.md, "Names that contain a text").
+ * Searches orders for a text in their names, when no index helps. It walks from the newest order to older ones, a
+ * stretch at a time, and the database does all the comparing (docs/decisions/data-model.md, "Names that contain a
+ * text").
  */
 
 /** How a name is compared with the text: it contains the text, or it ends with the text at the beginning of a label. */
@@ -28,12 +29,15 @@ export interface Sought {
 }
 
 /**
- * What is walked: the orders of an account, the orders of a time, or else all names in the order of their key, which has
- * everything that is compared. An id begins with the time when it was made.
+ * What is walked: the orders of an account, the orders of a time span, or else all names in the order of their key,
+ * which begins with the time and holds everything that is compared.
  */
 type Source = "account" | "time" | "names"
 
-/** A part of a walk, from a place up to another one, which is exclusive: ids of orders, or for a time epoch seconds. */
+/**
+ * A part of a walk, from one place up to another, which is exclusive. A place is the id of an order, or epoch seconds
+ * for a time span.
+ */
 export interface Stretch {
   readonly from: OrderId
   readonly before: OrderId

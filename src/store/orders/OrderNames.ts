@@ -8,8 +8,8 @@ import { currentSeconds } from "../../kernel/Time.ts"
 import { reversedRange } from "./NameWalk.ts"
 
 /*
- * Orders by their names alone. The rows of the names tell which orders match, and an id begins with the time, so only the orders of
- * a page are read: those of one zone lie all over a large table.
+ * Finds orders by their names alone. The rows of the names tell which orders match, and ids begin with the time. So
+ * only the orders of one page are read from the table of orders, where the orders of one zone lie far apart.
  */
 
 /** What is looked for: one whole name, or the end of a name, which begins with a whole label. */

@@ -76,7 +76,8 @@ const insertStatement = statement({
     ptr: nullable(text())
   },
   row: { id: orderColumns.id },
-  // The account may have ended since the request was let in. On PostgreSQL a deletion of it is waited for.
+  // The account may have been deactivated since the request was admitted. On PostgreSQL the lock waits for a deletion
+  // of the account in progress.
   sql: ({ dialect, typed }) =>
     `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
        expires_at, created_ip, created_ptr)
@@ -112,7 +113,7 @@ const insertNames = statement({
 const validOf = (order: "orders" | "o") =>
   `(SELECT count(*) FROM authorizations a WHERE a.order_id = ${order}.id AND a.status = 'valid')`
 
-// An order without names has none to prove, and none to issue for.
+// An order without names is never proved: there would be nothing to issue for.
 const everyNameProved = `${nameCountOf("orders")} = NULLIF(${validOf("orders")}, 0)`
 
 const accountValid = `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')`

@@ -64,8 +64,9 @@ const filterColumns = {
 }
 
 /**
- * The names of the conditions. The status is one of four: `valid` have nearly all orders, `invalid` is served by an index
- * of its own only where it is no parameter, `revoked` few orders are, and the others are those under way, which are few.
+ * The names of the conditions. The status becomes one of four conditions: `valid` (nearly all orders), `invalid` (whose
+ * index is used only if the status is no parameter), `revoked` (few orders) and `underWay` (the other statuses, few
+ * orders).
  */
 type Narrowing = Exclude<keyof OrderFilters, "status"> | "valid" | "invalid" | "revoked" | "underWay"
 
@@ -108,8 +109,8 @@ const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" 
 }
 
 /**
- * SQLite knows no statistics, so it is told which conditions only filter: all others where there is one that few orders
- * meet, and the weaker one of a profile and a status.
+ * SQLite has no statistics, so it is told which conditions must not select the index: all but one that few orders meet,
+ * or the weaker one of profile and status.
  */
 const whereOf = (
   used: ReadonlyArray<Narrowing>,

@@ -6,9 +6,9 @@ import { keptTotal } from "../../kernel/sql/KeptCounts.ts"
 import { all, first, lenient } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* Certificates of programs and upstreams whose orders ended without them. */
+/* Certificates that programs and upstreams issued for orders that ended without them. */
 
-/** Why an order has not the certificate that was signed for it. */
+/** Why an order did not get the certificate that was signed for it. */
 export type OrphanCause = "order_ended" | "chain_rejected" | "signer_failed"
 
 /** Every {@link OrphanStatus}. */

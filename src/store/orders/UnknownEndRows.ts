@@ -4,7 +4,7 @@ import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
 import { all, lenient } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* Orders with a certificate whose end no column says: they were copied from a database that had no such column. */
+/* Orders whose certificate has no stored end, because they were copied from a database without that column. */
 
 const findStatement = statement({
   name: "order_unknown_end",

@@ -77,10 +77,10 @@ export interface NewCrl {
 /** Number and dates of the stored list; `undefined` when no worker has stored one for the issuer yet. */
 export const findHead = (issuer: string) => first(headStatement, { issuer })
 
-/** The same for a list of CAs, and no verdict ({@link lenient}). */
+/** Like {@link findHead}, for what operators are shown and never for a decision ({@link lenient}). */
 export const shownHead = (issuer: string) => lenientFirst(headStatement, { issuer })
 
-/** The stored list for the same. */
+/** Like {@link find}, for what operators are shown and never for a decision ({@link lenient}). */
 export const shown = (issuer: string) => lenientFirst(findStatement, { issuer })
 
 /** The stored list. */

@@ -100,7 +100,7 @@ export const insertAll = (
 /** Revocations of an issuer in the order of their serials, after a given one. */
 export const page = (issuer: string, after: string, limit: number) => all(pageStatement, { issuer, after, limit })
 
-/** The same for what operators are shown, and no list that is signed ({@link lenient}). */
+/** Like {@link page}, for what operators are shown and never for a list that is signed ({@link lenient}). */
 export const shownPage = (issuer: string, after: string, limit: number) =>
   lenient(pageStatement, { issuer, after, limit })
 

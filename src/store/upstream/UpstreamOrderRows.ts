@@ -4,7 +4,7 @@ import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.
 import { all, first, run } from "../../kernel/sql/Query.ts"
 import { statement } from "../../kernel/sql/Statement.ts"
 
-/* What a relay knows about its orders at the upstream: one row for each order here, with that order's id as its key. */
+/* What a relay stores about its orders at the upstream: one row for each order here, under that order's id. */
 
 /** The status of a relayed order. */
 export type UpstreamStatus = "processing" | "valid" | "invalid"

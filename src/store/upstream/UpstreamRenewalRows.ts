@@ -45,10 +45,10 @@ const againStatement = statement({
   sql: () => `UPDATE upstream_orders SET renewal_due = :due WHERE order_id = :orderId`
 })
 
-/** Relayed orders that have ended, about whose renewal an upstream is to be asked by now, the longest due first. */
+/** Relayed orders that have ended and whose upstream is due to be asked about renewal, the longest due first. */
 export const due = (now: number, limit: number) => lenient(dueStatement, { now, limit })
 
-/** Keeps what the upstream answered; without a window there is none any more. Times are epoch seconds. */
+/** Stores the answer of an upstream. Without a window, a stored one is removed. Times are epoch seconds. */
 export const keep = (answered: {
   readonly orderId: OrderId
   readonly window: {
@@ -68,5 +68,5 @@ export const keep = (answered: {
   })
 }
 
-/** Sets when the upstream is asked again, and leaves what it has answered; `undefined` is never. */
+/** Sets when the upstream is asked again, and keeps its last answer; `undefined` means never. */
 export const again = (orderId: OrderId, due: number | undefined) => run(againStatement, { orderId, due })

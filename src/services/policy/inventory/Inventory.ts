@@ -12,7 +12,7 @@ export class InventoryFailed extends Data.TaggedError("InventoryFailed")<{ reado
  * outage can never become a verdict.
  */
 export interface Inventory {
-  /** Who is asked about an address first, for operators: the product and a URL, or a program. Contains no secret. */
+  /** Where an address is looked up first, for operators: a product and its URL, or a program. Holds no secret. */
   readonly placeOf: (client: Comparable) => string
   /** The names as the inventory spells them; `undefined` when it has no record of the address. */
   readonly namesFor: (client: Comparable) => Effect.Effect<ReadonlyArray<string> | undefined, InventoryFailed>
@@ -24,7 +24,7 @@ export const normalName = (name: string): string => name.trim().toLowerCase().re
 /** Reads an answer by a schema; absent if it does not fit. */
 export type Read<A> = (json: unknown) => Option.Option<A>
 
-/** What is said of an answer that does not fit. */
+/** The words for an answer that does not fit the schema. */
 export const unfit = "answers in a form that is not expected"
 
 /** Custom fields of a record. */

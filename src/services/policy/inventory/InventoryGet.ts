@@ -12,7 +12,7 @@ export interface Asked {
   readonly query?: Query
 }
 
-/** The server of an inventory. What it says of a request names the URL, and quotes the answer without the token. */
+/** The server of an inventory. Its failures name the URL and quote the answer, without the token. */
 export interface InventoryServer {
   /** The product and the URL of a request, for operators. */
   readonly placeOf: (asked: Asked) => string
@@ -20,7 +20,7 @@ export interface InventoryServer {
     asked: Asked,
     headers: { readonly [name: string]: string }
   ) => Effect.Effect<JsonAnswer, InventoryFailed>
-  /** An answer that is none to the question. `remedy` is what an operator can look at. */
+  /** The failure for an answer that cannot be used. `remedy` says what an operator can look at. */
   readonly unusable: (asked: Asked, answer: JsonAnswer, fault: string, remedy?: string) => InventoryFailed
 }
 
@@ -54,7 +54,7 @@ export const serverOver = (
   }
   const placeOf = (asked: Asked) => `${name} at ${urlOf(asked).href}`
   const failed = (asked: Asked, fault: string, excerpt = "", remedy?: string) => {
-    // More is searched than is shown, so that no token is cut in two and overlooked.
+    // The token is masked before the excerpt is cut, so that half a token cannot remain at the end.
     const masked = token === "" ? excerpt : excerpt.replaceAll(token, "***")
     const said = excerpt === "" ? fault : `${fault}: ${masked.slice(0, longestExcerpt)}`
     return new InventoryFailed({ detail: `${placeOf(asked)} ${said}${remedy === undefined ? "" : `; ${remedy}`}` })
@@ -81,8 +81,8 @@ export const serverOver = (
 }
 
 /**
- * The same for a status that is none of success. `ofToken` says how the token was sent, because products take it in several
- * ways.
+ * The failure for an answer whose status is no success. `ofToken` says how the token was sent, which differs between
+ * products.
  */
 export const refusedBy = (
   server: InventoryServer,

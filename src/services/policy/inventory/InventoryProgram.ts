@@ -26,7 +26,7 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
         maxOutputBytes: maxScriptOutput,
         turns
       }),
-      // The whole look-up has no more time than the script, and says so in these words.
+      // The look-up and the script have the same time limit, so a timeout is reported as that of the look-up.
       ({ detail, reason }) =>
         new InventoryFailed({
           detail: reason === "timeout"
@@ -37,12 +37,12 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
     const { exit, stderr, stdout } = outcome
     if (exit === noRecord) return undefined
     if (exit !== 0) {
-      // Standard output has the names, so that the reason is expected beside it.
+      // Standard output is for the names, so the reason is looked for on standard error first.
       const words = wordsOf({ exit, stdout: stderr, stderr: stdout })
       const said = words === undefined ? "" : `: ${words}`
       return yield* new InventoryFailed({ detail: `${place} ended with ${exit}${said}` })
     }
-    // The cut may be within a name, and the part that is left may be another name.
+    // The output was cut, perhaps within a name, and the rest of a name may be another name.
     if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: `${place} printed too much` })
     return stdout.toString("utf8").split(/\r?\n/).filter((line) => line.trim() !== "")
   })

@@ -42,7 +42,7 @@ const pageOf = <A, I>(schema: Schema.Codec<A, I>): Read<Page<A>> =>
 
 /** How many records a page is asked to have. The server may give fewer; an answer has to be below a mebibyte. */
 const pageSize = 200
-/** The most records of one question: a server that does not know a filter answers with all that it has. */
+/** The most records that one question may have. A server that does not know a filter answers with all its records. */
 const mostRecords = 10_000
 
 const readAddresses = pageOf(Address)
@@ -61,7 +61,7 @@ const textsOf = (value: unknown): ReadonlyArray<string> =>
 /** The kind of a token of NetBox's API, by its prefix. */
 const kindOf = (token: string): "Bearer" | "Token" => token.startsWith("nbt_") ? "Bearer" : "Token"
 
-/** What refusals and the log call it, and where its keys are. */
+/** The name of the product in refusals and in the log, and the section with its keys. */
 export const netBoxProduct = { name: "NetBox", section: "ipam.netbox" }
 
 const hostOf = ({ assigned_object: object }: Address) =>
@@ -128,7 +128,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
       [`${kind}_id`, String(id)],
       ...vip_roles.map((role) => ["role", role] as const)
     ])
-    // A server that does not know a filter answers with all records.
+    // A server that does not know a filter answers with all its records, so they are filtered here too.
     return found.filter((record) =>
       record.role != null && vip_roles.includes(record.role.value) &&
       hostOf(record)?.kind === kind && hostOf(record)?.id === id
@@ -155,7 +155,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
 
   const ofRecord = Effect.fnUntraced(function*(record: Address) {
     const names: Array<string> = []
-    // A field that is no source has no names, and keeps the device from nothing.
+    // A custom field counts only if `sources` lists it; otherwise it cannot replace the names of the device.
     const own = sources.includes("custom_field") ? fieldOf(record.custom_fields) : []
     const host = hostOf(record)
     if (sources.includes("dns_name")) names.push(...textsOf(record.dns_name))
@@ -163,7 +163,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
     if (sources.includes("device") && own.length === 0 && host !== undefined) names.push(...yield* ofHost(host))
     if (sources.includes("vip") && host !== undefined) names.push(...yield* virtual(host))
     const { assigned_object_id: id, assigned_object_type: type } = record
-    // Only the client's own interface leads to a group.
+    // Redundancy groups are looked up only for an address that is assigned to an interface of a host.
     if (sources.includes("fhrp") && host !== undefined && id != null && type != null) {
       names.push(...yield* redundant(type, id))
     }

@@ -26,7 +26,7 @@ const Envelope = Schema.Struct({
 
 const isFields = Schema.is(Fields)
 const readEnvelope = Schema.decodeUnknownOption(Envelope)
-/** What refusals and the log call it, and where its keys are. */
+/** The name of the product in refusals and in the log, and the section with its keys. */
 export const phpIpamProduct = { name: "phpIPAM", section: "ipam.phpipam" }
 
 const isList = Schema.is(Schema.Array(Fields))
@@ -45,7 +45,7 @@ const textOf = (value: unknown): string => typeof value === "string" ? value : "
 const listOf = (value: unknown): ReadonlyArray<string> =>
   (Array.isArray(value) ? value : [value]).flatMap((one) => textOf(one).split(",")).filter((one) => one.trim() !== "")
 
-/** The value of a custom field, which an app may be set to answer within `custom_fields`. */
+/** The value of a custom field. The settings of an app may put custom fields below `custom_fields`. */
 const customOf = (record: typeof Fields.Type, field: string): unknown => {
   const nested = record["custom_fields"]
   return record[field] ?? (isFields(nested) ? nested[field] : undefined)
@@ -63,7 +63,10 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
   const headers = { token: Redacted.value(config.token).trim() }
   const ofToken = `it was sent as the code of the app ${app_id}`
   const at = (path: string): Asked => ({ path: `api/${app_id}/${path}/` })
-  /** The records of an answer. Only phpIPAM's own 404 says that there are none: a proxy or another path has one, too. */
+  /**
+   * The records of an answer. Only a 404 in phpIPAM's own form means that there are none: a proxy, or a wrong path,
+   * answers 404 as well.
+   */
   const ask = Effect.fnUntraced(function*(asked: Asked) {
     const answer = yield* server.get(asked, headers)
     const { json, status } = answer
@@ -85,7 +88,7 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
 
   const ofRecord = Effect.fnUntraced(function*(record: typeof Fields.Type) {
     const names: Array<string> = []
-    // A field that is no source has no names, and keeps the device from nothing.
+    // A custom field counts only if `sources` lists it; otherwise it cannot replace the names of the device.
     const own = sources.includes("custom_field") ? listOf(customOf(record, field)) : []
     const device = deviceOf(record["deviceId"])
     const hostname = textOf(record["hostname"])

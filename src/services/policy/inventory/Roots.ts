@@ -25,7 +25,7 @@ interface ServerConfig {
   readonly insecure_skip_verify: boolean
 }
 
-/** Whether the file is looked at: there is one, and a certificate to be verified. */
+/** Whether the file is needed: it is configured, and the certificate of the server is verified. */
 const isRead = ({ ca_cert_path, insecure_skip_verify, url }: ServerConfig): boolean =>
   ca_cert_path !== "" && !insecure_skip_verify && url.startsWith("https:")
 

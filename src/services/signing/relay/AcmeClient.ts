@@ -35,12 +35,12 @@ const maxAnswerBytes = 1_048_576
 const answerMillis = 30_000
 const nonceTries = 8
 const noncesKept = 32
-/** Milliseconds after which the directory is read again: an upstream may move. */
+/** Milliseconds after which the directory is read again, because an upstream may move. */
 const directoryLife = 3_600_000
 
 /**
- * What newOrder or newAccount has opened is known by its URL alone, which comes before the body: such an answer counts as one
- * with an empty body where that broke off. The order or account can be read again.
+ * An answer to newOrder or newAccount whose body broke off counts as an answer with an empty body. The URL of the new
+ * order or account is in the headers, and the rest can be read again at that URL.
  */
 const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAnswer, WebFailed> => {
   const { head } = error
@@ -50,10 +50,9 @@ const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAns
 }
 
 /**
- * Makes the client of one upstream; it sends no request before one is needed. `key` is the key of the account. `profile` is
- * the profile for which the client was made, the first of those that share it: a request is told of by it where nobody else is
- * {@link AskedFor}. `reread` finds the key that is in force after a
- * refusal: another process may have changed it.
+ * Makes the client of one upstream. It sends no request before one is needed. `key` is the key of the account.
+ * `profile` is the first profile that uses the client; requests are recorded under it unless {@link AskedFor} names
+ * another. `reread` finds the key in force after a refusal, because another process may have changed it.
  */
 export const make = (
   directoryUrl: string,
@@ -174,7 +173,7 @@ export const make = (
         (yield* unavailable(`newNonce answers ${status} without a nonce`, answer))
     })
 
-    /** Marks a failure to get a nonce: without a nonce no request was sent. */
+    /** Marks a failure to get a nonce: the request itself was never sent. */
     const unsent = (error: UpstreamFailed): UpstreamFailed =>
       error._tag === "UpstreamRefused"
         ? error
@@ -205,7 +204,8 @@ export const make = (
             retryAfter
           }
         }
-        // Without a problem document the cause is unknown: a proxy on the way may have refused, or the body was lost.
+        // Without a problem document the cause is unknown: a proxy on the way may have refused the request, or the body
+        // was lost.
         if (members === undefined || !isProblem(members, headers["content-type"])) {
           const says = status < 400
             ? `${status} instead of a success or a failure`
@@ -271,17 +271,17 @@ export const make = (
       directory: told(directory),
       post: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         told(post(operation, url, payload, by)),
-      /** As `post`, for a question to which a refusal is an answer: only other failures are logged. */
+      /** Like `post`, for a request whose refusal is an answer: only other failures are logged. */
       probe: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         Effect.tapError(post(operation, url, payload, by), logUnlessRefused),
-      /** Reads without a signature what is public; a refusal is an answer, and only other failures are logged. */
+      /** Reads a public resource without a signature. A refusal is an answer; only other failures are logged. */
       get: (operation: Operation, url: string) =>
         Effect.tapError(
           Effect.flatMap(Effect.flatMap(checked(url, "a URL"), (text) => send(operation, "GET", text)), successOf),
           logUnlessRefused
         ),
       checked,
-      /** The key that is in force, as far as it is known. */
+      /** The key in force, as far as this process knows. */
       get key() {
         return current
       }

@@ -1,8 +1,8 @@
 import * as Context from "effect/Context"
 
 /**
- * The profile for which an upstream is asked, by which records and series call a request. Nobody's while a relay is made, which
- * profiles with one `signer` section share.
+ * The profile on whose behalf an upstream is asked; records and metrics name it. Undefined while a relay is made,
+ * because profiles with the same `signer` section share it.
  */
 export const AskedFor = Context.Reference<string | undefined>("acme/services/signing/relay/AskedFor", {
   defaultValue: () => undefined

@@ -24,7 +24,7 @@ export interface Conversation extends Upstream {
   readonly validity: WantedValidity
   /** Whether there were attempts before. */
   readonly wasBegun: boolean
-  /** When to wait no more, in milliseconds of the process's life. */
+  /** When to stop waiting, in milliseconds of the process's life. */
   readonly deadline: number
   /** Sends a request signed for the account; without a payload it reads. */
   readonly ask: (operation: Operation, url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
@@ -36,8 +36,8 @@ export interface Conversation extends Upstream {
 }
 
 /**
- * The longest wait, in milliseconds, where the upstream asks for more time than the order has. Some ask for a day and are done
- * in seconds. A wait for which there is time is as long as they ask.
+ * The longest wait, in milliseconds, if an upstream asks for a longer wait than the order has time for. Some upstreams
+ * ask for a day and are done in seconds. If there is time for the wait, it is kept.
  */
 const longestPause = 30_000
 

@@ -6,12 +6,16 @@ import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { broken, hasDates, hasNames, objectOf, textIn } from "./UpstreamObjects.ts"
 import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
-/* An order that the upstream was asked for, and whose URL never arrived (docs/decisions/relays.md). */
+/*
+ * The search for an order that the upstream was asked to open, but whose URL never arrived (docs/decisions/relays.md).
+ */
 
 /** How many lists and orders are read in the search for a lost order. */
 const mostReads = 300
 
-/** How long after a request an upstream may still open the order: until then a list without the order proves nothing. */
+/**
+ * How long after a request an upstream may still open the order. Until then, a list without the order proves nothing.
+ */
 const settlingMillis = 10_000
 
 /** Reads an upstream order that belongs to no order here; `undefined` when the upstream refuses to show it. */
@@ -21,7 +25,10 @@ const readOrder = ({ ask, client }: Conversation, url: string) =>
     Effect.catchTag("UpstreamRefused", () => Effect.succeed(undefined))
   )
 
-/** An order that is only opened, and for exactly what is wanted, may be continued: if finalized, its URL would be known. */
+/**
+ * Whether an order is the one that was lost: it is not finalized, and it has exactly the names and dates that are
+ * wanted. The URL of a finalized order would be stored here.
+ */
 const isOpenFor = (
   members: Members | undefined,
   { names, validity }: Pick<Conversation, "names" | "validity">
@@ -29,7 +36,7 @@ const isOpenFor = (
   members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names) &&
   hasDates(members, validity)
 
-/** Whether an upstream never answers the question, as opposed to not answering it now. */
+/** Whether the upstream will never answer this question, and not only now. */
 const isUntold = (error: unknown): boolean =>
   error instanceof UpstreamRefused
     ? error.type !== "accountDoesNotExist"
@@ -47,20 +54,22 @@ const urlsOf = (value: unknown): ReadonlyArray<string> | undefined => {
     : undefined
 }
 
-/** JSON that arrived whole, of whatever kind; what was cut off may be whole the next time. */
+/** A JSON value of any kind. Fails if there is none: the body may have been cut off, and may be whole the next time. */
 const wholeOf = ({ value }: UpstreamAnswer, what: string): Effect.Effect<unknown, UpstreamUnavailable> =>
   value === undefined ? broken(`${what} that is no JSON`) : Effect.succeed(value)
 
 /**
- * Whether an account is one of step-ca, or of Caddy, which is built on it: known by the form of its URL. To read the list of its orders
- * takes off it what is pending no more, and an account whose list is empty after that can open no order ever again: newOrder answers
- * 500 (smallstep/certificates 0.30.2, and Caddy 2.11.7 with it; `npm run interop -- --upstreams caddy` shows it where this is false).
+ * Whether an account belongs to step-ca, or to Caddy, which is built on it; the form of its URL shows it. These CAs
+ * must not be asked for the list of orders: reading the list removes every order that is not pending, and an account
+ * whose list is then empty can never open an order again, because newOrder answers 500 (smallstep/certificates 0.30.2,
+ * and Caddy 2.11.7 with it; `npm run interop -- --upstreams caddy` shows when this is no longer so).
  */
 export const isStepCa = (kid: string): boolean => /\/acme\/[^/]+\/account\/[^/]+$/.test(kid)
 
 /**
- * Looks in the account's list for an order that an earlier attempt opened and whose URL never arrived. `none` means that the
- * whole list was read. `unlisted` means that there is no list, that it is not understood, too long to be read, or does harm.
+ * Searches the account's list for an order that an earlier attempt opened but whose URL never arrived. `none`: the
+ * whole list was read, and the order is not in it. `unlisted`: the list does not exist, is not understood, is too long,
+ * or must not be read.
  */
 const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {
@@ -85,15 +94,18 @@ const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
     return "none"
   }).pipe(Effect.catchIf(isUntold, () => Effect.succeed("unlisted" as const)))
 
-/** For how long a list that cannot be read is asked for again, in milliseconds; it counts as none then. */
+/** How long the search goes on if the list cannot be read, in milliseconds. After that it counts as not there. */
 const searchMillis = 30_000
 
-/** The order that may have been opened, if it is found; otherwise how many orders may exist that cannot be found. */
+/**
+ * Finds the order that may have been opened. If it is not found, answers how many orders may exist that cannot be
+ * found.
+ */
 export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder, keeper: Keeper<E>) =>
   Effect.gen(function*() {
     if (asks === 0) return 0
     const begun = yield* lifeMillis
-    // If the clock was wrong in the meantime, the wait is as long as with a right clock.
+    // If the clock was wrong when the request was recorded, the wait must not become longer than with a right clock.
     const settled = begun + Math.min((askedAt + 1) * 1000 - (yield* currentMillis), 0) + settlingMillis
     const patience = begun + Math.min(searchMillis, (talk.deadline - begun) / 2)
     let failures = 0
@@ -108,7 +120,7 @@ export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstrea
         const { retryAfter = 0 } = searched
         const life = yield* lifeMillis
         if (life + retryAfter * 1000 > talk.deadline) return yield* searched
-        // One read may take all that time.
+        // A single read may take all of that time, so there is at least a second one.
         if (++failures > 1 && life >= patience) return asks
         yield* talk.pause("the list of its orders cannot be read", searched)
         continue

@@ -1,7 +1,7 @@
 import { isInZone } from "../../../kernel/net/Zone.ts"
 import type { RelaySettings } from "./RelaySettings.ts"
 
-/* Which names a relay can prove to its upstream at all (docs/signers.md, "An upstream ACME CA"). */
+/* Which names a relay can prove to its upstream (docs/signers.md, "An upstream ACME CA"). */
 
 /** The name at which the proof of a name is published in the DNS; `alias` is `signer.relay.dns01.challenge_alias`. */
 export const publishedName = (name: string, alias: string): string => `_acme-challenge.${alias === "" ? name : alias}`

@@ -64,14 +64,14 @@ const strategyOf = (
 const isAccountLost = (error: UpstreamFailed): boolean =>
   error._tag === "UpstreamRefused" && error.type === "accountDoesNotExist"
 
-/** What an order asks for. */
+/** What the order asks for. */
 type Ordered = Pick<IssueRequest, "names" | "notBefore" | "notAfter">
 
 const aboutDates = /not[\s_-]?(?:before|after)|validity/i
 
 /**
- * The type of a refusal, and what it says of names of the order. A malformed request is the client's fault only if it is about
- * a name of the order or the dates that it asks for, because everything else in it is ours.
+ * The problem type of a refusal, and what it says about names of the order. `malformed` is passed on only if it is
+ * about a name or a date that the client chose, because this service makes all the rest of the request.
  */
 const whose = (
   { detail, identifier, subproblems = [], type }: UpstreamRefused,
@@ -88,19 +88,25 @@ const whose = (
   }
 }
 
-/** Whole seconds until the upstream may be asked again, if it said so. The queue counts from a second that has begun. */
+/**
+ * Whole seconds until the upstream may be asked again, if it said so. One more is added, because the queue counts from
+ * the begin of the current second.
+ */
 const waitBefore = ({ retryAfter }: UpstreamUnavailable): number | undefined =>
   retryAfter === undefined ? undefined : Math.ceil(retryAfter) + 1
 
 /** The longest wait for another attempt to revoke, in seconds. */
 export const longestWait = 86_400
 
-/** Turns a failure of the upstream into one of signing; `left` is the time left to try again, `now` the time, both in milliseconds. */
+/**
+ * Turns a failure of the upstream into a failure of signing. `left` is the time for further attempts and `now` the
+ * current time, both in milliseconds.
+ */
 const asSigning = (
   error: UpstreamFailed,
   { left, now, ordered }: { readonly left: number; readonly ordered: Ordered; readonly now: number }
 ): CsrRejected | SigningFailed => {
-  // Most texts about failures on the way have no subject.
+  // Most texts about failed connections have no subject.
   const detail = error._tag === "UpstreamRefused" || error.detail.startsWith("the ")
     ? error.detail
     : `the upstream: ${error.detail}`
@@ -133,10 +139,10 @@ const takesNone = new UpstreamRefused({
   type: "unauthorized"
 })
 
-/** Refusals of a revocation that no other attempt changes. */
+/** Refusals of a revocation that would be the same in every attempt. */
 const definite: ReadonlySet<string> = new Set(["badRevocationReason", "unauthorized", "malformed"])
 
-/** Turns a failure to ask about a certificate, or to revoke it, into one of signing. */
+/** Turns a failure to ask about a certificate, or to revoke it, into a failure of signing. */
 const ofCertificate = (error: UpstreamFailed): SigningFailed => {
   const { detail, type: problemType } = error
   if (error._tag === "UpstreamRefused" && definite.has(error.type)) {
@@ -194,7 +200,10 @@ export const make = (
           ? "the log says what delayed the workers"
           : `the attempt before ended with: ${withoutStop(lastFailure)}`
       }`
-    /** A lost account is not the client's fault: the operator is told, and an account registered since then is used. */
+    /**
+     * A lost account is not the client's fault. The operator is told, and if the account was registered again
+     * meanwhile, the new one is used.
+     */
     const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
       if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
       const { detail, status, type } = error
@@ -241,11 +250,12 @@ export const make = (
                   : Effect.fail(error)
             )
           const accepted = (chain: string) => accept(`${chain.trimEnd()}\n`, request, "upstream")
-          // A download that was cut off looks like a broken chain, so one more is made before the order is given up for it.
+          // A download that was cut off looks like a broken chain. So it is repeated once before the order fails.
           const taken = ({ again, chain }: Downloaded) =>
             Effect.catch(accepted(chain), () => Effect.flatMap(judged(Effect.delay(again, poll_interval_ms)), accepted))
           if ((yield* left) <= 0) {
-            // A certificate that is there is used, however late: only this service itself delayed the order.
+            // A certificate that already exists is used even after the deadline, because only this service delayed the
+            // order.
             const late = yield* Effect.catchIf(
               finished(upstream, wanted, keeper),
               (error) => error instanceof UpstreamRefused || error instanceof UpstreamUnavailable,
@@ -261,7 +271,7 @@ export const make = (
       leftOver: (orderUrl) =>
         Effect.flatMap(Ref.get(known), (kid) => leftOver({ client, kid }, orderUrl)).pipe(
           Effect.catch(named<never>),
-          // An order that the upstream does not know any more has left nothing to revoke.
+          // If the upstream does not know the order any more, there is nothing to revoke.
           Effect.catchIf(
             (error) => error._tag === "UpstreamRefused" && error.status === 404,
             () => Effect.succeed(undefined)
@@ -278,7 +288,8 @@ export const make = (
           }, { kid: yield* Ref.get(known) })
         }).pipe(
           Effect.catch(named<never>),
-          // Another party was quicker, or a crash came between the answer and its record.
+          // The certificate is revoked already: by another party, or by a request of this service whose answer was lost
+          // in a crash.
           Effect.catchIf(
             (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",
             () => Effect.void

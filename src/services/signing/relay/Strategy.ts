@@ -27,8 +27,9 @@ export interface Proof {
 }
 
 /**
- * One way to prove control of names. The end of the scope removes what it has put in place, even after an interruption, unless
- * another attempt has taken the order over meanwhile: that one proves the same with the same record, and removes it.
+ * One way to prove control of names. At the end of the scope, even after an interruption, it removes the proof that it
+ * published. It leaves the proof if another attempt has taken over the order meanwhile, because that attempt uses and
+ * removes the same record.
  */
 export interface Strategy {
   /** Chooses the offered challenge that the strategy answers; fails when there is none. */
@@ -118,7 +119,7 @@ export const dns01 = (
       Effect.gen(function*() {
         const at = placeOf(proof.name)
         if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
-        // Added before the update: an update without an answer may have been made all the same.
+        // Recorded before the update is sent, because an update without an answer may have been made all the same.
         let isRefused = false
         yield* Effect.addFinalizer(() => isRefused ? Effect.void : unlessTakenOver(isTakenOver, clear(proof)))
         yield* Effect.mapError(

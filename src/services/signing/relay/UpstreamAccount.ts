@@ -23,14 +23,14 @@ export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
   readonly detail: string
   /** A later attempt may succeed: a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
-  /** The world did it, and no fault of the configuration: a file is gone, or the upstream is away or refuses. */
+  /** The cause is outside of the configuration: a file is gone, or the upstream does not answer or refuses. */
   readonly isOutside?: boolean
   /** Seconds that the upstream asks to wait. */
   readonly retryAfter?: number | undefined
 }> {}
 
 const unusable = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass })
-/** The world did it, and no fault of the configuration. */
+/** A failure whose cause is outside of the configuration. */
 export const outside = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass, isOutside: true })
 const keyName = "signer.relay.account_key_path"
 const about = (error: FileUnusable) => outside(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
@@ -89,7 +89,7 @@ export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable
       writeNewFile({ path, content, mode: 0o600, suffix }),
       unwritten(path)
     )
-    // The key in use is read like that of later starts.
+    // The new key is read back in the same way as at later starts.
     return yield* parseKey(path, content)
   })
 
@@ -109,7 +109,8 @@ export const register = (
 ): Effect.Effect<string, UpstreamFailed | AccountUnusable> =>
   Effect.gen(function*() {
     const { newAccount, termsOfService } = yield* client.directory
-    // Finds the account of a key whose `.kid` was lost: an upstream that requires credentials requires none for this.
+    // Looks for the account of a key whose `.kid` file was lost. Even an upstream that requires credentials requires
+    // none for this.
     const known = yield* Effect.catchTag(
       client.probe("newAccount", newAccount, { onlyReturnExisting: true }, "jwk"),
       "UpstreamRefused",
@@ -154,8 +155,8 @@ export const accountLost = (profile: string, keyPath: string, detail: string): s
 export const withoutStop = (text: string): string => text.replace(/[.\s]+$/, "")
 
 /**
- * What an operator can do about an upstream that wants a credential, or another one. Upstreams refuse a credential with types of
- * many kinds, so that any refusal of a request that had one may be about it.
+ * What an operator can do about an upstream that asks for a credential, or refused one. Upstreams refuse credentials
+ * with many different problem types, so any refusal of a request with a credential may be about the credential.
  */
 const wayOut = (error: UpstreamFailed, profile: string, credential: UpstreamCredential | undefined): string => {
   if (error._tag !== "UpstreamRefused") return ""
@@ -199,7 +200,7 @@ export const open = (options: {
             retryAfter: error._tag === "UpstreamUnavailable" ? error.retryAfter : undefined
           })
     )
-    // A blank file is none, and stands in the way of a new one.
+    // A blank file has no URL, but it would keep a new file from being written.
     yield* (kept === undefined ? writeKid : replaceKid)(keyPath, kid)
     yield* emit("upstream_registered", facts)
     return kid

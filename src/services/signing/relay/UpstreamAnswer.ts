@@ -5,7 +5,7 @@ import type { WebAnswer } from "../../../kernel/net/Web.ts"
 import type { UpstreamResult } from "../../../kernel/telemetry/Metrics.ts"
 import type { UpstreamRefused } from "./UpstreamFailed.ts"
 
-/* What an answer of an upstream says, which may be anything. */
+/* Reads answers of an upstream, which may hold anything. */
 
 /** A JSON object from an upstream. */
 export type Members = { readonly [member: string]: unknown }
@@ -48,7 +48,7 @@ export const textOf = (value: unknown): string | undefined => typeof value === "
 
 const longestExcerpt = 200
 
-/** What a body begins with, on one line, without the marks of HTML; undefined where there is nothing to show. */
+/** The beginning of a body, on one line and without HTML tags; undefined if there is nothing to show. */
 export const excerptOf = (body: Buffer): string | undefined => {
   const text = oneLine(
     body.subarray(0, 4096).toString("utf8").replaceAll(/<(?:style|script)[^]*?<\/(?:style|script)>|<[^<>]*>/gi, " ")
@@ -56,7 +56,7 @@ export const excerptOf = (body: Buffer): string | undefined => {
   return text === "" ? undefined : text.slice(0, longestExcerpt)
 }
 
-/** Remote text without the characters on which a terminal or a log would act. */
+/** Remote text without the characters that a terminal or a log would interpret. */
 export const plain = (text: string): string => oneLine(text).slice(0, longestText)
 
 const urn = /^urn:ietf:params:acme:error:/
@@ -95,7 +95,7 @@ export const problemIn = (
   }
 }
 
-/** Ten years, in seconds: nothing here lives longer, and a date can still be made of it. */
+/** Ten years, in seconds. No wait here is as long, and a date can still be computed from it. */
 const longestWait = 315_360_000
 
 /** RFC 9110 section 10.2.3, seconds or a date. */
@@ -109,7 +109,7 @@ export const retryAfterOf = (text: string | undefined, now: number): number | un
 export const isProblem = (members: Members, mediaType = ""): boolean =>
   /^application\/problem\+json\s*(?:;|$)/i.test(mediaType) || urn.test(textOf(members["type"]) ?? "")
 
-/** What the series say of an answer. */
+/** The word for an answer in the metrics. */
 export const resultOf = ({ body, headers, status }: WebAnswer): UpstreamResult => {
   if (status < 400) return status >= 200 && status < 300 ? "ok" : "failed"
   const members = objectOf(parsed(body))

@@ -7,7 +7,7 @@ import type { UpstreamFailed, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { UpstreamRefused } from "./UpstreamFailed.ts"
 import { broken, challengesIn, nameIn, objectOf, textIn, untrusted } from "./UpstreamObjects.ts"
 
-/* One authorization at the upstream. */
+/* Proves one authorization to the upstream. */
 
 const proofOf = ({ client }: Conversation, members: Members, { token = "" }: UpstreamChallenge): Proof => ({
   ...nameIn(members),
@@ -72,7 +72,8 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
     const chosen = yield* strategy.choose(name, isWildcard, challengesIn(first))
     const challenge = yield* client.checked(chosen.url, "a challenge")
     yield* strategy.prepare(proofOf(talk, first, chosen))
-    // The request of an interrupted attempt may have arrived. The authorization says whether the name is proved.
+    // The request of an earlier, interrupted attempt may have arrived. The authorization shows whether the name is
+    // proved.
     const refused = chosen.status !== "pending" ? undefined : yield* ask("challenge", challenge, {}).pipe(
       Effect.flatMap(({ retryAfter = 0 }) =>
         retryAfter > 0 ? talk.pause(`${name} is not proved there yet`, { retryAfter }) : Effect.void

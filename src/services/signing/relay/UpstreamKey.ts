@@ -20,9 +20,9 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
 /*
- * The roll-over of the account's key (RFC 8555 section 7.3.5). The new key is in a file of its own before the upstream is asked
- * for the change, and takes the place of the old one once the upstream knows the account by it. So whatever dies in between,
- * the key that is in force is on disk.
+ * Changes the account's key (RFC 8555 section 7.3.5). The new key is written to a file of its own before the upstream
+ * is asked. It replaces the old one once the upstream knows the account by it. So the key in force is always on disk,
+ * whenever the process dies.
  */
 
 /** Where an account is, and its key. */
@@ -47,8 +47,8 @@ const isKnownBy = (place: AccountPlace, key: RequestKey, accountUrl: string) =>
   })
 
 /**
- * The key of the account, made if there is none. Where a roll-over did not come to its end the upstream is asked whether it knows
- * the account by the new key, which then takes the place of the old one.
+ * The key of the account; makes one if there is none. If an earlier key change was interrupted, the upstream is asked
+ * whether it knows the account by the new key. If so, the new key replaces the old one.
  */
 export const keyInForce = (place: AccountPlace): Effect.Effect<RequestKey, AccountUnusable, Entropy | Web> =>
   Effect.gen(function*() {
@@ -73,7 +73,7 @@ export const keyInForce = (place: AccountPlace): Effect.Effect<RequestKey, Accou
     return next
   })
 
-/** The new key: that of a roll-over which did not come to its end, or another, which is on disk by then. */
+/** The new key: that of an interrupted key change, or else a new one. It is on disk when this has succeeded. */
 const nextKey = (keyPath: string) =>
   Effect.gen(function*() {
     const path = nextPathOf(keyPath)
@@ -85,7 +85,7 @@ const nextKey = (keyPath: string) =>
     return yield* parseKey(path, content)
   })
 
-/** Changes the key of the account from one that is in force to a new one, and answers that. */
+/** Changes the key of the account, and answers the new one. */
 export const changeKey = (
   place: AccountPlace,
   accountUrl: string,
@@ -107,7 +107,7 @@ export const changeKey = (
       Effect.as(undefined),
       Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
     )
-    // What an earlier request has done is refused too: the account has the key then.
+    // The upstream also refuses if an earlier request has already changed the key. Then the account has the new key.
     const now = yield* keyInForce(place)
     if (now.thumbprint === next.thumbprint) return now
     if (refused === undefined) {

@@ -67,14 +67,19 @@ export const datesOf = ({ notAfter, notBefore }: WantedValidity) => ({
   ...(notAfter === undefined ? {} : { notAfter: rfc3339(notAfter) })
 })
 
-/** Whether an order has the dates that were asked for, as far as it shows them. Some upstreams show dates nobody asked for. */
+/**
+ * Whether an order has the dates that were asked for, as far as it shows dates. Some upstreams show dates that nobody
+ * asked for.
+ */
 export const hasDates = (members: Members, { notAfter, notBefore }: WantedValidity): boolean =>
   ([["notBefore", notBefore], ["notAfter", notAfter]] as const).every(([member, wanted]) => {
     const shown = Math.floor(Date.parse(textIn(members, member)) / 1000)
     return wanted === undefined || Number.isNaN(shown) || shown === wanted
   })
 
-/** Whether an order is at the upstream that has this newOrder: a profile may have had another one before. */
+/**
+ * Whether an order belongs to the upstream with this newOrder URL. The profile may have had another upstream before.
+ */
 export const isOfUpstream = (orderUrl: string, newOrder: string): boolean =>
   URL.canParse(orderUrl) && new URL(orderUrl).origin === new URL(newOrder).origin
 

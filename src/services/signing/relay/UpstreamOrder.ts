@@ -22,7 +22,7 @@ import {
 } from "./UpstreamObjects.ts"
 import type { Keeper, RelayedCertificate, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
-/* Takes one order at the upstream from any state to its certificate: a stored order is continued, never begun again. */
+/* Takes one order at the upstream from any state to its certificate. A stored order is continued, not opened again. */
 
 /** The order to fulfil. */
 export interface Wanted {
@@ -40,13 +40,13 @@ export interface Wanted {
 
 const otherNames = untrusted("the upstream's order has other names")
 
-/** How many names are proved at a time: a hundred names one after the other would take longer than anybody waits. */
+/** How many names are proved at once. One after the other, a hundred names would take too long. */
 const atOnce = 10
 
-/** How many requests for an order may remain unanswered at an upstream that lists no orders. */
+/** How many requests for an order may stay without an answer if the upstream has no list of orders. */
 const mostAsks = 2
 
-/** Whether a request with this failure certainly opened no order. */
+/** Whether it is certain that a request with this failure opened no order. */
 const opensNone = (error: unknown): boolean =>
   error instanceof UpstreamRefused ||
   (error instanceof UpstreamUnavailable &&
@@ -60,7 +60,10 @@ const unanswered = new UpstreamUnavailable({
   status: undefined
 })
 
-/** What newOrder says of a replaced certificate; nothing where another upstream issued it, or this one has no such member. */
+/**
+ * The `replaces` member of newOrder; nothing if another upstream issued the certificate, or if this upstream has no
+ * renewal information.
+ */
 const replacesOf = (
   { newOrder, renewalInfo }: Directory,
   replaced: RelayedCertificate | undefined
@@ -69,7 +72,9 @@ const replacesOf = (
     ? { replaces: replaced.certId }
     : {}
 
-/** Asks for an order. If it is refused with what it replaces, it is asked for without that: a renewal is worth more. */
+/**
+ * Asks for an order. If the upstream refuses it with `replaces`, asks again without, because the renewal matters more.
+ */
 const askFor = <E>(
   { ask, client, names, validity }: Conversation,
   replaced: RelayedCertificate | undefined,
@@ -107,7 +112,8 @@ const open = <E>(
     })
     const known = yield* LostOrder.find(talk, stored, keeper)
     if (typeof known !== "number") return yield* keep(known.url, known.members)
-    // A CA of that kind is an organisation's own, without a limit of orders, and ends by itself what nobody finishes.
+    // step-ca belongs to an organisation of its own, does not limit orders, and ends unfinished ones itself. So another
+    // request does no harm.
     if (known >= mostAsks && !LostOrder.isStepCa(talk.kid)) return yield* unanswered
     yield* client.directory
     yield* keeper.asked(known + 1)
@@ -115,11 +121,11 @@ const open = <E>(
       askFor(talk, replaced, keeper),
       (error) => opensNone(error) ? keeper.asked(known) : Effect.void
     )
-    // The URL is worth storing even when the body was cut off: the body can be read again.
+    // The URL is stored even if the body was cut off, because the body can be read again.
     const { json: members, location } = answer
     if (location === undefined) return yield* broken("an order without a location")
     if (members !== undefined && !hasNames(members, names)) return yield* otherNames
-    // If another one here has the order, this request opened none, and its answer was not lost.
+    // If another order here already has this one, the request opened no new order, and it is not counted as unanswered.
     return yield* keep(location, members, keeper.asked(known))
   })
 
@@ -153,13 +159,16 @@ export const finished = <E>(
     return textIn(members, "status") === "valid" ? yield* download(talk, members, keeper) : undefined
   })
 
-/** Whether the answer to finalize shows how the order ended; one that is processing may have ended since. */
+/**
+ * Whether the answer to finalize shows the final state of the order. If it says `processing`, the order has to be read
+ * again.
+ */
 const isShown = ({ json = {} }: Pick<UpstreamAnswer, "json">): boolean =>
   textIn(json, "status") === "invalid" || (textIn(json, "status") === "valid" && textIn(json, "certificate") !== "")
 
 /**
- * What an upstream issued, PEM, for an order that is not continued; `undefined` where it issued nothing and will not. Fails while it is
- * at work on it.
+ * The certificate, as PEM, of an order that is not continued here; `undefined` if the upstream issued none and never
+ * will. Fails while the upstream still processes the order.
  */
 export const leftOver = (
   { client, kid }: Pick<Upstream, "client" | "kid">,
@@ -177,7 +186,7 @@ export const leftOver = (
     return (yield* read("certificate", yield* client.checked(members["certificate"], "a certificate"))).text
   })
 
-/** Fulfils an order; answers its certificate. */
+/** Fulfils an order, and answers its certificate. */
 export const fulfil = <E>(
   upstream: Upstream,
   { csr, replaced, stored, ...about }: Wanted,
@@ -189,7 +198,7 @@ export const fulfil = <E>(
     const { shown, url } = stored.orderUrl === undefined
       ? yield* open(talk, { replaced, stored }, keeper)
       : { url: stored.orderUrl, shown: undefined }
-    // The answers to newOrder and finalize show the order as a read would.
+    // The answers to newOrder and finalize hold the order, so it need not be read after them.
     let next: Pick<UpstreamAnswer, "json" | "retryAfter"> = { json: shown, retryAfter: undefined }
     let isRead = shown !== undefined || stored.finalizeUrl !== undefined
     let [isAuthorized, isFinalized, isNotReady, mayBeUnclear] = [false, false, false, wasBegun]
@@ -211,7 +220,8 @@ export const fulfil = <E>(
       } else if (status === "ready" && !isFinalized) {
         if (isNotReady) yield* talk.pause("its order is ready, and is not finalized", answer)
         const finalize = yield* client.checked(members["finalize"], "a finalize")
-        // The request of an interrupted attempt may have arrived since, or the upstream is not so far. The order says which.
+        // The upstream may refuse because an earlier attempt has already finalized the order, or because the order is
+        // not ready yet. Reading the order shows which.
         const finalized = yield* Effect.catchIf(
           ask("finalize", finalize, { csr: Buffer.from(csr).toString("base64url") }),
           (error) => error instanceof UpstreamRefused && error.type === "orderNotReady",

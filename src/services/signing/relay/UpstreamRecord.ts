@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 
-/* What is kept here of an order at the upstream, beyond the attempt that learns it. */
+/* What the service stores about an order at the upstream, so that later attempts know it. */
 
 /** What is known about the upstream's order. */
 export interface StoredUpstreamOrder {
@@ -27,7 +27,7 @@ export interface Keeper<E> {
   readonly asked: (asks: number) => Effect.Effect<void, E>
   /** Answers whether the upstream's order belongs to this order: an upstream may give one to two equal requests. */
   readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
-  /** The upstream refused what the order replaces, for this reason, and opened it without. */
+  /** The upstream refused `replaces` for this reason, and opened the order without it. */
   readonly notReplaced: (error: string) => Effect.Effect<void>
   readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
   /** Which of these upstream orders belong to no order here. */

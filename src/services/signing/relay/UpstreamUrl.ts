@@ -3,7 +3,10 @@ import { makeAddressPolicy, parseAddress } from "../../../kernel/net/Address.ts"
 import { metadataServices } from "../../../kernel/net/MetadataServices.ts"
 import { plain } from "./UpstreamAnswer.ts"
 
-/** Addresses to which no answer of an upstream may lead: this host, its link and its cloud, and addresses of no host. */
+/**
+ * Addresses to which no URL of an upstream may lead: this host, its local network and the metadata of its cloud, and
+ * addresses of no host.
+ */
 const policy = makeAddressPolicy({
   denied: [
     "0.0.0.0/8",
@@ -19,7 +22,8 @@ const policy = makeAddressPolicy({
   allowed: []
 })
 
-// The URL is signed and shown as it is written: it must have nothing that a parser would correct or a terminal act on.
+// The URL is signed and shown exactly as it was written. So it must hold nothing that a parser would change or a
+// terminal would interpret.
 const written = /^[\x21-\x7e]{1,2000}$/
 
 /**
