@@ -2,15 +2,15 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
 
-/** A look that is repeated only while there is something to look at, so that an idle process has no timer for it. */
+/** Repeats a check only while there is something to check, so that an idle process has no timer for it. */
 export interface Awake {
-  /** There is something to look at. */
+  /** Says that there is something to check. */
   readonly wake: () => void
-  /** Repeats the look until it is interrupted. */
+  /** Repeats the check until it is interrupted. */
   readonly repeat: <E, R>(look: Effect.Effect<void, E, R>) => Effect.Effect<unknown, E, R>
 }
 
-/** Makes one that looks every so many milliseconds, and sleeps when `isIdle` says so. */
+/** Makes one that checks every so many milliseconds, and sleeps while `isIdle` says so. */
 export const makeAwake = (millis: number, isIdle: () => boolean): Awake => {
   const latch = Latch.makeUnsafe()
   const busy = Effect.suspend(() => {

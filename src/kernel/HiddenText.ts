@@ -1,12 +1,16 @@
-/* Characters that nobody sees, in texts that somebody else has chosen and that are shown, mailed, logged or printed. */
+/*
+ * Finds and replaces invisible characters in texts that others have chosen and that are shown, mailed, logged or
+ * printed.
+ */
 
 /**
- * A control, the end of a line or paragraph, what turns the direction of writing, and whatever else has no shape of its own: it moves
- * or hides the text beside it, or makes a terminal act. The joiners U+200C and U+200D are none, since words of some scripts have them.
+ * Controls, ends of lines and paragraphs, marks that turn the direction of writing, and all other characters without a
+ * shape. They move or hide the text beside them, or make a terminal act. The joiners U+200C and U+200D are allowed,
+ * because words of some scripts need them.
  */
 const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
-// Nearly every text is of this kind, and this tells at a quarter of the cost.
+// Matches nearly every text, at a quarter of the cost.
 const plain = /^[\x20-\x7e]*$/
 
 /** The first hidden character, as `U+202E`. */

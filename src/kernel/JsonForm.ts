@@ -1,6 +1,6 @@
 import type * as SchemaAST from "effect/SchemaAST"
 
-/* Words for JSON that does not fit a schema: the form that is required, and the place of a member. */
+/* Describes JSON that does not fit a schema: the form that is required, and the place of a member. */
 
 /** The JSON form that a schema requires, for a sentence: `a text`, `an array`. Of a union it is that of the first type. */
 export const formOf = (ast: SchemaAST.AST): string => {

@@ -5,8 +5,8 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 
 /**
- * The background work of a process, by the names that its records and series have. Without what is vital nothing is answered or
- * nothing is issued, so only that makes a process unready or ends it.
+ * The background work of a process, by the names in its records and metrics. Vital work is what the service needs to
+ * answer and to issue; only its failures make a process unready or end it.
  */
 export const loops = {
   crl_export: { isVital: false },
@@ -22,7 +22,7 @@ export const loops = {
   job_polls: { isVital: true },
   // each pass of the claims does the same
   job_times: { isVital: false },
-  // the polls find what is not heard of
+  // polls find the jobs that no notification announced
   job_wakes_heard: { isVital: false },
   listener_closed: { isVital: false },
   // requests and connections beyond their time keep their places
@@ -39,10 +39,12 @@ export const loops = {
 /** The name of background work. */
 export type Loop = keyof typeof loops
 
-/** The deaths in a row after which a vital loop makes its process unready, and those after which it ends it. */
+/** How many deaths of a vital loop in a row make its process unready, and how many end it. */
 export const bounds = { unready: 2, end: 8 } as const
 
-/** Milliseconds after which a run is taken for well, and those after which its deaths of before no longer count. */
+/**
+ * How long a run must last to count as healthy, and how long until its earlier deaths no longer count, in milliseconds.
+ */
 const wellAfterMillis = 10_000
 const steadyAfterMillis = 60_000
 
@@ -57,7 +59,7 @@ export interface Watched {
   readonly ended: () => void
 }
 
-/** How the background work of the process is: what readiness and the end of the process are decided by. */
+/** The state of a process's background work. It decides whether the process is ready, and whether it has to end. */
 export class Loops extends Context.Service<Loops, {
   readonly watch: (loop: Loop) => Watched
   /** The vital loops that keep dying; none in a process that is ready. */

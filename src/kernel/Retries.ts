@@ -5,8 +5,9 @@ const backoff = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced(
 const beginsAnewAfterMillis = 300_000
 
 /**
- * Tries again until what is away is back: after a second, then twice as long each time, and every half minute at last. What
- * goes away again more than five minutes later is tried after a second again; what stays away, every five minutes.
+ * A schedule for work that needs a server which is away: tries again after a second, then after twice as long each
+ * time, up to half a minute. It begins anew every five minutes. So if the server goes away again later, the first wait
+ * is short again.
  */
 export const untilBack = Schedule.fromStep(Effect.map(Schedule.toStep(backoff), (first) => {
   let step = first

@@ -16,7 +16,7 @@ export const makeSharedReading = <A, E, R>(
     return turns.withPermits(1)(Effect.gen(function*() {
       const now = yield* currentMillis
       const last = yield* Ref.get(kept)
-      // A clock that was set back makes the value old, too.
+      // If the clock was set back, the value counts as old too.
       if (last !== undefined && now - last.at < millis && now >= last.at) return last.value
       const value = yield* read
       yield* Ref.set(kept, { at: now, value })

@@ -12,9 +12,9 @@ import { lifeMillis } from "./Time.ts"
 const longestError = 2000
 
 /**
- * Runs work in the background until its scope ends. Nothing else starts what outlives its caller: what ends the work, other
- * than its own end and that of the scope, is recorded with its name and counted, and the work runs again after a wait that
- * grows. {@link Loops} knows what keeps dying.
+ * Runs work in the background until its scope ends. All background work that outlives its caller is started here. If
+ * the work dies, its death is recorded under its name and counted, and the work runs again after a wait that grows.
+ * {@link Loops} knows what keeps dying.
  */
 export const supervised = <A, R>(
   loop: Loop,
@@ -29,7 +29,7 @@ export const supervised = <A, R>(
         if (Exit.isSuccess(exit)) return exit.value
         const waitMillis = watched.died(yield* lifeMillis)
         const error = Cause.pretty(exit.cause).slice(0, longestError)
-        // It runs again even if the log, or the count, is what failed.
+        // The work runs again even if the log or the count has failed.
         yield* Effect.exit(emit("server_loop_failed", { loop, error }))
         yield* Effect.exit(count(({ loopRestarted }) => loopRestarted(loop)))
         yield* Effect.sleep(waitMillis)

@@ -6,7 +6,7 @@ import type * as Fiber from "effect/Fiber"
 
 const clockOf = (fiber: Fiber.Fiber<unknown, unknown>): Clock.Clock => fiber.getRef(Clock.Clock)
 
-/** Now, in epoch milliseconds, by the clock of a fiber at hand. */
+/** Now, in epoch milliseconds, by the clock of a fiber. */
 export const millisOf = (fiber: Fiber.Fiber<unknown, unknown>): number => clockOf(fiber).currentTimeMillisUnsafe()
 
 /** Now, in epoch milliseconds. */
@@ -25,7 +25,7 @@ export const currentSeconds: Effect.Effect<number> = Effect.withFiber((fiber) =>
   Effect.succeed(Math.floor(millisOf(fiber) / 1000))
 )
 
-/** The last second of year 9999, and the first of year 0: RFC 3339 has no other times. */
+/** The last second of the year 9999 and the first of the year 0: RFC 3339 has no other times. */
 const [latest, earliest] = [253_402_300_799, -62_167_219_200]
 
 /**

@@ -1,14 +1,14 @@
-/* What is said of a TLS connection that was not made: the runtime's message, with what can be done here. */
+/* Explains a TLS connection that failed: the runtime's message, with what can be done about it here. */
 
-/** The runtime's advice, which is about options of Node.js and not about the configuration of this service. */
+/** The runtime's advice. It is about options of Node.js, which this service does not use. */
 const advice = /; if the root CA is installed locally.*$/s
 
 const untrusted = /self-signed certificate|unable to (?:get|verify) /
 
-/** A message of OpenSSL, of which the reason alone says something to a reader. */
+/** A message of OpenSSL. Only the reason in it is of use to a reader. */
 const ofOpenssl = /:SSL routines:[^:]*:([^:]+):/
 
-/** The message of a failure without advice of the runtime's. */
+/** The message of a failure without the runtime's advice. */
 export const withoutAdvice = (message: string): string => message.replace(advice, "")
 
 /** Which roots a connection trusts beside the public ones, and which key of the configuration names them. */
@@ -18,8 +18,8 @@ export interface NamedRoots {
 }
 
 /**
- * The message of a failed handshake, and which setting leads on where nobody vouches for the certificate. Connections
- * without a setting of their own trust the roots of the variable NODE_EXTRA_CA_CERTS.
+ * The message of a failed handshake. If no trusted CA has signed the certificate, it names the setting that can help.
+ * Connections without a setting of their own trust the roots of the variable NODE_EXTRA_CA_CERTS.
  */
 export const tlsFault = (message: string, roots?: NamedRoots): string => {
   const plain = withoutAdvice(message)

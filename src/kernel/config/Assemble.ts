@@ -8,7 +8,10 @@ export type Source = "default" | "file" | "env"
 
 /** Where a value in force was written. */
 interface Origin {
-  /** The key as written, also if its value is unusable and the default in force; for another default the process-wide key. */
+  /**
+   * The key as it was written. If its value is unusable, the default is in force, but this is still the key that was
+   * written. For any other default it is the process-wide key.
+   */
   readonly key: string
   readonly source: Source
 }

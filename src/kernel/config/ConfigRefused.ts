@@ -25,7 +25,7 @@ const byKey: Order.Order<Fault> = Order.combine(
  */
 export class ConfigRefused extends Data.TaggedError("ConfigRefused")<{
   readonly faults: ReadonlyArray<Fault>
-  /** What is no fault by itself and may be why there are others; a sentence. */
+  /** A sentence about something that is no fault itself, but may be the reason for the faults. */
   readonly advice?: string
 }> {
   /** Sorts the faults and drops repetitions of the same sentence about the same key. */

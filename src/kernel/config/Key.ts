@@ -126,7 +126,7 @@ const quoted = (words: ReadonlyArray<string>): string => words.map((word) => `"$
 
 const known = (words: Words<string>): ReadonlyArray<string> => [...words.offered, ...words.unoffered ?? []]
 
-/** What is no word of a closed set is shown, unless it may be a secret. */
+/** Quotes the value that is not one of the words, unless it may be a secret. */
 const insteadOf = (raw: unknown): string => {
   const shown = typeof raw === "string" ? quoteOf(raw) : undefined
   return shown === undefined ? "" : `, and not ${shown}`

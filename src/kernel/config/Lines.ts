@@ -3,7 +3,10 @@ import type { AST } from "toml-eslint-parser"
 import { parseTOML } from "toml-eslint-parser"
 import { dotted } from "./KeyPath.ts"
 
-/* Where in a TOML file a key stands. It is loaded only to say what is wrong with a file: reading one needs no positions. */
+/*
+ * Finds the line of a key in a TOML file. Only messages about faults need lines, so this is loaded when there is a
+ * fault.
+ */
 
 /** The line of each key of a file and of each table, counted from 1, by the dotted key. */
 export type Lines = ReadonlyMap<string, number>

@@ -8,7 +8,7 @@ const own = /^acme_svc\b/
 
 const levels = `a level is one of ${levelWords.join(", ")}, or 0 to ${levelWords.length - 1}`
 
-/** What is wrong with one part of a filter. Targets of other programs are none of our business. */
+/** What is wrong with one part of a filter. A part about targets of other programs is not judged. */
 const faultOf = (part: string): string | undefined => {
   const text = part.trim()
   const shown = quoteOf(text) ?? "a part"
@@ -24,8 +24,9 @@ const faultOf = (part: string): string | undefined => {
 }
 
 /**
- * Comma-separated `target=level`, bare level or bare target. What no record can match is refused, because it would silence the
- * log unseen; directives about other programs may stand beside one about this service.
+ * Comma-separated `target=level`, a bare level or a bare target. A target that no record can have is refused, because
+ * it would silence the log without a word. Parts about other programs are allowed beside at least one that is about
+ * this service.
  */
 export const logFilter: Form = {
   says: "comma-separated `target=level`, level or target",

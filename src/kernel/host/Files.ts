@@ -40,7 +40,7 @@ export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
       })
   )
 
-/** Whether a path is certainly of nothing: where that cannot be found out, it is not. */
+/** Whether nothing exists at a path. False if that cannot be found out. */
 export const isAbsent = (path: string): Effect.Effect<boolean> =>
   Effect.promise(() => fs.stat(path).then(() => false, (cause: unknown) => codeOf(cause) === "ENOENT"))
 

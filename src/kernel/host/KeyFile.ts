@@ -33,7 +33,7 @@ export const said = ({ cause, reason }: FileUnusable): string => {
   return code !== "" && (code in byErrno || reason === "failed") ? `${words} (${code})` : words
 }
 
-/** The words for errors of the host itself, by error code. */
+/** The words for errors that come from the host, by error code. */
 const byErrno: { readonly [code: string]: string } = {
   EDQUOT: "the disk quota is used up",
   EIO: "the disk failed",
@@ -225,7 +225,10 @@ export const removeFile = (path: string): Effect.Effect<void> => removeAll([path
 /** A text file as read. */
 export interface ReadFile {
   readonly text: string
-  /** Whether others than its owner may do anything with it. That may be fine for a certificate, and for a key it is told. */
+  /**
+   * Whether others than its owner may do anything with it. For a certificate that may be fine; for a key there is a
+   * warning.
+   */
   readonly permissive: boolean
 }
 
@@ -236,7 +239,7 @@ export const stampOf = (path: string): Effect.Effect<string> =>
     Effect.orElseSucceed(() => "")
   )
 
-/** Whether something has this name, even a symbolic link that leads nowhere. What cannot be looked at has it. */
+/** Whether a name is in use, even by a symbolic link that leads nowhere. True if that cannot be found out. */
 export const isTaken = (path: string): Effect.Effect<boolean> =>
   Effect.match(attempt(path, () => lstat(path)), {
     onFailure: ({ reason }) => reason !== "absent",

@@ -47,7 +47,7 @@ const firstLine = (output: Buffer): string | undefined =>
 
 /**
  * What a program says about its end: its first line that is not blank, cut, and without hidden characters, on which a
- * terminal or a log would act on. Standard output comes first, then standard error.
+ * terminal or a log would act. Standard output comes first, then standard error.
  */
 export const wordsOf = ({ stderr, stdout }: ScriptOutcome): string | undefined => firstLine(stdout) ?? firstLine(stderr)
 
@@ -71,7 +71,7 @@ export const restOf = (outcome: ScriptOutcome): string | undefined => {
 export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
   readonly reason: "not_started" | "timeout"
   readonly detail: string
-  /** What a program whose time was up had printed, up to the bound of its output. */
+  /** What a program that timed out had printed, up to the bound of its output. */
   readonly stdout?: Buffer
 }> {}
 
@@ -109,7 +109,10 @@ const collect = (stream: Readable, max: number, discardsRest = false): Collected
   return { read: () => Buffer.concat(chunks).subarray(0, max), isFull: () => length >= max }
 }
 
-/** What is wrong at a path. A program that is there and cannot be found is one whose first line names none that is. */
+/**
+ * What is wrong at a path. If the file exists but the system says that it does not, the interpreter named in its first
+ * line is missing.
+ */
 const atPath = (path: string, code: string): string =>
   code !== "ENOENT" ? `${path} (${code})` : existsSync(located(path))
     ? `the program that its first line names is not there: ${path} (${code})`

@@ -61,7 +61,7 @@ const makeServer = (tls: TlsSettings | undefined): Http.Server => {
   return server
 }
 
-/** An HTTP server, and how many of the connections handed to it are open. */
+/** An HTTP server, and how many of its connections are open. */
 interface Speaker {
   readonly tls: TlsSettings | undefined
   readonly server: Http.Server
@@ -136,7 +136,10 @@ export class BoundSocket {
       }))
   }
 
-  /** Sets whether connections accepted from now on use TLS. Open connections get one more answer as they began. */
+  /**
+   * Sets whether connections accepted from now on use TLS. An open connection stays as it began, and is closed after
+   * its next answer.
+   */
   speak(tls: TlsSettings | undefined): void {
     const before = this.#current
     if (before !== undefined && isSame(before.tls, tls)) return
@@ -150,13 +153,13 @@ export class BoundSocket {
     this.#unspoken.clear()
   }
 
-  /** Like {@link speak}, with another pair in the place of this one. Nothing is done if this one is not in force. */
+  /** Serves another pair from now on, if `former` is the pair in force; otherwise does nothing. */
   renew(former: Pick<TlsSettings, "cert" | "key">, { cert, key }: Pick<TlsSettings, "cert" | "key">): void {
     const tls = this.#current?.tls
     if (tls?.cert === former.cert && tls.key === former.key) this.speak({ ...tls, cert, key })
   }
 
-  /** Whether connections of this server are kept alive: no longer, once another server is in force. */
+  /** Whether connections of this server are kept alive. They are not, once another server is in force. */
   isCurrent(server: Http.Server): boolean {
     return this.#current?.server === server
   }

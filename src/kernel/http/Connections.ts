@@ -46,10 +46,7 @@ export class Connections {
   onRefused: (address: string, open: number, pending: number) => void = () => {}
   /** Called when a connection was accepted. */
   onOpened: () => void = () => {}
-  /**
-   * The peer in whose share a connection from an address is counted; `undefined` if the address stands for many
-   * clients.
-   */
+  /** The peer whose share pays for a connection from an address; `undefined` if the address stands for many clients. */
   peerOf: (address: string) => Peer | undefined = peerOf
 
   constructor(max: number) {
@@ -70,7 +67,7 @@ export class Connections {
       handshakeMillis: undefined,
       since: undefined,
       arrived: () => {
-        // A peer may have opened another one from the same port meanwhile.
+        // The peer may meanwhile have opened another connection from the same port.
         if (this.#pendingByName.get(name) === connection) this.#pendingByName.delete(name)
         leavePending()
       },
@@ -139,7 +136,7 @@ export class Connections {
       const { handshakeMillis, socket } = connection
       connection.since ??= now
       if (now - connection.since < (handshakeMillis ?? headTimeoutMillis)) continue
-      // Its place is free at once: the peer may know of the end before this process is told of it.
+      // The place is free at once, because the peer may learn of the end, and connect again, before this process does.
       connection.left()
       socket.destroy(handshakeMillis === undefined ? undefined : new HandshakeLate(socket.remoteAddress))
     }

@@ -1,22 +1,23 @@
 import type { Answer, Request } from "./Message.ts"
 import { header, withHeaders } from "./Message.ts"
 
-/* Answers that scripts of other origins may read (the Fetch standard, "CORS protocol"). */
+/* Lets scripts of other origins read answers (the Fetch standard, "CORS protocol"). */
 
-/** What one surface lets scripts of other origins do. */
+/** What a surface allows to scripts of other origins. */
 export interface Cors {
-  /** The answer, with what lets the script of an allowed origin read it. */
+  /** The answer, with the headers that let the script of an allowed origin read it. */
   readonly opened: (request: Request, answer: Answer) => Answer
-  /** The answer to OPTIONS, by which a browser asks before it sends: the methods that a path takes. */
+  /** The answer to OPTIONS, with which a browser asks before it sends; `methods` are those of the path. */
   readonly preflight: (request: Request, methods: string) => Answer
 }
 
-/** How long a browser remembers the answer to OPTIONS: two hours, the longest that browsers keep to. */
+/** How long a browser remembers the answer to OPTIONS: two hours, the most that browsers accept. */
 const rememberedSeconds = "7200"
 
 /**
- * Origins are compared as the browser writes them, octet by octet; `*` is every origin. `exposed` are the headers of an answer that
- * a script may read, `accepted` those of a request that it may set. No credentials are allowed: there are none on such a surface.
+ * Origins are compared octet by octet, as the browser writes them; `*` allows every origin. `exposed` are the headers
+ * of an answer that a script may read, `accepted` those of a request that it may set. Credentials are not allowed,
+ * because these surfaces have none.
  */
 export const makeCors = ({ accepted, exposed, origins }: {
   readonly origins: ReadonlyArray<string>
@@ -32,7 +33,7 @@ export const makeCors = ({ accepted, exposed, origins }: {
   }
   const opened: Cors["opened"] = (request, answer) => {
     const origin = originOf(request)
-    // Also where there is no origin: a cache is not to hand the answer to the script of one.
+    // Sent without an origin too: a cache must not give this answer to a script.
     if (origin === undefined) return withHeaders(answer, { vary: "Origin" })
     return withHeaders(answer, {
       vary: "Origin",

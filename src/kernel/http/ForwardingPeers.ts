@@ -2,24 +2,30 @@ import type { IncomingMessage } from "node:http"
 import type { Comparable } from "../net/Address.ts"
 import { comparable } from "../net/Address.ts"
 
-/** So many clients are named by a proxy, and hardly by one client alone. */
+/** A peer that names this many clients is a proxy: one client hardly does. */
 const manyClients = 16
 
-/** Peers that are watched or were told of. Whoever has many addresses could name clients from each of them. */
+/**
+ * How many peers are watched or have been reported. There is a bound, because whoever has many addresses could name
+ * clients from each of them.
+ */
 const mostPeers = 64
 
-/** How much of what a peer says is told apart. */
+/** Names of clients are compared up to this length. */
 const longestName = 64
 
 /**
- * Notices peers that name many clients in a header, as proxies do, and whose word is not believed. All clients behind such a peer
- * share what one client may have.
+ * Finds peers that name many clients in a header, as proxies do, but are not configured as proxies. All clients behind
+ * such a peer share the limits of one client.
  */
 export class ForwardingPeers {
-  /** The clients each peer has named, until it was told of. */
+  /** The clients that each peer has named; undefined once the peer has been reported. */
   readonly #named = new Map<string, Set<string> | undefined>()
 
-  /** Notes the client that a request names. Answers the peer and the header if the peer is to be told of, which it is once. */
+  /**
+   * Notes the client that a request names. Answers the peer and the header if the peer is to be reported now, which
+   * happens once.
+   */
   told(
     { headers, socket }: IncomingMessage,
     forwardedHeaders: ReadonlyArray<string>,
@@ -32,7 +38,7 @@ export class ForwardingPeers {
     return this.note(peer.text, String(headers[header])) ? { address: peer.text, header } : undefined
   }
 
-  /** Notes a client that a peer names. Answers whether the peer is to be told of. */
+  /** Notes a client that a peer names. Answers whether the peer is to be reported now. */
   note(peer: string, client: string): boolean {
     const names = this.#named.has(peer) ? this.#named.get(peer) : this.#watch(peer)
     if (names === undefined) return false

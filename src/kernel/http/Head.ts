@@ -8,7 +8,7 @@ import { emit } from "../telemetry/EventLog.ts"
 import type { Answer, Request } from "./Message.ts"
 import type { Target } from "./Target.ts"
 
-/** Nothing that a query of a log, a header or a terminal takes for more than a letter. */
+/** Only characters that logs, headers and terminals treat as plain text. */
 const usableRequestId = /^[A-Za-z0-9._:-]{1,128}$/
 
 const usableId = (given: string | ReadonlyArray<string> | undefined): Effect.Effect<string | undefined> =>
@@ -17,7 +17,8 @@ const usableId = (given: string | ReadonlyArray<string> | undefined): Effect.Eff
     : Effect.as(emit("request_id_header_invalid", {}), undefined)
 
 /**
- * Whether a head names its host exactly once, as HTTP/1.1 requires. Readers may differ on which of two hosts they take.
+ * Whether a head names its host exactly once, as HTTP/1.1 requires. With two hosts, programs may differ on which one
+ * counts.
  */
 export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
   let hosts = 0
@@ -32,8 +33,8 @@ export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolea
 export const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
 
 /**
- * Headers that have one value. Of a second line, Node.js would drop some and join others to the first. But what stands
- * in front of this service may have judged the second one.
+ * Headers that may occur once. If there is a second line, Node.js drops some of these and joins others to the first
+ * line. But a proxy in front of this service may have read the second one.
  */
 const single: ReadonlySet<string> = new Set([
   "authorization",
@@ -43,7 +44,9 @@ const single: ReadonlySet<string> = new Set([
   "x-csrf-token"
 ])
 
-/** The headers of a message. A header that has one value and was sent more than once reads as a list of its lines. */
+/**
+ * The headers of a message. If a header that may occur once was sent more than once, its value is a list of its lines.
+ */
 const headersOf = (message: IncomingMessage): Request["headers"] => {
   const { headers, rawHeaders } = message
   let surplus = 0
@@ -56,7 +59,10 @@ const headersOf = (message: IncomingMessage): Request["headers"] => {
 
 const longestAgent = 256
 
-/** The name of the client's program. The runtime reads a header as Latin-1, and programs write UTF-8; a blank one is none. */
+/**
+ * The name of the client's program; undefined if it is blank. The runtime reads headers as Latin-1, but programs write
+ * UTF-8.
+ */
 const agentOf = (given: string | undefined): string | undefined => {
   if (given === undefined || given.trim() === "") return undefined
   if (!/[\x80-\xff]/.test(given)) return given.slice(0, longestAgent)
@@ -97,8 +103,8 @@ export type Hardening = ReadonlyArray<string>
 const everywhere: Hardening = ["x-content-type-options", "nosniff", "x-frame-options", "DENY"]
 
 /**
- * The headers of every answer of a listener. `isForOperators`: its host name is its own, so a browser may be told to ask for
- * nothing below that name without TLS.
+ * The headers of every answer of a listener. `isForOperators` means that its host name is used for nothing else. So
+ * browsers may be told to use only TLS for that name and all names below it.
  */
 export const hardeningOf = (isForOperators: boolean): Hardening =>
   isForOperators ? ["strict-transport-security", "max-age=31536000; includeSubDomains", ...everywhere] : everywhere
@@ -117,7 +123,7 @@ export const bareAnswer = (status: BareStatus, hardening: Hardening): string => 
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")
 }
 
-/** Sends an answer, or its head where the body follows as a stream. */
+/** Sends an answer; if its body is a stream, only the head. */
 export const write = (response: ServerResponse, id: string, answer: Answer, hardening: Hardening): void => {
   const headers = [...hardening, "x-request-id", id]
   for (const name in answer.headers) {
@@ -132,22 +138,22 @@ export const write = (response: ServerResponse, id: string, answer: Answer, hard
   response.writeHead(answer.status, headers).end(answer.body)
 }
 
-/** Hands a chunk to the socket, and answers whether the other side is slower. */
+/** Hands a chunk to the socket. Answers whether the peer must take it before the next one. */
 const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<boolean> =>
   Effect.sync(() => !response.write(chunk))
 
 const taken = (response: ServerResponse): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const go = () => resume(Effect.void)
-    // It may be taken by now: a fiber can rest between two steps.
+    // The peer may have taken it by now, because a fiber can pause between two steps.
     if (!response.writableNeedDrain) return go()
     response.once("drain", go)
     return Effect.sync(() => void response.off("drain", go))
   })
 
 /**
- * Sends the body of a streamed answer; `goesOn` hears of each chunk when it is handed over, when the other side has taken it, and
- * of the end. A body that breaks off cuts the connection. Interruption does too.
+ * Sends the body of a streamed answer. `goesOn` runs after each chunk is handed to the socket, again if the peer had to
+ * be waited for, and at the end. If the stream fails or is interrupted, the connection is cut.
  */
 export const writeStream = (
   response: ServerResponse,

@@ -10,39 +10,44 @@ import { pace } from "./Pace.ts"
 const slowestPeer = 8192
 
 /**
- * So many requests of one connection are kept, the one that is handled included. Each that waits is a few kilobytes that nobody has answered
- * for yet.
+ * How many requests of one connection are kept, including the one that is handled. Each of them holds a few kilobytes,
+ * and the waiting ones have no slot yet.
  */
 const mostOfConnection = 16
 
-/** A request whose answer the peer has not taken whole. */
+/** A request whose answer the peer has not taken in full. */
 export interface InFlight {
   readonly socket: Socket
   readonly message: IncomingMessage
   readonly response: ServerResponse
   /** The server of its connection. */
   readonly server: Server
-  /** When the time of its handler is over or, once the answer is handed over, that of the peer; in epoch milliseconds. */
+  /**
+   * When the time of its handler ends or, once the answer is handed over, the time of the peer; in epoch milliseconds.
+   */
   endsAt: number
-  /** How many milliseconds the peer has for what was handed over last; 0 before. */
+  /** How many milliseconds the peer has to take what was handed over last; 0 before that. */
   patience: number
-  /** Starts its handler, when it is its turn. */
+  /** Starts its handler when its turn comes. */
   readonly handle: (one: InFlight) => Fiber.Fiber<void>
   /** Whether its handler was started. */
   isBegun: boolean
   /** Its handler, while that runs. */
   fiber: Fiber.Fiber<void> | undefined
-  /** Why its handler was interrupted, or has nothing to do when it is started. */
+  /** Why its handler was interrupted or, if it has not started yet, why it has nothing to do. */
   ending: "late" | "gone" | "cut" | undefined
 }
 
-/** Octets were handed over: the peer has the time of a request for them, and a second more for each 8 KiB. */
+/**
+ * Gives the peer time to take the octets that were handed over: the time of a request, and a second more for each 8
+ * KiB.
+ */
 export const handedOver = (one: InFlight, now: number, requestTimeoutMillis: number): void => {
   one.patience = requestTimeoutMillis + one.response.writableLength * 1000 / slowestPeer
   one.endsAt = now + one.patience
 }
 
-/** Whether a connection takes another answer. */
+/** Whether a connection can take another answer. */
 const canBeAnswered = (socket: Socket): boolean => !socket.destroyed && !socket.writableEnded
 
 /** Ends a handler early; the first reason counts. */
@@ -52,22 +57,22 @@ const interrupt = (one: InFlight, ending: InFlight["ending"]): void => {
   one.fiber?.interruptUnsafe()
 }
 
-/** The requests of one connection, in the order they came: the first is handled, the others wait. */
+/** The requests of one connection in the order of their arrival. The first is handled, the others wait. */
 interface OfConnection {
   readonly requests: Set<InFlight>
-  /** What is done when they are over. Nothing that comes after it is a request any more. */
+  /** Runs when they are over. Whatever arrives after it is not a request any more. */
   last: (() => void) | undefined
 }
 
 /**
- * The requests of a listener whose answers have not been taken whole, by their connections. A handler is done long before the
- * last octet of a large answer has left: until then its request is in flight, so that no end of a listener cuts it, and so that
- * a peer that takes nothing is found. Of one connection the next request begins when the one before is over, so that whoever takes no
- * answers costs the work and the memory of one.
+ * The requests of a listener whose answers have not been taken in full, by connection. A large answer is still being
+ * sent long after its handler is done. Until the peer has taken it, the request counts as in flight, so that shutting
+ * down the listener does not cut it off, and a peer that takes nothing is noticed. A connection's next request begins
+ * when the one before is over, so a client that does not read its answers costs the work and the memory of one.
  */
 export class RequestsInFlight {
   readonly #all = new Set<InFlight>()
-  /** Every open connection that has had a request. */
+  /** Every open connection that has sent a request. */
   readonly #connections = new Map<Socket, OfConnection>()
   #isEnding = false
   #whenNone: Deferred.Deferred<void> | undefined
@@ -82,8 +87,8 @@ export class RequestsInFlight {
   }
 
   /**
-   * A request has come; `handle` starts its handler when those before it are over. Answers `false` if its connection has too many that wait:
-   * then it is not kept, and its connection is to be ended.
+   * Takes a new request; `handle` starts its handler when the earlier ones are over. Answers `false` if too many
+   * requests of the connection wait. Then the request is dropped, and the caller ends the connection.
    */
   come(
     message: IncomingMessage,
@@ -114,8 +119,8 @@ export class RequestsInFlight {
   }
 
   /**
-   * Does something when the requests of a connection are over, at once if there are none, or if what came is the rest of the one that is
-   * handled. One that waits for its rest is over.
+   * Runs `last` when the requests of a connection are over. It runs at once if there are none, or if the input belongs
+   * to the body of the request that is being handled. A waiting request whose body has not arrived in full is dropped.
    */
   afterAll(socket: Socket, last: () => void): void {
     const own = this.#of(socket)
@@ -130,7 +135,7 @@ export class RequestsInFlight {
     if (own.requests.size === 0) last()
   }
 
-  /** Begins a request in its turn, unless it is over by then. */
+  /** Begins a request when its turn comes, unless it is over by then. */
   #await(one: InFlight): void {
     pace.run(() => {
       if (this.#all.has(one) && !one.isBegun) this.#begin(one)
@@ -164,7 +169,10 @@ export class RequestsInFlight {
     return own
   }
 
-  /** None of these can be answered any more. The handlers of those that wait are started all the same, to record that. */
+  /**
+   * Ends requests that can no longer be answered. Handlers that have not started are started all the same, so that they
+   * record the end.
+   */
   #abandon({ requests }: OfConnection): void {
     for (const one of requests) {
       interrupt(one, "gone")
@@ -173,7 +181,10 @@ export class RequestsInFlight {
     }
   }
 
-  /** Ends what has no time left: a handler answers that it is late, and a peer that has not taken its answer is cut off. */
+  /**
+   * Ends requests that have no time left. A handler is interrupted and answers that it is late; a peer that has not
+   * taken its answer is cut off.
+   */
   expire(now: number): void {
     for (const one of this.#all) {
       if (one.endsAt > now) continue
@@ -182,11 +193,11 @@ export class RequestsInFlight {
     }
   }
 
-  /** Ends the connections that have no request in flight, and from now on each as soon as it has none. */
+  /** Ends connections without a request in flight, now and from now on. */
   endIdle(): void {
     this.#isEnding = true
     for (const [socket, { requests }] of this.#connections) {
-      // One that was ended waits until its peer has read the answer and ends it too.
+      // A connection that was ended already stays until its peer has read the answer.
       if (requests.size === 0 && !socket.writableEnded) socket.destroy()
     }
   }
@@ -197,7 +208,7 @@ export class RequestsInFlight {
     return this.#all.size
   }
 
-  /** Waits until none is in flight. */
+  /** Waits until no request is in flight. */
   readonly none: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#all.size === 0) return Effect.void
     this.#whenNone ??= Deferred.makeUnsafe()

@@ -1,11 +1,12 @@
-/** How many connections are accepted before requests have their turn, and how many requests begin in one turn. */
+/** How many connections are accepted before requests get a turn, and how many requests begin in one turn. */
 const most = 64
 
 /**
- * Accepts connections before it begins requests. libuv accepts one connection for each iteration of the event loop, however many
- * wait: where an iteration handles every request that has arrived, a few busy peers let the kernel's queue fill up, and a
- * newcomer waits behind a thousand. So requests wait until an iteration has accepted none, which then begins all of them and
- * lets them share a commit; neither side waits for more than {@link most} of the other.
+ * Accepts connections before it begins requests. In each iteration of the event loop, libuv accepts one connection,
+ * however many wait. If an iteration handled all requests that had arrived, a few busy peers could fill the kernel's
+ * queue, and a new client would wait behind a thousand others. So requests wait for an iteration that accepts no
+ * connection, and then begin together, so that they can share a commit. Neither side waits for more than {@link most}
+ * of the other.
  */
 export class Pace {
   #waiting: Array<() => void> = []
@@ -47,5 +48,5 @@ export class Pace {
   }
 }
 
-/** That of the process, whose listeners share one event loop. */
+/** The instance of the process: all listeners share one event loop. */
 export const pace = new Pace()

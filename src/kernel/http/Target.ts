@@ -2,7 +2,7 @@
 export interface Target {
   /** Path and query, exactly as received. */
   readonly target: string
-  /** The authority, if the target names it: it counts in place of the Host field (RFC 9112 section 3.2.2). */
+  /** The authority, if the target names one. It then replaces the Host field (RFC 9112 section 3.2.2). */
   readonly host: string | undefined
 }
 
@@ -11,9 +11,10 @@ const authority = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::[0-9]{0,5})?$/i
 const slash = 0x2f
 
 /**
- * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both are one to routes, policies and
- * signatures, which see path and query alone. Any other text is taken as it is, and is no route. `undefined` for an absolute form
- * without a host, or with a user part, which is an error (RFC 9110 sections 4.2.1 and 4.2.4).
+ * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both forms give the same path
+ * and query, and routes, policies and signatures see nothing else. Any other text is taken as it is, and matches no
+ * route. `undefined` for an absolute form without a host or with a user part, which is an error (RFC 9110 sections
+ * 4.2.1 and 4.2.4).
  */
 export const readTarget = (text: string): Target | undefined => {
   if (text.charCodeAt(0) === slash) return { target: text, host: undefined }
@@ -35,8 +36,8 @@ const masked = (parameter: string): string => {
 }
 
 /**
- * Path and query for the log, at most 512 characters: of the query the names of its parameters. A form that is sent by the wrong
- * method puts a password there, and so does who takes one field for another.
+ * Path and query for the log, at most 512 characters. Values of the query are masked: a form sent with the wrong method
+ * puts a password there, and so does a user who mistakes one field for another.
  */
 export const loggedTarget = ({ path, target }: { readonly path: string; readonly target: string }): string => {
   if (target.length === path.length) return target.slice(0, longestLogged)

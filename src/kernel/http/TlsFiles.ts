@@ -36,19 +36,19 @@ export interface TlsFileSettings {
   readonly host: string
 }
 
-/** A certificate chain and its key, PEM, with what decides about its end. */
+/** A certificate chain and its key, PEM, with what decides how it is renewed. */
 export interface TlsPair {
   readonly cert: string
   readonly key: string
   readonly notAfter: Date
-  /** Whether it was made here, and is renewed here (docs/decisions/listeners.md, "A pair of its own"). */
+  /** Whether this service made the pair, and so renews it (docs/decisions/listeners.md, "A pair of its own"). */
   readonly isOwn: boolean
 }
 
 const hourMillis = 3_600_000
 const dayMillis = 24 * hourMillis
 const expiringMillis = 14 * dayMillis
-/** A pair of our own is renewed so long before its end, and that is announced so long before it is done. */
+/** A pair of our own is renewed this long before its end; the renewal is announced `announcedMillis` before that. */
 const renewalMillis = dayMillis
 const announcedMillis = 30 * dayMillis
 
@@ -85,7 +85,7 @@ const setAside = (section: string, path: string, now: number) =>
     catch: (cause) => unwritable(section, path, cause instanceof Error ? cause.message : String(cause))
   })
 
-/** Generates the pair if a file is missing. Answers whether it did. */
+/** Generates the pair if a file is missing. Answers whether it did so. */
 export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path, listener } = settings
@@ -124,7 +124,10 @@ const matching = (
     catch: () => new TlsUnusable({ detail: `${sections[listener]}.${faultOf({ cert_path, key_path }, { cert, key })}` })
   })
 
-/** Refuses the pair that {@link load} would refuse, and changes nothing. Where a file is missing, a pair would be made. */
+/**
+ * Refuses the pair that {@link load} would refuse, and changes nothing. If a file is missing, a pair would be made, and
+ * nothing is refused.
+ */
 export const check = (settings: TlsFileSettings): Effect.Effect<void, TlsUnusable> =>
   Effect.gen(function*() {
     const cert = yield* readIfPresent(sections[settings.listener], settings.cert_path)
@@ -144,8 +147,8 @@ const read = (settings: TlsFileSettings): Effect.Effect<TlsPair & TlsCertificate
 const successorPath = ({ cert_path }: TlsFileSettings): string => `${cert_path}.next`
 
 /**
- * The certificate that will follow that of a pair of our own, for the same key. It lies beside it from the announcement on, so that whoever
- * trusts the pair can be given both.
+ * The next certificate of a pair of our own, for the same key. From the announcement on it is a file beside the current
+ * one, so that those who trust the pair can be given both.
  */
 const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
@@ -171,7 +174,10 @@ const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect
     return { cert, key, ...yield* of(cert) }
   })
 
-/** One process at a time, since several may serve the same pair. What is done holds if two do it at once. */
+/**
+ * Runs `use` in one process at a time, because several may serve the same pair. The result must be right even if two
+ * run at once.
+ */
 const alone = <A, R>(settings: TlsFileSettings, use: Effect.Effect<A, TlsUnusable, R>) =>
   Effect.mapError(withLockFile(`${settings.cert_path}.lock`, use), (error) =>
     error._tag === "TlsUnusable"
@@ -179,8 +185,8 @@ const alone = <A, R>(settings: TlsFileSettings, use: Effect.Effect<A, TlsUnusabl
       : new TlsUnusable({ detail: `${sections[settings.listener]}: ${error.message}.`, mayPass: true }))
 
 /**
- * Puts the successor in the place of a certificate of our own whose time has come, and sets that one aside. Answers the
- * pair in the files afterwards, which may be the work of another process or of the operator.
+ * Replaces a certificate of our own by its successor when it is time, and keeps the old one under another name. Answers
+ * the pair that is then in the files; another process or the operator may have written it.
  */
 const renew = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   alone(
@@ -210,7 +216,7 @@ const renew = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, E
     })
   )
 
-/** The pair, or the one that follows it if it is our own and its time has come. If that fails, it is logged. */
+/** The pair; if it is our own and due, the renewed one. A failed renewal is logged. */
 const renewedIfDue = <P extends TlsPair>(
   settings: TlsFileSettings,
   pair: P
@@ -242,7 +248,7 @@ export const load = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusa
     return pair
   })
 
-/** Makes the certificate that will follow, and tells where it lies and when it will be served. */
+/** Makes the next certificate, and logs where it lies and when it will be served. */
 const announce = (settings: TlsFileSettings, pair: TlsPair) =>
   Effect.matchEffect(alone(settings, successorOf(settings, pair)), {
     onFailure: ({ detail }) => emit("tls_pair_renewal_failed", { listener: settings.listener, error: detail }),
@@ -257,8 +263,8 @@ const announce = (settings: TlsFileSettings, pair: TlsPair) =>
   })
 
 /**
- * Watches the end of a pair as long as the scope lives. One of our own is announced and renewed, and `use` is called with
- * the former and the new one. Before the end of any other there is a warning each day.
+ * Watches the end of a pair while the scope lives. A pair of our own is announced and renewed, and `use` gets the
+ * former and the new one. Any other pair causes a warning each day before its end.
  */
 export const watchExpiry = <R>(
   settings: TlsFileSettings,

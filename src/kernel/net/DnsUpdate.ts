@@ -159,7 +159,8 @@ const update = Effect.fnUntraced(
     if (first === undefined) return yield* failed(`${host} has no address`)
     const now = currentSeconds
     const { mac, signed } = yield* readable(sign(plain, key, yield* now))
-    // An update that is made twice is made once: an address that does not answer may have made it.
+    // The next address is tried even if the one before may have made the update, because making it twice changes
+    // nothing.
     const answer = yield* others.reduce(
       (before, address) => Effect.catch(before, () => answerOf(address, port, signed)),
       answerOf(first, port, signed)

@@ -37,7 +37,7 @@ export class ExchangeBroken extends Data.TaggedError("ExchangeBroken")<{
   readonly code?: string | undefined
   /** A header value contains characters that HTTP does not allow. Nothing was sent. */
   readonly isUnsendable?: boolean
-  /** It came whole, and the body broke off. */
+  /** The head of the answer, if it arrived in full before the body broke off. */
   readonly head?: ExchangeHead | undefined
 }> {}
 

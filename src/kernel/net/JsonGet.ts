@@ -14,16 +14,16 @@ export type JsonGetRequest =
 /** The answer. */
 export interface JsonAnswer {
   readonly status: number
-  /** Absent where the status is none of success and the body is no JSON. */
+  /** Absent if the status is no success and the body is no JSON. */
   readonly json: unknown
-  /** The beginning of the body, on one line. It may hold anything, a secret of the request too. */
+  /** The beginning of the body, on one line. It may hold anything, even a secret of the request. */
   readonly excerpt: string
 }
 
 /** No answer, or an answer that could not be read. `detail` names neither URL nor headers. */
 export class JsonGetFailed extends Data.TaggedError("JsonGetFailed")<{
   readonly detail: string
-  /** The beginning of what is no JSON, as that of an answer. */
+  /** The beginning of a body that is no JSON, like that of {@link JsonAnswer}. */
   readonly excerpt?: string
 }> {}
 
@@ -33,7 +33,7 @@ const excerptOf = (body: Buffer): string => oneLine(body.subarray(0, excerptOcte
 
 const failed = (detail: string, excerpt = "") => new JsonGetFailed({ detail, excerpt })
 
-// The parser's own message is not used, because it would quote the document from somewhere.
+// The parser's own message is not used, because it quotes a part of the document.
 const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
   Effect.try({
     try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)),

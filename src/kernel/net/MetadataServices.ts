@@ -1,7 +1,7 @@
 /**
- * Where clouds tell a machine its credentials and what it starts with, as single addresses outside of the link-local ranges
- * 169.254.0.0/16 and fe80::/10. Whoever is asked from within the machine answers. The clouds and the sources are in
- * docs/decisions/addresses.md, "Metadata services".
+ * Addresses at which clouds give a machine its credentials and its start-up data, if they lie outside of the link-local
+ * ranges 169.254.0.0/16 and fe80::/10. They answer every program on the machine. docs/decisions/addresses.md, "Metadata
+ * services", lists the clouds and the sources.
  */
 export const metadataServices: ReadonlyArray<string> = [
   "100.80.80.80/32",

@@ -13,9 +13,9 @@ export interface Peer {
 }
 
 /**
- * Ranges whose addresses are routed to the IPv4 host that they embed: 6to4 (RFC 3056), where one host has a /48, and NAT64
- * (RFC 6052) and Teredo (RFC 4380), where one /64 has every host there is. ISATAP is none of them: who has a network chooses
- * what stands in the rest of its addresses.
+ * Ranges whose addresses are routed to the IPv4 host that they embed: 6to4 (RFC 3056), where one host has a /48, and
+ * NAT64 (RFC 6052) and Teredo (RFC 4380), where all hosts share one /64. ISATAP is left out, because the owner of a
+ * network chooses the rest of its addresses freely.
  */
 const isCarrier = makeAddressSet(["2002::/16", "64:ff9b::/96", "2001::/32"])
 

@@ -85,7 +85,7 @@ const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: 
       request.removeAllListeners()
       resume(Effect.succeed(stream.on("error", ignore)))
     })
-    // A tunnel has no end that a header could announce, and a proxy that heeds one closes it.
+    // A tunnel ends with its connection and needs no such header; some proxies obey the header and close the tunnel.
     request.removeHeader("Connection")
     request.end()
     return Effect.sync(() => {

@@ -70,7 +70,7 @@ const ask = (server: Option.Option<Nameserver>) =>
 /** The codes for "no server has answered". The resolver also uses them if it could not open a socket to ask. */
 const unanswered: ReadonlySet<string | undefined> = new Set([Dns.CONNREFUSED, Dns.TIMEOUT, Dns.NOMEM, Dns.FILE])
 
-/** Whether a name server said that there is no such name, and not that it has none to say. */
+/** Whether a name server said that the name does not exist, as opposed to having no answer. */
 export const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
 /** RFC 6761 section 6.3: `localhost` and every name below it is the loopback interface. No server is asked. */

@@ -26,7 +26,9 @@ export interface WebRequest {
   readonly body?: string | Uint8Array | undefined
   /** PEM roots that are trusted in addition to the public ones. */
   readonly roots?: ReadonlyArray<string>
-  /** The key of the configuration that names {@link roots}, for what is said of a certificate that nobody vouches for. */
+  /**
+   * The configuration key that names {@link roots}, for the message about a certificate that no trusted CA has signed.
+   */
   readonly rootsKey?: string | undefined
   /** Any certificate is accepted. */
   readonly anyCertificate?: boolean
@@ -34,7 +36,7 @@ export interface WebRequest {
   readonly maxBytes: number
 }
 
-/** What a connection is made by. */
+/** What a connection is made from. */
 type Handshake = Pick<WebRequest, "url" | "roots" | "rootsKey" | "anyCertificate">
 
 /** The answer. A redirect is an answer like any other. */
@@ -45,7 +47,7 @@ export class WebFailed extends Data.TaggedError("WebFailed")<{
   readonly detail: string
   /** Nothing of the request was sent, so the service does not know of it. */
   readonly unsent?: boolean
-  /** What came before the body, which broke off. */
+  /** The head of the answer, if it arrived in full before the body broke off. */
   readonly head?: ExchangeHead | undefined
 }> {}
 
@@ -92,7 +94,7 @@ const makeTrusted = (): Trusted => {
   }
 }
 
-/** What is said of a handshake that failed. */
+/** The message for a failed handshake. */
 const handshakeFault = (message: string, { roots = [], rootsKey }: Pick<WebRequest, "roots" | "rootsKey">): string =>
   tlsFault(message, rootsKey === undefined ? undefined : { key: rootsKey, isSet: roots.length > 0 })
 
@@ -149,7 +151,7 @@ const ask = (
     Effect.mapError(({ detail, head, isUnsendable = false }) =>
       failed(isOpen ? detail : handshakeFault(detail, request), isUnsendable || !isOpen, head)
     ),
-    // Only a proxy asks for that (RFC 9110 section 15.5.8): the service has not been asked.
+    // Only a proxy answers with this status (RFC 9110 section 15.5.8), so the service itself was not asked.
     Effect.filterOrFail(
       ({ status }) => over === undefined || status !== 407,
       ({ status }) => failed(`the proxy: answers ${status}`, true)

@@ -3,18 +3,18 @@ import type { Database, StorageFailed } from "../sql/Database.ts"
 import { currentSeconds } from "../Time.ts"
 import * as workers from "./Workers.ts"
 
-/** Two readings in epoch seconds. They are one where there is no other clock to ask. */
+/** Two readings in epoch seconds. They are equal if there is only one clock. */
 export interface Clocks {
-  /** Nothing is too old before it. */
+  /** What is deleted because it is old must be old by this reading. */
   readonly earlier: number
-  /** Nothing is of a time to come before it. */
+  /** What is deleted because it lies in the future must lie after this reading. */
   readonly later: number
 }
 
 /**
- * This process's clock and that of the database's server, which an embedded database has none of. What is deleted for its age is
- * held against the earlier one, what is deleted for being of a time to come against the later one: a clock that is wrong then
- * deletes nothing that is still of use (docs/decisions/clocks.md, "What is deleted").
+ * Reads the clock of this process and that of the database server, if there is a server. Rows are deleted as too old by
+ * the earlier reading, and as written in the future by the later one. So one wrong clock deletes nothing that is still
+ * of use (docs/decisions/clocks.md, "What is deleted").
  */
 export const clocks: Effect.Effect<Clocks, StorageFailed, Database> = Effect.gen(function*() {
   const millis = yield* workers.databaseClock

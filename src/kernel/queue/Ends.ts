@@ -8,11 +8,14 @@ export type Subject = Pick<Job, "kind" | "dedupKey">
 export type Moment = number
 
 /**
- * The ends of jobs as this process hears of them: its own at once, those of other processes when the database sends
+ * The ends of jobs that this process hears of: its own at once, and those of other processes if the database sends
  * notifications.
  */
 export interface Ends {
-  /** Now. To be read before the state that {@link after} is to wait for a change of, so that no end falls between. */
+  /**
+   * The current moment. Read it before the state whose change {@link after} shall wait for; otherwise an end in between
+   * is missed.
+   */
   readonly moment: () => Moment
   /** Says that a job has ended, after the commit. */
   readonly tell: (subject: string) => void
@@ -23,8 +26,8 @@ export interface Ends {
 /** The text of a subject, as notifications carry it. */
 export const subjectText = ({ dedupKey, kind }: Subject): string => `${kind} ${dedupKey}`
 
-// An end between the read and the wait is found among these. If so many others ended since, the wait lasts until its
-// time is up.
+// An end between the read and the wait is found among these. If more ends than this came in between, the wait lasts
+// until its time is up.
 const remembered = 4096
 
 /** The ends of one process, none at first. */

@@ -16,7 +16,7 @@ const longest = 2000
 /** Cuts a text to the length that is kept and shown. */
 export const cut = (text: string): string => text.slice(0, longest)
 
-/** A text from elsewhere: whole during the attempt, cut on the row. */
+/** A text from elsewhere. It is whole during the attempt, and cut in the row. */
 export const Words = Schema.String.pipe(
   Schema.decodeTo(Schema.String, SchemaTransformation.transform({ decode: (kept) => kept, encode: cut }))
 )

@@ -22,7 +22,8 @@ export type Outcome<R, F extends Failure = Failure> =
   /**
    * `ifJoined` runs if the job was enqueued again while it ran. It runs in the same transaction, after the job has
    * ended in it, so that a successor can be enqueued. `discarded` runs if `commit` was not written and this attempt
-   * will not write it any more. `isMoot`: there was nothing left to do, so that a failure of an attempt before stays, if this was the last one.
+   * will not write it any more. `isMoot` means that there was nothing left to do: if this was the last attempt, a
+   * failure of an earlier one is kept.
    */
   | {
     readonly _tag: "Done"
@@ -36,8 +37,8 @@ export type Outcome<R, F extends Failure = Failure> =
   /** Another attempt cannot help. The abandon step runs. */
   | { readonly _tag: "Failed"; readonly failure: F }
   /**
-   * Periodic work: due again at an epoch second, with its attempts counted from zero. `commit` is in the transaction
-   * that writes so.
+   * Periodic work that is due again at an epoch second, with its attempts counted from zero. `commit` runs in the same
+   * transaction.
    */
   | { readonly _tag: "Reschedule"; readonly at: number; readonly failure?: F; readonly commit?: Commit<R> }
 
@@ -56,13 +57,16 @@ export const Retry = <F extends Failure>(failure: F, bounds: RetryBounds = {}): 
 /** No other attempt can succeed. */
 export const Failed = <F extends Failure>(failure: F): Outcome<never, F> => ({ _tag: "Failed", failure })
 
-/** Due again at an epoch second; a failure is kept on the row until then. `commit` is in the transaction of the row. */
+/**
+ * Due again at an epoch second. Until then the row keeps the failure. `commit` runs in the transaction that changes the
+ * row.
+ */
 export const Reschedule = <R = never, F extends Failure = never>(
   at: number,
   more: { readonly failure?: F; readonly commit?: Commit<R> } = {}
 ): Outcome<R, F> => ({ _tag: "Reschedule", at, ...more })
 
-/** What a row of a periodic kind is about: its key among the rows of the kind, and its payload. */
+/** One row of a periodic kind: its key among the rows of the kind, and its payload. */
 export interface Subject<P = unknown> {
   readonly key: string
   readonly payload: P
@@ -75,13 +79,15 @@ export interface Handler<K extends JobKind, R, F extends Failure = Failure> {
   readonly kind: K
   /** Milliseconds one attempt may take, read when it begins. */
   readonly budgetMillis: (payload: PayloadOf<K>) => number
-  /** How many seconds ahead it may ask for its next run, if that is more than `jobs.retry_max_seconds`. */
+  /**
+   * How many seconds ahead the job may ask for its next run. Needed only if that is more than `jobs.retry_max_seconds`.
+   */
   readonly reachSeconds?: number
   /** Set for kinds that are enqueued at start and reschedule themselves. */
   readonly periodic: boolean
   /**
-   * The rows of a periodic kind that depends on the configuration. They run at each start and reload too, also those
-   * that are no subject any more. Other periodic kinds have one row.
+   * The rows of a periodic kind, if the configuration decides which there are. They run at each start and reload too,
+   * even those that are no longer listed. Other periodic kinds have one row.
    */
   readonly subjects?: ReadonlyArray<Subject<PayloadOf<K>>>
   readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>

@@ -49,7 +49,7 @@ export const payloads = {
   orphan_revoke: Schema.Struct({
     order_id: Schema.String,
     profile: Schema.String,
-    /** The order's order at an upstream, if that may have a certificate: its URL, and the CSR, base64url DER. */
+    /** The order at the upstream, if it may have a certificate: its URL, and the CSR as base64url DER. */
     upstream: Schema.optional(Schema.Struct({ order_url: Schema.String, csr: Schema.String }))
   }),
   key_revoke: Schema.Struct({

@@ -11,7 +11,10 @@ import { job } from "./JobRows.ts"
 
 const claiming = { now: int, owner: text(), until: int, limit: int, kinds: rows }
 
-/** More attempts than a job can have made. A count beyond that is no count: the sum with one more may be none of the engine's integers. */
+/**
+ * More attempts than a job can have made. A greater count is wrong, and is not incremented, because the sum may not fit
+ * an integer of the engine.
+ */
 const mostAttempts = 1_000_000
 
 const claimOf = (ids: string): string =>

@@ -7,7 +7,7 @@ import type { JobId } from "./Job.ts"
 import type { JobKind, JobStatus } from "./Job.ts"
 import { tellingOfEnd, wakeChannel } from "./JobRows.ts"
 
-/* Jobs as operators see them, and the commands they have for one. */
+/* Jobs as operators see them, and what operators can do with one. */
 
 /** The columns to read. */
 export const record = {

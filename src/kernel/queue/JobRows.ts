@@ -111,7 +111,10 @@ const joinStatement = statement({
 
 const mostSpent = 1_000_000_000
 
-/** The seconds that a row has spent, with some more. What is beyond all years stays as it is: the sum may be none of the engine's integers. */
+/**
+ * SQL for the seconds that a row has spent, plus some more. An impossible value stays as it is, because the sum may not
+ * fit an integer of the engine.
+ */
 export const spentAnd = (more: string): string =>
   `CASE WHEN spent_seconds BETWEEN 0 AND ${mostSpent} THEN spent_seconds + ${more} ELSE spent_seconds END`
 
@@ -182,7 +185,7 @@ export const insert = (
 /** The live row of a kind and key. */
 export const findLive = (kind: JobKind, dedupKey: string) => lenientFirst(liveStatement, { kind, dedupKey })
 
-/** Why the last attempt failed of the newest row of a kind and key that was given up or cancelled, as the row keeps it. */
+/** Why the last attempt failed, from the newest row of a kind and key that was given up or cancelled. */
 export const lastError = (kind: JobKind, dedupKey: string) =>
   Effect.map(lenientFirst(lastErrorStatement, { kind, dedupKey }), (row) => row?.lastError)
 

@@ -58,7 +58,7 @@ export const counts = lenient(countsStatement, {})
 /** How many rows wait that were begun before, by kind. */
 export const retried = lenient(retriedStatement, {})
 
-/** Since when the attempt has been under way that runs longest, by kind. */
+/** When the longest running attempt was begun, by kind. */
 export const longest = lenient(longestStatement, {})
 
 /** The due time of the oldest due row, by kind. */

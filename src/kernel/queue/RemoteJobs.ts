@@ -7,7 +7,7 @@ import type { Queue } from "./Queue.ts"
 
 const mergeMillis = 20
 
-/** What other processes enqueue, as the runner of this one hears of it. */
+/** Hears of jobs that other processes enqueue, for the runner of this process. */
 export const make = (
   { after, isKnown }: {
     /** Whether this runner runs jobs of a kind. */
@@ -29,7 +29,7 @@ export const make = (
     after(mergeMillis, Effect.andThen(told, queue.wake))
   }
   return {
-    /** Whether others have told of work since this was asked last. */
+    /** Whether others have announced work since the last call. */
     haveTold: (): boolean => {
       const told = isTold
       isTold = false

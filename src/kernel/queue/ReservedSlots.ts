@@ -4,22 +4,25 @@ import { Database, ifUndone } from "../sql/Database.ts"
 import { lifeMillis } from "../Time.ts"
 import type { Job, JobKind } from "./Job.ts"
 
-/** A slot that is kept for a job whose row is about to be written, claimed (docs/decisions/wake-up.md, "Jobs that begin with their commit"). */
+/**
+ * A slot that is reserved for a job which is about to be written as already claimed (docs/decisions/wake-up.md, "Jobs
+ * that begin with their commit").
+ */
 export interface ReservedSlot {
-  /** Who claims the row. */
+  /** The owner that the row names. */
   readonly owner: string
-  /** Begins the job's attempt. To be called after the commit. */
+  /** Begins the job's attempt. Call it after the commit. */
   readonly begin: (job: Job) => Effect.Effect<void>
-  /** Gives the slot back, once. Without effect after `begin`. */
+  /** Gives the slot back. Has no effect the second time, or after `begin`. */
   readonly giveBack: Effect.Effect<void>
 }
 
-/** Takes a slot for a job; `undefined` if it has to wait for its turn. */
+/** Takes a slot for a job; `undefined` if the job has to wait for its turn. */
 export type Offer = (kind: JobKind, share: string) => ReservedSlot | undefined
 
-/** What the runner of a process, if there is one, offers to those who enqueue. */
+/** The connection between the code that enqueues jobs and the runner of the process, if there is one. */
 export interface ReservedSlots {
-  /** The runner's offer from now on. */
+  /** Sets the offer of the runner; none at first. */
   readonly offer: (offer: Offer | undefined) => void
   /**
    * A slot for a job that the open transaction enqueues. It is given back when that transaction is undone, and before
@@ -28,7 +31,7 @@ export interface ReservedSlots {
   readonly take: (kind: JobKind, share: string) => Effect.Effect<ReservedSlot | undefined>
 }
 
-/** Without an offer at first. */
+/** Makes one without an offer. */
 export const make = (): ReservedSlots => {
   let offered: Offer | undefined
   return {
@@ -72,7 +75,8 @@ export const offerOf = (runner: {
     owner: runner.owner,
     begin: (job) =>
       Effect.flatMap(lifeMillis, (life) => {
-        // Otherwise the row would wait for another process to miss this one.
+        // The runner stops, so the row is made ready again. Otherwise it would stay claimed until another process finds
+        // this one dead.
         if (runner.isDraining()) return Effect.andThen(Effect.ignore(handBack(job, life)), giveBack)
         isKept = false
         return runner.begin(job, life)

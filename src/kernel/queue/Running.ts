@@ -56,7 +56,7 @@ export const start = <R, F extends Failure>(
     let known = handlers
     let enqueued = roundsOf(handlers)
     const turns = yield* Semaphore.make(1)
-    /** Enqueues the periodic rows that the handlers in force have and those enqueued last had not. */
+    /** Enqueues the periodic rows of the handlers in force that were not enqueued before. */
     const enqueueNew = turns.withPermits(1)(Effect.suspend(() => {
       const rounds = roundsOf(known)
       return Effect.map(
@@ -66,11 +66,11 @@ export const start = <R, F extends Failure>(
     }))
     const owed = yield* Mailbox.sliding<void>(1)
     const makeUp = Mailbox.take(owed).pipe(
-      // Tried for as long as it takes.
+      // Tried again until it succeeds.
       Effect.andThen(Effect.delay(Effect.ignore(Effect.retry(enqueueNew, untilBack)), "1 second")),
       Effect.andThen(queue.wake)
     )
-    // Not among the loops below: leases are renewed until the last attempt has ended.
+    // Not one of the loops below, because leases must be renewed until the last attempt has ended.
     yield* supervised("job_leases", Effect.repeat(runner.renew, Schedule.spaced(runner.tendMillis)))
     yield* supervised("job_times", Effect.repeat(runner.tend, Schedule.spaced(runner.tendMillis)))
     const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))

@@ -15,7 +15,7 @@ export interface Head {
 
 /** The statements that read and claim rows, and what begins a row. */
 export interface Source {
-  /** Begins a claimed row, at the end of a look: whether that is its own end, a failure or a defect. */
+  /** Begins a claimed row. Called at the end of a look, even after a failure or a defect. */
   readonly begin: (job: Job) => void
   /** Claims the oldest due rows. `among`: some kinds are left out. */
   readonly claim: (of: {

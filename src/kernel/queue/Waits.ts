@@ -64,7 +64,7 @@ const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
   yield* supervised("job_ends_heard", Effect.orDie(Effect.retry(hearing, untilBack)))
 })
 
-// Who waits longer than this may be told so by an operator, who runs the job now.
+// Bounds the wait if the next attempt is far away, because an operator may run the job earlier.
 const longestPauseSeconds = 30
 
 const pauseOf = Effect.fnUntraced(function*({ dedupKey, kind }: Subject, longest: number) {
@@ -83,7 +83,7 @@ export class Waits extends Context.Service<Waits, {
    * already.
    */
   readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed>
-  /** Now, for `held`: to be read before the state that may change. */
+  /** The current moment, for `held`. Read it before the state whose change is waited for. */
   readonly moment: () => Moment
   /**
    * Holds a request until the subject's job has ended, a second at most. `false` if it was not held, because too many
@@ -93,8 +93,9 @@ export class Waits extends Context.Service<Waits, {
   /** Whether `held` would hold a request of this peer now. */
   readonly mayHold: Effect.Effect<boolean>
   /**
-   * When a client is to ask again for what a hold did not see the end of, in seconds from now: when the next attempt
-   * begins, or after as long as the job has taken so far, which is between one second and `longest`.
+   * In how many seconds a client should ask again if a hold ended before the job did. If the job waits for its next
+   * attempt, that is when the attempt begins, at most 30 seconds ahead. Otherwise it is the age of the job, from one
+   * second to `longest`.
    */
   readonly pause: (subject: Subject, longest: number) => Effect.Effect<number, StorageFailed>
 }>()("acme/kernel/queue/Waits") {

@@ -103,5 +103,5 @@ export const databaseClock = Effect.map(first(clockStatement, {}), (row) => row?
 export const wasSeen = (host: string, role: string, since: number, until: number) =>
   Effect.map(first(seenStatement, { prefix: `${host}:`, role, since, until }), (row) => row !== undefined)
 
-/** When the process was seen that was seen latest; a reading that costs next to nothing. */
+/** When the process that was seen last was seen. This query costs next to nothing. */
 export const latest = first(latestStatement, {})

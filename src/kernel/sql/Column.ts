@@ -3,19 +3,19 @@ export type Dialect = "sqlite" | "postgres"
 
 /**
  * How a value is written to and read from a column on either engine. The engines' value types differ only here
- * (docs/decisions/data-model.md, "Kinds of columns"). `decode` throws an error of its own for a value that nothing of
- * this service writes, as a restore, a copy or a hand may leave one (docs/decisions/unreadable-rows.md).
+ * (docs/decisions/data-model.md, "Kinds of columns"). `decode` throws its own error for a value that this service never
+ * writes. A restored, copied or hand-edited database may hold such values (docs/decisions/unreadable-rows.md).
  */
 export interface Column<A> {
   readonly encode: (value: A, dialect: Dialect) => unknown
   readonly decode: (raw: unknown, dialect: Dialect) => A
-  /** What a list shows in place of a value that does not decode; undefined where it cannot show the row. */
+  /** What a list shows instead of a value that does not decode. Undefined if the row cannot be shown. */
   readonly standIn?: (raw: unknown) => A | undefined
-  /** Whether a value of it says which row it is in. */
+  /** Whether the value helps to identify the row. */
   readonly isName?: true
 }
 
-/** A value of a column does not decode. The message has its type, and not the value. */
+/** A value of a column does not decode. The message names the type, never the value. */
 class ColumnUnreadable extends TypeError {}
 
 export type Columns = { readonly [name: string]: Column<any> } // oxlint-disable-line typescript/no-explicit-any
@@ -45,7 +45,10 @@ export const text = <A extends string = string>(): Column<A> => plainText
 const beyond = (value: number): number | undefined =>
   Number.isNaN(value) ? undefined : Math.sign(value) * Number.MAX_SAFE_INTEGER
 
-/** A 64-bit integer within the safe range. A value beyond that range is refused, not rounded; a list shows the end of the range. */
+/**
+ * A 64-bit integer within the safe range. A value beyond that range is refused, not rounded; a list shows the nearest
+ * end of the range.
+ */
 export const int: Column<number> = {
   standIn: (raw) => beyond(Number(raw)),
   encode: (value) => Number.isSafeInteger(value) ? value : undecodable("a safe integer", value),
@@ -83,8 +86,8 @@ const digits = Int8Array.from({ length: 0x80 }, (_, code) => {
 const octetsOfHex = (id: string): Buffer => Buffer.from(id.replaceAll("-", ""), "hex")
 
 /**
- * The octets of a uuid. Every statement has some, so they are read by hand, which takes a fifth of the time. Any other text is
- * read by the library: a row with such an id is not found.
+ * The octets of a uuid. Every statement has some, so they are read by hand, which takes a fifth of the time. Any other
+ * text is left to the library: a row with such an id is not found.
  */
 const octetsOf = (id: string): Buffer => {
   if (id.length !== 36) return octetsOfHex(id)
@@ -125,7 +128,7 @@ const parsed = (raw: unknown): unknown => {
   }
 }
 
-/** How values of a column of JSON are told from others, and what a list shows in place of another. */
+/** How valid values of a JSON column are recognised, and what a list shows instead of an invalid one. */
 export interface JsonForm<A extends object> {
   readonly fits: (value: object) => boolean
   readonly standIn: A

@@ -21,7 +21,7 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   readonly detail: string
   /** Deadlock or serialization failure: the whole transaction may be tried again. */
   readonly transient: boolean
-  /** The time for it was up, or no connection came free in time. */
+  /** It was not done in time, or no connection came free in time. */
   readonly isLate?: boolean
   /** A row of its answer cannot be read: trying again does not help. */
   readonly isUnreadable?: boolean
@@ -40,7 +40,10 @@ export class Database extends Context.Service<Database, Driver>()("acme/kernel/s
 /** The database of a fiber whose effect requires one. */
 export const driverOf = (fiber: Fiber.Fiber<unknown, unknown>): Driver => Context.getUnsafe(fiber.context, Database)
 
-/** Fails as a statement of this name has, and records it; or as the first one of the transaction that nobody waited for. */
+/**
+ * Fails as the named statement, and records that. If an earlier statement of the transaction, sent without waiting, has
+ * failed, the failure names that one.
+ */
 export const failed =
   (driver: Driver, name: string, plans?: Plans) => (last: SqlError): Effect.Effect<never, StorageFailed> => {
     const { error, statement } = plans?.failure ?? { error: last, statement: name }
@@ -123,7 +126,8 @@ const attempt = <A, E, R>(
       const run = Effect.flatMap(
         Effect.provideService(Effect.exit(body), openTransaction, { connection, plans: mine }),
         (exit: Exit.Exit<A, E | StorageFailed>): Effect.Effect<Exit.Exit<A, E | StorageFailed>> =>
-          // A statement that could not even be sent would not keep the engine from a commit.
+          // The body may have succeeded although a statement could not even be sent. The engine does not know of it and
+          // would commit.
           mine.failure === undefined || Exit.isFailure(exit)
             ? Effect.succeed(exit)
             : Effect.exit(failed(driver, "transaction", mine)(mine.failure.error))

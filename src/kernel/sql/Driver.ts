@@ -18,11 +18,11 @@ export type Rows = Exit.Exit<ReadonlyArray<Row>, SqlError>
 export interface Executor {
   /** The rows of a statement. */
   readonly execute: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
-  /** The rows at once, from an engine in this process: no effect stands between such a statement and its rows. */
+  /** The rows at once, from an engine in this process; the call is no effect. */
   readonly atOnce?: (text: string, params: ReadonlyArray<unknown>) => Rows
   /**
-   * Sends a statement without rows, and does not wait for it: the engine runs it before those that are sent later. `ended` is told of
-   * its end before the next statement has one. After a failure the transaction cannot commit.
+   * Sends a statement without rows and does not wait for its end. The engine runs it before those that are sent later.
+   * `ended` is called before the next statement ends. After a failure the transaction cannot commit.
    */
   readonly ahead?: (
     text: string,
@@ -52,8 +52,8 @@ export interface Connections {
 export interface Driver {
   readonly dialect: Dialect
   /**
-   * Runs `use` with a connection for it alone. Neither the wait nor `use` is interrupted, and this process gives up none of its
-   * statements.
+   * Runs `use` with a connection of its own. Neither the wait nor `use` can be interrupted, and this process sets no
+   * time limit on its statements.
    */
   readonly exclusive: <A, E, R>(
     use: (connection: Connection) => Effect.Effect<A, E, R>
@@ -63,7 +63,9 @@ export interface Driver {
     statement: Compiled,
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError>
-  /** The same for an engine in this process, at once; undefined if the statement writes or has to wait. */
+  /**
+   * Like `single`, at once, for an engine in this process. Answers undefined if the statement writes or has to wait.
+   */
   readonly atOnce: ((statement: Compiled, params: ReadonlyArray<unknown>) => Rows | undefined) | undefined
   /**
    * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit is a success.

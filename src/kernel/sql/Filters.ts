@@ -1,4 +1,4 @@
-/** Functions that make the statements of every set of filters, for tests of the engines' query plans. */
+/** Functions that make the statements for every set of filters. Tests of the engines' query plans use them. */
 export const makers: Array<() => void> = []
 
 /**

@@ -15,7 +15,7 @@ interface Kept {
 }
 
 const mostKept = 1000
-/** Up to so many rows, a number is counted each time. */
+/** A count up to this many rows is made anew each time. */
 const freeRows = 100_000
 const rowsPerSecondKept = 1000
 const longestMillis = 900_000
@@ -31,8 +31,8 @@ const keptOf = (driver: Driver): Map<string, Kept> => {
 }
 
 /**
- * The answer of `count`, or one that was counted a short time ago. `rowsOf` says how many rows were counted: the more
- * there are, the longer the answer is kept, one second for each thousand. `key` names what is counted.
+ * The answer of `count`, or one that was counted a short time ago. `rowsOf` says how many rows were counted. The answer
+ * is kept one second for each thousand of them. `key` names what is counted.
  */
 export const kept = <A, R>(
   key: string,

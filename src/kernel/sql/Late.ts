@@ -1,2 +1,2 @@
-/** The cause of a failure that came because its time was up: of a read, or of the wait for a connection. */
+/** The cause of a failure: the time for a read, or for the wait for a connection, was up. */
 export class Late extends Error {}

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 
-/* Long tables are read and swept in parts, so that other work can run between two parts. */
+/* Reads and sweeps long tables in parts, so that other work can run between two parts. */
 
 /**
  * All rows of a table in the order of a key, a page at a time. `read` answers at most `size` rows that come after

@@ -27,13 +27,14 @@ import { SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
 /**
- * For reads of listings and samples: one processor is enough for them. With parallel workers a single count would take
- * every processor from those who wait for a certificate, and to compile a statement costs more than it saves.
+ * Settings for reads of listings and samples, for which one processor is enough. With parallel workers, a single count
+ * would take every processor from clients that wait for a certificate; and compiling a statement costs more than it
+ * saves.
  */
 const readModestly = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off"
 
 const transientCodes = new Set(["40001", "40P01"])
-/** The code of a statement that a bound of the server has ended. */
+/** The code of a statement that was cancelled: by a time limit of the server, or on request. */
 const cancelled = "57014"
 
 const codeOf = ({ cause }: SqlError): string =>
@@ -61,7 +62,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         return Effect.andThen(emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }), Effect.fail(late))
       })
     const reserve = told(Effect.callback<Lent, SqlError>((resume) => lend(pool, resume)))
-    // An unreachable server is reported now, not at the first statement.
+    // Connects once at the start, so that an unreachable server is reported now and not at the first statement.
     yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) => giveBack()))
     const lent = <A, E, R>(use: (client: PoolClient) => Effect.Effect<A, E, R>) =>
       // Not interruptible, because an interrupted wait would leak the slot. The pool bounds the wait.
@@ -70,7 +71,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         ({ client, giveBack }) => Effect.ensuring(use(client), Effect.sync(giveBack))
       ))
     const exclusive: Driver["exclusive"] = (use) => lent((client) => patiently(client, use(connectionOf(client))))
-    /** A statement by itself: one wait for the connection and the rows together. */
+    /** A single statement: there is one wait for both the connection and the rows. */
     const single: Driver["single"] = ({ text }, params) =>
       Effect.uninterruptible(told(Effect.callback<ReadonlyArray<Row>, SqlError>((resume) =>
         lend(pool, (found) => {
@@ -95,8 +96,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       lent((client) =>
         Effect.suspend(() => {
           const connection = keepsSession ? pipelineOf(client) : connectionOf(client)
-          // Nobody waits for this answer alone: BEGIN fails only with the connection, and then all behind it does. A proxy
-          // that pools transactions may not know of statements that are sent ahead.
+          // The answer to BEGIN is not waited for: BEGIN fails only if the connection is lost, and then the next
+          // statement fails too. A proxy that pools transactions may not support statements that are sent ahead.
           const opened = keepsSession
             ? Effect.sync(() =>
               send(client, beginText, [], () => {})
@@ -114,7 +115,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     const beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
       keepsSession ? "" : `; ${boundsOfTransaction}`
     }`
-    // Who has only one connection reads on it too, and has none to give up a read over.
+    // With only one connection there is one reader, which uses that connection, and no other connection to cancel a
+    // read over.
     const readers = makeReaderSemaphore(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
     const canGiveUp = options.pool_max > 1
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
@@ -128,8 +130,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           const bound = (millis: number) =>
             `SET LOCAL statement_timeout = ${Math.min(Math.ceil(millis), statementTimeoutMillis)}`
           let told = patienceMillis
-          // The server keeps the bound itself. It is told again when a tenth of what it knows has passed: to tell it before
-          // each statement would double the round trips.
+          // The server keeps the time limit. It is set again when a tenth of the last limit has passed, because setting
+          // it before each statement would double the round trips.
           const executeIn = (session: number): Connection["execute"] => (text, params) =>
             Effect.suspend(() => {
               const left = end - performance.now()
@@ -146,7 +148,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
               told = left
               return Effect.andThen(Effect.uninterruptible(connection.executeRaw(bound(left), [])), read)
             })
-          // A proxy that pools transactions may have another session for each, so it is asked for in this one.
+          // A proxy that pools transactions may use another session for each transaction, so the session is asked for
+          // within this one.
           const opening = `${beginReading}; ${bound(patienceMillis)}; ${askSession}`
           const opened = Effect.map(Effect.uninterruptible(connection.executeRaw(opening, [])), sessionOf)
           return Effect.ensuring(

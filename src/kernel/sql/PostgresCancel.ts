@@ -5,9 +5,9 @@ import type { Row } from "./Driver.ts"
 import { lend, rowsOf, send } from "./PostgresPool.ts"
 import type { SqlError } from "./SqlError.ts"
 
-/* How a statement of PostgreSQL is given up that nobody waits for any more. */
+/* Cancels a statement of PostgreSQL for whose result nobody waits any more. */
 
-/** Asks for the number of the server's session, as the last of several statements. */
+/** Asks for the number of the server's session. Send it as the last of several statements. */
 export const askSession = `SELECT pg_backend_pid() AS "session"`
 
 /** The answer to {@link askSession}. */
@@ -17,9 +17,10 @@ export const sessionOf = (answers: unknown): number => {
 }
 
 /**
- * Has the server give up what a session does, over another connection; completes when the session has been signalled. A signal that finds
- * it idle does nothing. So as long as the connection of that session is given to nobody before this has completed and its last statement
- * is answered, no other statement can be hit. Where it cannot be asked, the bounds of the server remain.
+ * Cancels what a session of the server does, over another connection. Completes when the session has been signalled; an
+ * idle session ignores the signal. To hit no other statement, keep the connection of that session until this has
+ * completed and its last statement is answered. If no connection is free for the request, the statement ends by the
+ * time limits of the server.
  */
 export const giveUp = (pool: Pool, session: number): Effect.Effect<void> =>
   Effect.callback((resume) =>
@@ -33,7 +34,7 @@ export const giveUp = (pool: Pool, session: number): Effect.Effect<void> =>
     })
   )
 
-/** The rows of a statement. When it is interrupted, `unwanted` runs, and the statement is waited for, however it ends. */
+/** The rows of a statement. On interruption `unwanted` runs, and the end of the statement is still waited for. */
 export const wanted = (
   client: PoolClient,
   text: string,

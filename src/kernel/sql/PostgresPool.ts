@@ -11,7 +11,7 @@ import { sha256Octets } from "../../pki/Digest.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
 import { SqlError } from "./SqlError.ts"
 
-/* Connections to PostgreSQL: how they are made, lent, asked and listened to. */
+/* Makes connections to PostgreSQL, lends them, and sends statements and listens over them. */
 
 /** `database.*` of the configuration. */
 export interface PostgresOptions {
@@ -25,8 +25,8 @@ export interface PostgresOptions {
   readonly pooling?: "session" | "transaction"
 }
 
-// The server itself keeps these bounds: this process gives up only reads beside the service, whose connection it holds until
-// the cancel has been (`PostgresCancel.ts`).
+// The server itself keeps these bounds. This process cancels only reads that run beside the service, and holds their
+// connection until the cancellation is done (`PostgresCancel.ts`).
 export const statementTimeoutMillis = 30_000
 const lockTimeoutMillis = 10_000
 // This process has a bound too, for a server that is frozen or behind a dead network path.
@@ -59,13 +59,13 @@ const nameOf = (text: string): string => {
 
 type Callback = (error: Error | undefined, result: QueryResult) => void
 
-/** Clients whose statements may take as long as the server lets them. */
+/** Clients whose statements have only the time limits of the server. */
 const patient = new WeakSet<object>()
 const longestTimerMillis = 2 ** 31 - 1
 
 /**
- * Runs `self`, which asks this client alone, without a bound of this process: to build an index of a large table takes minutes, and
- * a migration lifts the server's bounds for it. A connection that is dead is found by TCP.
+ * Runs `self`, which uses only this client, without a time limit of this process. Building an index of a large table
+ * takes minutes, and a migration lifts the server's limits for it. TCP finds a connection that is dead.
  */
 export const patiently = <A, E, R>(client: PoolClient, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.acquireUseRelease(
@@ -99,7 +99,7 @@ class BoundedClient extends Client {
 
   #endingWhenLost(callback: Callback): Callback {
     return (error, result) => {
-      // To end a client with a statement under way destroys its socket. The pool then replaces the client.
+      // Ending a client while it runs a statement destroys its socket. The pool then makes a new client.
       if (error?.message === "Query read timeout") this.end().catch(() => {})
       callback(error, result)
     }
@@ -182,7 +182,7 @@ const connectListener = (server: ClientConfig) =>
     (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
   )
 
-/** Hears notifications on a connection of its own; `counted` counts it while it lasts. */
+/** Listens for notifications on a connection of its own; `counted` counts it while it lasts. */
 export const listen = (
   server: ClientConfig,
   counted: Effect.Effect<unknown, never, Scope.Scope>
@@ -201,7 +201,7 @@ export const listen = (
 
 const statementFailed = (cause: unknown) => new SqlError({ cause, message: "the statement failed" })
 
-/** Sends a statement, and hears its answer or failure; a defect if the driver cannot send it. */
+/** Sends a statement. The callback gets its answer or failure; if the driver cannot send it, it gets a defect. */
 export const send = (
   client: PoolClient,
   text: string,
@@ -227,7 +227,7 @@ export const send = (
   }
 }
 
-/** The rows of an answer; a text of several statements has several answers, and no rows. */
+/** The rows of an answer. A text of several statements has several answers, and counts as one without rows. */
 export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<Row> =>
   "rows" in result ? result.rows : []
 
@@ -238,7 +238,7 @@ export const connectionOf = (client: PoolClient): Connection => {
   return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
 }
 
-/** The same, which also sends ahead. A statement that could not be sent has failed like any other. */
+/** A connection that can also send statements ahead. A statement that could not be sent has failed like any other. */
 export const pipelineOf = (client: PoolClient): Connection => ({
   ...connectionOf(client),
   ahead: (text, params, ended) =>
@@ -256,7 +256,7 @@ export interface Lent {
   readonly giveBack: () => void
 }
 
-/** Lends a client of the pool as soon as one is free. Its failure says that none was in time. */
+/** Lends a client of the pool as soon as one is free. Fails if none was free in time. */
 export const lend = (pool: Pool, heard: (result: Exit.Exit<Lent, SqlError>) => void): void =>
   pool.connect((error, client, release) => {
     if (client === undefined) return heard(Exit.fail(new SqlError({ cause: error, message: "no connection" })))

@@ -10,7 +10,7 @@ import { decode, encode, nameOf } from "./Statement.ts"
 import { heardLater, mostAhead, openTransaction, slow, slowAfterMillis } from "./Transaction.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
-/* How a statement is run, and its rows read. */
+/* Runs statements and reads their rows. */
 
 /** The decoded rows of a statement, and the columns of some of them that do not decode. */
 interface Decoded<Row> {
@@ -38,7 +38,7 @@ const decodeAll = <P extends Columns, R extends Columns>(
 const errorOf = (faults: ReadonlyArray<Fault>): string =>
   faults.map(({ column, detail }) => `${column}: ${detail}`).join("; ").slice(0, 500)
 
-/** No verdict is made of an answer with a row that cannot be read. */
+/** The failure of a statement that found a row which cannot be read: no decision may be based on such an answer. */
 const unreadable = (statement: string, found: ReadonlyArray<Unreadable>): StorageFailed =>
   new StorageFailed({
     statement,
@@ -48,8 +48,8 @@ const unreadable = (statement: string, found: ReadonlyArray<Unreadable>): Storag
   })
 
 /**
- * Runs a statement; `answer` makes the result of its decoded rows. It fails for a row that cannot be read, unless `toleratesFaults`:
- * then `answer` decides. With `isAhead` nobody needs the rows.
+ * Runs a statement; `answer` makes the result from its decoded rows. A row that cannot be read is a failure, unless
+ * `toleratesFaults` leaves the decision to `answer`. With `isAhead` the rows are not needed.
  */
 const query = <P extends Columns, R extends Columns, A>(
   statement: Statement<P, R>,
@@ -104,25 +104,25 @@ const query = <P extends Columns, R extends Columns, A>(
   })
 
 /**
- * Records, once a minute, a row that decodes and yet holds what the service never writes. For a list; of a row that a verdict is
- * made of, see {@link refuseUnreadable}.
+ * Records, at most once a minute, a row that decodes although the service never writes such a row. For lists; where a
+ * decision depends on the row, use {@link refuseUnreadable}.
  */
 export const tellUnreadable = (found: Unreadable): Effect.Effect<void, never, Database> =>
   Effect.withFiber((fiber) => driverOf(fiber).unreadable(found))
 
-/** Records such a row, and fails as a statement does that finds one. */
+/** Records such a row, and fails like a statement that finds a row which cannot be read. */
 export const refuseUnreadable = (found: Unreadable): Effect.Effect<never, StorageFailed, Database> =>
   Effect.andThen(tellUnreadable(found), Effect.fail(unreadable(found.statement, [found])))
 
-/** Runs a statement and decodes every row. Fails where a row cannot be read: for answers that a verdict is made of. */
+/** Runs a statement and decodes every row. Fails if a row cannot be read. For answers on which a decision is based. */
 export const all = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
 ): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> => query(statement, params, (rows) => rows)
 
 /**
- * The rows of a list. What cannot be read of a row has a stand-in, or the row is left out if there is none; either way it is named
- * in a record, and to whoever takes them by `noted`. No verdict may be made of the rows.
+ * The rows of a list. What cannot be read of a row has a stand-in; without one, the row is left out. Either way it is
+ * recorded, and given to whoever collects such rows with `noted`. No decision may be based on the rows.
  */
 export const lenient = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
@@ -143,7 +143,10 @@ export const lenientFirst = <P extends Columns, R extends Columns>(
 ): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> =>
   Effect.map(lenient(statement, params), ([row]) => row)
 
-/** The rows that can be read, and those that cannot, with their stand-ins and the reason of each. The others are recorded. */
+/**
+ * The rows that can be read, and those that cannot, each with stand-ins and the reason. Those that cannot be read are
+ * recorded.
+ */
 export const partitioned = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
@@ -165,22 +168,25 @@ export const partitioned = <P extends Columns, R extends Columns>(
     { toleratesFaults: true }
   )
 
-/** The first row, or `undefined`. Fails where it cannot be read. */
+/** The first row, or `undefined`. Fails if it cannot be read. */
 export const first = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
 ): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> => query(statement, params, ([row]) => row)
 
 /**
- * Runs a statement for its effect. In a transaction PostgreSQL is not waited for: if the statement fails, the next one does, or the
- * commit, with this one's name.
+ * Runs a statement for its effect. In a transaction PostgreSQL's answer is not waited for: if the statement fails, the
+ * next one or the commit fails, under the name of this one.
  */
 export const run = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
 ): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined, { isAhead: true })
 
-/** Waits for the statements of the open transaction that nobody waited for, and fails if one of them failed. */
+/**
+ * Waits for the answers to all statements of the open transaction that were not waited for; fails if one of them
+ * failed.
+ */
 export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) => {
   const plans = fiber.getRef(openTransaction)?.plans
   if (plans === undefined || (plans.inFlight === 0 && plans.failure === undefined)) return Effect.void

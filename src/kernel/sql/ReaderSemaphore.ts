@@ -7,26 +7,32 @@ import { Late } from "./Late.ts"
 import { SqlError } from "./SqlError.ts"
 
 /**
- * Whoever the fiber reads for beside the service, in whose share these reads are counted. `undefined` for the service itself, which is
- * nobody's share.
+ * The operator for whom the fiber reads beside the service; the reads count in the operator's share. `undefined` for
+ * the service itself, which has no share.
  */
 export const currentAsker: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
   "acme/kernel/sql/ReaderSemaphore/currentAsker",
   { defaultValue: () => undefined }
 )
 
-// More would only read the same pages of one disk; on SQLite each is a process.
+// More readers would only compete for the same disk; on SQLite each reader is a process.
 const mostReaders = 2
 
 /**
- * How many of the connections of a process (`database.pool_max`) reads beside the service may have at once: never all of
- * them, or an operator's lists would make requests wait.
+ * How many of the connections of a process (`database.pool_max`) may read beside the service at once. Never all of
+ * them, or the lists of an operator would make requests wait.
  */
 export const readersOf = (connections: number): number => Math.min(connections - 1, mostReaders)
 
-/** Lets so many read at once and the others in turn. An asker has one of two, so that one is left for whoever comes next. */
+/**
+ * Lets a number of reads run at once and the others wait their turn. One operator gets at most one of two turns, so
+ * that one is left for the next operator.
+ */
 export interface ReaderSemaphore {
-  /** Fails if no turn comes within `database.acquire_timeout_ms`. The wait may be interrupted, and the read if it allows that. */
+  /**
+   * Fails if no turn comes within `database.acquire_timeout_ms`. The wait can be interrupted, and so can the read if it
+   * allows that.
+   */
   readonly take: <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
 }
 

@@ -57,7 +57,8 @@ const start = (file: string): Reader => {
     serialization: "advanced",
     stdio: ["ignore", "ignore", "inherit", "ipc"]
   })
-  // From here, so that its start has no more than its work: to read and hang up again and again makes many.
+  // Set here and not by the program itself, so that its start has low priority too: reads that are given up again and
+  // again cause many starts.
   if (child.pid !== undefined) setPriority(child.pid, niceness)
   const reader: Reader = { child, answer: undefined, isGone: false, idle: undefined }
   const end = (message: string) => {
@@ -78,10 +79,13 @@ const stop = (reader: Reader): void => {
   reader.child.kill("SIGKILL") // it holds only locks, which the system releases
 }
 
-/** A process is worth more than the rest of a short read: to start one takes about as long. */
+/**
+ * A read for which nobody waits has this long to end, in milliseconds. Then its process is killed; starting another one
+ * takes about as long.
+ */
 const unwantedMillis = 100
 
-/** When it is interrupted, the read is given up, with its process unless that answers shortly. */
+/** Asks a reader. On interruption the read is given up: its process is killed, unless it answers shortly. */
 const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
   Effect.callback((resume) => {
     const end = () => {

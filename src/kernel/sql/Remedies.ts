@@ -2,8 +2,8 @@ import type { FailureCause } from "../telemetry/Metrics.ts"
 import { withoutAdvice } from "../TlsFault.ts"
 
 /*
- * What a person can do about a failure of the database, and of which kind it is, by the engine's code and message. Other
- * failures explain themselves, or are faults of this service.
+ * Explains failures of the database by the engine's code and message: what a person can do, and the kind of the
+ * failure. Other failures explain themselves, or are faults of this service.
  */
 
 interface Known {

@@ -22,9 +22,9 @@ export interface SqliteOptions {
   readonly synchronous: "normal" | "full"
   /** How long a transaction waits for the one connection that writes. */
   readonly acquire_timeout_ms?: number
-  /** How many separate processes may read: none for a command, which has no other work to delay. */
+  /** How many separate processes may read. None for a command, which has no other work that a read could delay. */
   readonly readers?: number
-  /** Opens only an existing file, and leaves its journal mode, which is part of the file, as it is. */
+  /** Opens only an existing file, and does not change its journal mode, which is stored in the file. */
   readonly mustExist?: boolean
 }
 
@@ -75,7 +75,7 @@ const mostPrepared = 500
 type AtHand = Connection & Required<Pick<Connection, "atOnce">>
 
 /**
- * The one connection that writes. The engine answers in the calling thread, so that nothing has to be waited for
+ * The one connection that writes. The engine runs in the calling thread, so its answers need no wait
  * (docs/decisions/hot-path.md, "Statements of the embedded engine").
  */
 const connect = (
@@ -93,7 +93,7 @@ const connect = (
     const prepare = (text: string): Sqlite.Statement => {
       const known = prepared.get(text)
       if (known !== undefined) return known
-      // The texts of the service are few; only lists with filters make new ones.
+      // The service has few different statements; only lists with filters make more.
       if (prepared.size >= mostPrepared) prepared.clear()
       const fresh = engine.prepare(text)
       prepared.set(text, fresh)
@@ -176,8 +176,8 @@ const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Eff
     })
 
 /**
- * The embedded engine: foreign keys on and one connection that writes. A file that need not exist yet is created 0600 on
- * first use, and goes over to WAL.
+ * The embedded engine, with foreign keys and one connection that writes. If the file does not exist and need not exist,
+ * it is created at first use with mode 0600 and in WAL mode.
  */
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
   Layer.effect(Database, make(options)).pipe(

@@ -110,8 +110,8 @@ export interface Statement<P extends Columns, R extends Columns> {
 }
 
 /**
- * A parameter of SQLite whose value the planner cannot look at. Otherwise each binding of a join's parameter would have
- * the whole statement planned anew (docs/decisions/hot-path.md, "Statements of the embedded engine").
+ * A parameter of SQLite whose value the planner cannot see. Otherwise each new value of a join's parameter would make
+ * it plan the statement again (docs/decisions/hot-path.md, "Statements of the embedded engine").
  */
 const unpeeked = "+?"
 
@@ -128,7 +128,7 @@ const compile = (sql: string, dialect: Dialect): Compiled => {
   return { text, order, reads: text.startsWith("SELECT") }
 }
 
-/** A process uses some statements on one engine, so that each is compiled when it is first asked for. */
+/** Compiles a statement when it is first used, because a process uses only some statements, on one engine. */
 class CompiledWhenUsed implements Record<Dialect, Compiled> {
   readonly #sql: (f: Fragments) => string
   #sqlite: Compiled | undefined
@@ -197,8 +197,8 @@ export interface Fault {
 }
 
 /**
- * Decodes one row of the driver. The row is nobody else's, and most of its values stay as they are. What does not decode is given
- * to `onFault`.
+ * Decodes one row of the driver, in place: nobody else uses it, and most of its values stay as they are. `onFault` gets
+ * what does not decode.
  */
 export const decode = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,
@@ -224,10 +224,13 @@ export const decode = <P extends Columns, R extends Columns>(
   return row as ValuesOf<R>
 }
 
-/** Names of text columns whose values say which row they are in. They are neither secret nor chosen by strangers at length. */
+/** Text columns whose values help to identify a row. They are neither secret nor long texts of strangers. */
 const telling = new Set(["kind", "profile", "issuer", "owner", "serial", "certSerial", "username"])
 
-/** Says which row it is: `id 0190…, kind signer_issue`, by what of it can be read, else by the parameters of the statement. */
+/**
+ * A text that identifies a row, such as `id 0190…, kind signer_issue`: from its readable columns, or else from the
+ * parameters of the statement.
+ */
 export const nameOf = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,
   row: { readonly [column: string]: unknown },

@@ -4,24 +4,27 @@ import { emit } from "../telemetry/EventLog.ts"
 import type { Executor } from "./Driver.ts"
 import type { SqlError } from "./SqlError.ts"
 
-/* The open transaction of a fiber: what it runs on, what it does when it ends, and what has failed in it meanwhile. */
+/* The open transaction of a fiber: its connection, the effects to run at its end, and its first failure. */
 
-/** Effects to run after a commit, after an end either way, and when a run of the body has come to nothing. */
+/**
+ * Effects to run after the commit (`committed`), after any end (`ended`), and when a run of the body has no effect
+ * (`undone`).
+ */
 export interface Plans {
   readonly committed: Array<Effect.Effect<void>>
   readonly ended: Array<Effect.Effect<void>>
   readonly undone: Array<Effect.Effect<void>>
-  /** The first statement that nobody waited for and that failed. All later ones fail because of it. */
+  /** The first statement that failed among those that were not waited for. All later ones fail because of it. */
   failure: { readonly statement: string; readonly error: SqlError } | undefined
   /** How many statements were sent ahead and have no answer yet. */
   inFlight: number
-  /** What waits until there are none. */
+  /** The functions to call when there are none. */
   readonly waiting: Array<() => void>
-  /** When the last statement that was sent ahead had its answer: the next one did not begin before. */
+  /** When the last statement that was sent ahead was answered. The next statement did not begin before. */
   answered: number
 }
 
-/** Nothing to do yet. */
+/** Nothing to run yet. */
 export const noPlans = (): Plans => ({
   committed: [],
   ended: [],
@@ -33,34 +36,34 @@ export const noPlans = (): Plans => ({
 })
 
 /**
- * So many statements are under way at once without anybody waiting. The driver's own bound on a statement runs from when it was sent,
- * so all of them have that bound together; and a body that sends without end would let nothing else run.
+ * How many statements may be sent ahead without an answer. The driver's time limit of a statement begins when it is
+ * sent, so all of them share one limit. And a body that sends without end would keep everything else from running.
  */
 export const mostAhead = 4
 
-/** A transaction, or the separate connection of reads beside the service. */
+/** A transaction, or the separate connection for reads beside the service. */
 export interface Transaction {
   readonly connection: Executor
   readonly plans: Plans
 }
 
 /**
- * The open transaction of a fiber. It is a reference, and not a service: to provide a service takes seventeen operations, and every
- * write has a transaction.
+ * The open transaction of a fiber. It is a reference and not a service, because providing a service takes seventeen
+ * operations, and every write has a transaction.
  */
 export const openTransaction = Context.Reference<Transaction | undefined>(
   "acme/kernel/sql/Transaction/openTransaction",
   { defaultValue: () => undefined }
 )
 
-/** A statement that takes as many milliseconds is reported. */
+/** A statement that takes this many milliseconds or more is reported. */
 export const slowAfterMillis = 1000
 
 /** Reports a slow statement. */
 export const slow = (statement: string, elapsed: number): Effect.Effect<void> =>
   emit("db_statement_slow", { statement, elapsed_ms: Math.round(elapsed) })
 
-/** Counts a statement that is sent ahead, and hears of its end. */
+/** Counts a statement that is sent ahead; the result is to be called when it has ended. */
 export const heardLater = (statement: string, plans: Plans): Parameters<NonNullable<Executor["ahead"]>>[2] => {
   const started = performance.now()
   plans.inFlight++

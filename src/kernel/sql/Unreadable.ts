@@ -4,7 +4,9 @@ import { emit } from "../telemetry/EventLog.ts"
 import { count } from "../telemetry/Metrics.ts"
 import { lifeMillis } from "../Time.ts"
 
-/** A row that a statement has found and that does not decode, such as `id 0190…, kind signer_issue`. */
+/**
+ * A row that a statement found and that does not decode; `row` identifies it, such as `id 0190…, kind signer_issue`.
+ */
 export interface Unreadable {
   readonly statement: string
   readonly row: string
@@ -12,12 +14,15 @@ export interface Unreadable {
   readonly error: string
 }
 
-/** Takes what a surface shows beside a list: the rows that could not be read as they are. Nobody takes them by default. */
+/**
+ * Collects the rows that could not be read, for a surface that shows them beside a list. By default nobody collects
+ * them.
+ */
 const Noted = Context.Reference<((found: Unreadable) => void) | undefined>("acme/kernel/sql/Unreadable/Noted", {
   defaultValue: () => undefined
 })
 
-/** The result of an effect, and each row once that it found and that could not be read as it is. */
+/** The result of an effect, and each row, once, that it found and could not read. */
 export const noted = <A, E, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<readonly [result: A, unreadable: ReadonlyArray<Unreadable>], E, R> =>
@@ -29,11 +34,11 @@ export const noted = <A, E, R>(
     )
   })
 
-/** A row is found again and again, by a loop or by operators. It is recorded once a minute. */
+/** A loop or operators may find the same row again and again. It is recorded once a minute. */
 const silentMillis = 60_000
 const mostRemembered = 1000
 
-/** Records the rows that one database has. */
+/** Makes the recorder of one database. */
 export const makeRecorder = () => {
   const recorded = new Map<string, number>()
   return (found: Unreadable): Effect.Effect<void> =>

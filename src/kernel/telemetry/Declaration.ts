@@ -22,7 +22,7 @@ const declare = (level: Level, outcome: Outcome) =>
 ): Declaration<F[number]> => ({ level, outcome, fields: names })
 
 export const debug = declare("debug", "success")
-/** What did not work, and is usual: a stranger's handshake, a name that nobody has. */
+/** Something did not work, but that is usual: a stranger's handshake, or a name that nobody has. */
 export const debugFailure = declare("debug", "failure")
 export const info = declare("info", "success")
 export const progress = declare("info", "progress")

@@ -44,7 +44,7 @@ export const layerMemory = (records: Array<Record>): Layer.Layer<never> =>
 
 const currentSpan = Context.Reference<Span>("acme/kernel/telemetry/EventLog/currentSpan", { defaultValue: () => ({}) })
 
-/** The same as {@link emit}, at once, for code that has a fiber at hand and more to do in the same step. */
+/** Like {@link emit}, but runs at once, for code that has its fiber and does more in the same step. */
 export const emitIn = <E extends EventName>(
   fiber: Fiber.Fiber<unknown, unknown>,
   event: E,

@@ -1,18 +1,19 @@
 import * as Context from "effect/Context"
 
-/** How the stream is that takes the log. */
+/** The state of the stream that takes the log. */
 export interface OutputState {
-  /** How many writes it has not taken since the process began. */
+  /** How many writes were lost since the process began. */
   readonly lost: number
-  /** The system's code of the last write, such as `ENOSPC`, if it was not taken. */
+  /** The system's code for the last write, such as `ENOSPC`, if that write was lost. */
   readonly trouble: string | undefined
 }
 
-/** Every write was taken. */
+/** No write was lost. */
 export const nothingLost: OutputState = { lost: 0, trouble: undefined }
 
 /**
- * The state of the log's stream, for readiness and metrics: a log that cannot be written cannot say so itself. By default nothing is lost.
+ * The state of the log's stream, for readiness and metrics, because a log that cannot be written cannot report that
+ * itself. By default nothing is lost.
  */
 export const LogOutput = Context.Reference<{ readonly state: () => OutputState }>("acme/kernel/telemetry/LogOutput", {
   defaultValue: () => ({ state: () => nothingLost })

@@ -69,16 +69,16 @@ export interface RequestLabels {
 }
 
 /**
- * The kinds of failures that are counted: the server is `away`, the disk is `full`, another process holds the lock (`locked`),
- * the file or the server lets this process not in (`refused`), the file is `damaged`, two transactions were in each other's way and
- * run again (`conflict`), the time was up (`late`), and all `other` ones.
+ * The kinds of failures that are counted: the server is `away`, the disk is `full`, another process holds the lock
+ * (`locked`), the file or the server denies access (`refused`), the file is `damaged`, two transactions were in
+ * conflict and run again (`conflict`), the time was up (`late`), and all `other` ones.
  */
 export const failureCauses = ["away", "full", "locked", "refused", "damaged", "conflict", "late", "other"] as const
 export type FailureCause = (typeof failureCauses)[number]
 
 /**
- * Why a signer gave no certificate: the causes of a job's failure, `script_timeout` for a program that was ended, and
- * `upstream_unavailable` for an upstream that did not answer, or not as one does.
+ * Why a signer gave no certificate: the causes of a job's failure, `script_timeout` for a program that was ended at its
+ * timeout, and `upstream_unavailable` for an upstream without an answer or with one that makes no sense.
  */
 export const signerCauses = [
   "script_failed",
@@ -92,7 +92,7 @@ export const signerCauses = [
 ] as const
 export type SignerCause = (typeof signerCauses)[number]
 
-/** How an attempt to sign in went. `limited`: nothing was compared, since there were too many. */
+/** How an attempt to sign in ended. `limited`: too many attempts, so nothing was compared. */
 export const signInOutcomes = ["signed_in", "password_refused", "second_factor_refused", "limited"] as const
 export type SignInOutcome = (typeof signInOutcomes)[number]
 
@@ -117,7 +117,7 @@ export class Metrics extends Context.Service<Metrics, {
   readonly issueFailed: (profile: string, reason: string) => void
   /** An attempt to have a certificate signed that ended without one; `cause` is a word of {@link signerCauses}. */
   readonly signingFailed: (profile: string, cause: SignerCause) => void
-  /** A certificate whose order ended without it: found, or what became of it. */
+  /** A certificate whose order ended without it: that it was found, or what became of it. */
   readonly orphaned: (profile: string, state: "found" | "revoked" | "kept" | "stored" | "expired") => void
   /** One attempt of an operator to sign in, or one step of it. */
   readonly signIn: (outcome: SignInOutcome) => void
@@ -127,9 +127,9 @@ export class Metrics extends Context.Service<Metrics, {
   readonly rateLimited: (profile: string, limit: string) => void
   /** `seconds` from the request to an upstream to its answer, or until there was none. */
   readonly upstreamAsked: (labels: UpstreamLabels, seconds: number) => void
-  /** One attempt to tell a receiver, by the backend that told it. */
+  /** One attempt to deliver a notification, by its backend. */
   readonly delivered: (profile: string, backend: string, outcome: "delivered" | "retried" | "failed") => void
-  /** One digest of certificates that expire soon: told, or without anything to tell. */
+  /** One digest of certificates that expire soon: queued, skipped because there was nothing in it, or failed. */
   readonly digested: (profile: string, outcome: "queued" | "skipped" | "failed") => void
   /** Mails to contacts: queued, left for another day because an address had enough, or dropped before they were sent. */
   readonly reminded: (profile: string, outcome: "queued" | "limited" | "dropped", by?: number) => void
@@ -139,7 +139,7 @@ export class Metrics extends Context.Service<Metrics, {
   readonly notifying: (profile: string, backend: string) => void
   /** A row that a statement has found and that cannot be read. */
   readonly rowUnreadable: () => void
-  /** Work in the background that a defect has ended, and that runs again. */
+  /** Background work that died of a defect and runs again. */
   readonly loopRestarted: (loop: Loop) => void
   /** Starts the counters of a profile and of its limits at 0, so that a rate sees the first increment. */
   readonly mounted: (profile: string, limits: ReadonlyArray<string>) => void
@@ -147,14 +147,14 @@ export class Metrics extends Context.Service<Metrics, {
   readonly render: (
     pool: { readonly idle: number; readonly busy: number },
     samples: ReadonlyMap<SampledName, ReadonlyArray<Sample>>,
-    /** How many writes of the log were not taken. */
+    /** How many writes of the log were lost. */
     lost?: number
   ) => Effect.Effect<string>
 }>()("acme/kernel/telemetry/Metrics") {}
 
 type Tell = (metrics: Metrics["Service"]) => void
 
-/** The same as {@link count}, at once, for code that has a fiber at hand and more to do in the same step. */
+/** Like {@link count}, but runs at once, for code that has its fiber and does more in the same step. */
 export const countIn = (fiber: Fiber.Fiber<unknown, unknown>, tell: Tell): void => {
   const metrics = Context.getOrUndefined(fiber.context, Metrics)
   if (metrics !== undefined) tell(metrics)

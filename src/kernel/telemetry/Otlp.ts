@@ -43,7 +43,7 @@ const hex = (octets: number): string => {
   return text
 }
 
-/** What the runtime says of a span that begins. */
+/** What the runtime tells about a span that begins. */
 type Opened = Parameters<Tracer.Tracer["span"]>[0]
 
 class OtlpSpan implements Tracer.Span {
@@ -106,7 +106,7 @@ const valueOf = (value: unknown) =>
 const attributesOf = (values: Iterable<readonly [string, unknown]>) =>
   [...values].filter(([, value]) => value !== undefined).map(([key, value]) => ({ key, value: valueOf(value) }))
 
-/** Only the kind of a failure: its text may hold data that must not go into a trace. */
+/** Only the kind of a failure. Its text may hold data that must not get into a trace. */
 const statusOf = (exit: Exit.Exit<unknown, unknown>) => {
   if (Exit.isSuccess(exit)) return { code: statuses.ok }
   if (Cause.hasInterruptsOnly(exit.cause)) return { code: statuses.error, message: "interrupted" }

@@ -6,7 +6,7 @@ import { loops } from "../Loops.ts"
 import type { SampledName } from "./Metrics.ts"
 import { failureCauses, Metrics, sampled, signerCauses, signInOutcomes } from "./Metrics.ts"
 
-/* The series of a process that serves. A command counts nothing, and does not load their library. */
+/* The metrics of a process that serves. A command counts nothing and does not load the library of metrics. */
 
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const upstreamBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]

@@ -93,7 +93,7 @@ const renderHuman = (record: LogRecord, coloured: boolean): string => {
 const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
-/** What a log says of its own writes that were not taken, once one is. */
+/** The record about writes that were lost, written as soon as a write succeeds again. */
 const gap = (count: number): LogRecord => {
   const { level, outcome } = events.server_log_gap
   return { event: "server_log_gap", level, outcome, at: Date.now(), fields: { count }, span: {} }

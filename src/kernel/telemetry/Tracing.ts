@@ -39,8 +39,8 @@ export const isTracedWithin = (fiber: Fiber.Fiber<unknown, unknown>): boolean =>
   fiber.getRef(isTraced) && Context.getOrUndefined(fiber.context, Tracer.ParentSpan) !== undefined
 
 /**
- * Like {@link traced}, but only if the fiber at hand has a span open already. The queue reads its table all the time, and those
- * reads belong to no request.
+ * Like {@link traced}, but only if the fiber already has an open span. The queue reads its table all the time, and
+ * those reads belong to no request.
  */
 export const tracedWithin = <A, E, R>(
   fiber: Fiber.Fiber<unknown, unknown>,

@@ -44,12 +44,12 @@ export interface Templates {
 export interface Language {
   /** `subset`: only what {@link outsideSubset} lets through, and no functions. `whole`: all that the engine knows. */
   readonly language: "subset" | "whole"
-  /** What becomes of a variable that is absent: the empty text, or a fault. */
+  /** What an absent variable becomes: the empty text, or a fault. */
   readonly absent: "empty" | "refused"
   /** Bounds one rendering, in instructions of the engine. */
   readonly fuel: number
   readonly filters: { readonly [name: string]: Filter }
-  /** Whether a statement leaves nothing of its line. */
+  /** Whether a statement alone on its line leaves nothing of that line. */
   readonly trimmed?: boolean
 }
 
@@ -118,7 +118,7 @@ interface Made {
   readonly madeAt: number
 }
 
-/** What becomes of an exception of the machine. One that broke down is started anew for whoever asks next. */
+/** Makes a fault from an exception of the engine. If the machine broke down, it is restarted for the next use. */
 const caught = (machine: Machine, template: string, cause: unknown): TemplateFault => {
   if (!machine.brokeDown(cause)) return faultOf(template, cause)
   machine.restart()
@@ -153,7 +153,7 @@ const trial = {
   function: (name: string) => `${name}()`
 }
 
-/** Whether the engine has a name. What it says of an expression that uses one tells. */
+/** Whether the engine has a name. The error of an expression that uses the name shows it. */
 const knownTo = (environment: Environment): Knows => {
   const answers = new Map<string, boolean>()
   return (kind, name) => {
@@ -173,7 +173,9 @@ const isKnown = (environment: Environment, kind: string, expression: string): bo
   }
 }
 
-/** Compiles all templates, or says everything that is wrong with them. They can be rendered until the scope closes. */
+/**
+ * Compiles all templates, or answers everything that is wrong with them. They can be rendered until the scope closes.
+ */
 export const compile = (
   sources: ReadonlyArray<Source>,
   language: Language
@@ -184,10 +186,10 @@ export const compile = (
     const release = ({ environment, madeAt }: Made) => machine.release(environment, madeAt)
     yield* Effect.addFinalizer(() => Effect.sync(() => release(made)))
     if (made.faults.length > 0) return yield* new TemplatesRefused({ faults: made.faults })
-    // The subset has been held to its own words already.
+    // The check of the subset has already refused unknown names.
     const unknown = language.language === "subset" ? [] : unknownIn(sources, knownTo(made.environment))
     if (unknown.length > 0) return yield* new TemplatesRefused({ faults: unknown })
-    /** The environment, made once more where the machine was started since. */
+    /** The environment; made again if the machine was restarted since. */
     const current = (): Made => {
       if (made.madeAt !== machine.starts) {
         release(made)

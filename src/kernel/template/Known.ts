@@ -4,21 +4,21 @@ import type { Token } from "./TemplateTokens.ts"
 import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
- * What templates call must be there. The engine looks for a filter, a test, a function, a macro or another template when it
- * comes by it in a rendering, which may be long after the start (docs/decisions/templates.md).
+ * Checks that everything exists that a template uses. The engine looks for a filter, a test, a function, a macro or
+ * another template only when a rendering comes to it, which may be long after the start (docs/decisions/templates.md).
  */
 
-/** Asks the engine for a name; an expression that uses it fails in another way, or not at all, if it is known. */
+/** Asks the engine whether a name exists, by the failure of an expression that uses it. */
 export type Knows = (kind: "filter" | "test" | "function", name: string) => boolean
 
-/** The statements and operators that a bracket may follow. */
+/** The statements and operators that may stand before a bracket. */
 const words = new Set(
   `and or not in is if elif else for set with do call macro filter block import from include extends as autoescape`
     .split(
       " "
     )
 )
-/** Functions that are there in some places only. */
+/** Functions that exist only in some places. */
 const placed = ["caller", "loop", "super"]
 const naming = new Set(["include", "import", "from", "extends"])
 
@@ -44,7 +44,7 @@ const statementsOf = (text: string): ReadonlyArray<Statement> => {
 const isSign = (token: Token | undefined, text: string): boolean => token?.kind === "sign" && token.text === text
 const textOf = ({ text }: Token): string => text.slice(1, -1)
 
-/** What a template gives names to: its macros, what it imports, and its variables. */
+/** The names that a template defines: its macros, its imports and its variables. */
 const declaredIn = (statements: ReadonlyArray<Statement>): ReadonlyArray<string> =>
   statements.flatMap(({ kind, tokens: [first, ...rest] }) =>
     kind === "statement" && ["macro", "import", "from", "set", "for", "with", "call"].includes(first?.text ?? "")
@@ -70,7 +70,7 @@ const importedBy = (statements: ReadonlyArray<Statement>): ReadonlyMap<string, s
     )
   )
 
-/** Every name that a template uses and nothing has: the first in each tag. */
+/** Every name that a template uses but nothing defines: the first one in each tag. */
 export const unknownIn = (
   sources: ReadonlyArray<{ readonly name: string; readonly text: string }>,
   knows: Knows

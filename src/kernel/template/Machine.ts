@@ -1,7 +1,7 @@
 import type { Environment } from "minijinja-js"
 import { readFile } from "node:fs/promises"
 
-/* The machine that MiniJinja runs in: WebAssembly with a bound on its memory, which is replaced when it has broken down. */
+/* Runs MiniJinja: WebAssembly with a bound on its memory, which is replaced after it has broken down. */
 
 const pageBytes = 65_536
 
@@ -10,7 +10,7 @@ const mostMemory = 256 * 1024 * 1024
 
 const memorySection = 5
 
-/** Reads an unsigned number in LEB128; answers it and where the next one begins. */
+/** Reads an unsigned number in LEB128. Answers it, and where the next one begins. */
 const readNumber = (code: Uint8Array, at: number): readonly [value: number, next: number] => {
   let [value, scale] = [0, 1]
   for (;; at++) {
@@ -25,8 +25,8 @@ const writeNumber = (value: number): ReadonlyArray<number> =>
   value < 0x80 ? [value] : [value % 0x80 | 0x80, ...writeNumber(Math.floor(value / 0x80))]
 
 /**
- * The code of a module, whose one memory cannot grow beyond so many octets: the memory section is written anew (WebAssembly Core
- * Specification, section 5.5.8). What the module asks for beyond that is refused to it.
+ * Rewrites the code of a module so that its one memory cannot grow beyond so many octets; only the memory section
+ * changes (WebAssembly Core Specification, section 5.5.8). A request of the module for more is refused.
  */
 const withMostMemory = (code: Uint8Array, octets: number): Uint8Array<ArrayBuffer> => {
   for (let at = 8; at < code.length;) {
@@ -45,7 +45,7 @@ const withMostMemory = (code: Uint8Array, octets: number): Uint8Array<ArrayBuffe
   throw new Error("the module has no memory of its own")
 }
 
-/** What is used of the runtime's WebAssembly, for which there are no types without those of a browser. */
+/** The part of the runtime's WebAssembly that is used here. Its types come only with those of a browser. */
 declare const WebAssembly: {
   readonly compile: (code: Uint8Array) => Promise<object>
   readonly Instance: new(module: object, imports: object) => {
@@ -54,18 +54,20 @@ declare const WebAssembly: {
   readonly RuntimeError: new() => Error
 }
 
-/** What the package exports for bundlers, which put its JavaScript and its WebAssembly together. */
+/** What the package exports for bundlers, which combine its JavaScript and its WebAssembly. */
 interface Glue {
   readonly Environment: typeof Environment
   readonly __wbg_set_wasm: (exports: object) => void
 }
 
-/** The package's way to forget what it would otherwise free, when its object is collected. */
+/**
+ * Keeps the package from freeing an object when it is collected. For objects of a former start, whose memory is gone.
+ */
 interface Forgettable {
   readonly __destroy_into_raw: () => void
 }
 
-/** What runs MiniJinja for all templates of the process. What was made before a restart is of no use after it. */
+/** Runs MiniJinja for all templates of the process. Objects made before a restart are useless after it. */
 export interface Machine {
   readonly Environment: typeof Environment
   /** How often the machine was started. */
@@ -73,7 +75,9 @@ export interface Machine {
   /** Whether an exception came out of a machine that broke down: it asked for more memory than it has, or ran out of stack. */
   readonly brokeDown: (cause: unknown) => boolean
   readonly restart: () => void
-  /** Gives an environment back that was made after so many starts. */
+  /**
+   * Frees an environment, unless the machine was restarted since; `madeAt` is the number of starts when it was made.
+   */
   readonly release: (environment: Environment, madeAt: number) => void
 }
 
@@ -87,7 +91,7 @@ const make = async (): Promise<Machine> => {
   let starts = 0
   const restart = () => {
     const { exports } = new WebAssembly.Instance(module, { "./minijinja_js_bg.js": glue })
-    memory?.grow(0) // detaches the former one, or the package would go on with it
+    memory?.grow(0) // detaches the former memory, or the package would go on with it
     memory = exports.memory
     glue.__wbg_set_wasm(exports)
     starts++

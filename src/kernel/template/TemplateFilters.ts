@@ -1,9 +1,12 @@
 import { rfc3339 } from "../Time.ts"
 
-/** A filter: the value before it, then the arguments in brackets. What is absent is `undefined`. It must not throw. */
+/**
+ * A filter. It gets the value before it, then the arguments in brackets; an absent one is `undefined`. It must not
+ * throw.
+ */
 export type Filter = (value: unknown, ...args: ReadonlyArray<unknown>) => unknown
 
-/** Objects come out of the engine as maps. */
+/** Turns maps into objects: the engine passes objects as maps. */
 const plain = (value: unknown): unknown =>
   value instanceof Map
     ? Object.fromEntries([...value].map(([key, member]) => [key, plain(member)]))

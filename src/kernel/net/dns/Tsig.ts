@@ -121,7 +121,7 @@ const signatureOf = (octets: Buffer, { additional }: DnsMessage): Result.Result<
 /** Why an answer is not accepted, in words for an operator. */
 const disbelief = {
   unsigned: "the answer is not signed",
-  /** Nobody can tell who sent it. What it says is all the same what the server says most likely. */
+  /** Anybody may have sent this answer. It is most likely what the server says, so it is shown. */
   refused: (rcode: number) => `the server refused the update: ${rcodeName(rcode)}; its answer is not signed`,
   badKey: ({ algorithm, name }: TsigKey) => `BADKEY: the server does not know the key ${name} with ${algorithm}`,
   badSignature: ({ name }: TsigKey) => `BADSIG: the server has another secret for the key ${name}`,
