@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
-import { Int, intOf, Time } from "./Common.ts"
+import { Int, Time } from "./Common.ts"
 
-/*  the configuration of the service. */
+/* The configuration of the service. */
 
 /** A mounted endpoint. */
 export const Profile = Schema.Struct({
