@@ -5,10 +5,6 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { readWhole } from "../../domain/WholeNumber.ts"
 import { hiddenIn } from "../../kernel/HiddenText.ts"
-import { parseMoment } from "../../kernel/Time.ts"
-import { formats } from "../../operations/ExportText.ts"
-import { parseSerial } from "../../pki/x509/Serial.ts"
-import { CommandFailed } from "../CommandFailed.ts"
 
 /** The values a flag accepts. `read` returns undefined for any other. */
 interface Values<A> {
@@ -96,35 +92,6 @@ export const optionalWord = (
     [text, `One of ${words.join(", ")}.`].filter(Boolean).join(" ")
   )
 
-/** An RFC 3339 instant, or a day read as its first second in UTC, as epoch seconds. */
-const timeFlag = (name: string): Flag.Flag<number> =>
-  flag(name, {
-    shown: "time",
-    takes: "YYYY-MM-DD or an RFC 3339 instant, of a day in the calendar",
-    read: parseMoment
-  })
-
-/** A serial number as people write it, in its stored form. */
-export const serialFlag: Flag.Flag<string> = flag("cert-serial", {
-  shown: "hex",
-  takes: "a serial number in hexadecimal, with or without colons",
-  read: parseSerial
-})
-
-/** `--since` and `--until`. */
-export const spanOptions = {
-  since: optional(timeFlag("since"), "From this time on."),
-  until: optional(timeFlag("until"), "Before this time.")
-}
-
-/** Refuses an end that is not after the begin, before a database is opened. */
-export const checkSpan = (
-  { since, until }: { readonly since: number | undefined; readonly until: number | undefined }
-): Effect.Effect<void, CommandFailed> =>
-  since !== undefined && until !== undefined && until <= since
-    ? new CommandFailed({ code: 2, message: "--until takes a time after that of --since." })
-    : Effect.void
-
 /** A flag that may be given several times. Spaces around a value do not count. */
 export const repeatedFlag = (name: string, shown: string): Flag.Flag<ReadonlyArray<string>> =>
   Flag.String(name).pipe(Flag.withMetavar(shown), Flag.map((text) => text.trim()), Flag.atLeast(0))
@@ -143,12 +110,6 @@ export const choiceFlag = <const Words extends ReadonlyArray<string>>(name: stri
 /** An argument that is one of a closed set of words. */
 export const choiceArgument = <const Words extends ReadonlyArray<string>>(name: string, words: Words) =>
   Argument.Literals(name, words).pipe(Argument.withMetavar(listed(words)))
-
-/** The format of an export. */
-export const formatOption = choiceFlag("format", formats).pipe(
-  Flag.withDefault("csv"),
-  Flag.withDescription("csv or json.")
-)
 
 /** Prints a result as an object, for programs. */
 export const jsonOption = switchFlag("json", "Print JSON.")

@@ -41,14 +41,5 @@ export const paging = {
   offset: whole("Rows to skip before the page. A negative value counts as 0.", { default: 0 })
 }
 
-/** The period in which the rows were written. */
-export const period = {
-  since: text("From this time on: an RFC 3339 time, or a day as YYYY-MM-DD, which begins at midnight UTC."),
-  until: text("Before this time, in the form of since.")
-}
-
 /** Filters that several lists have. */
 export const ofProfile = { profile: text("The name of a profile.") }
-
-/** The format of an export. */
-export const exported = { format: word(["csv", "json"], "The format of the file.", "csv") }
