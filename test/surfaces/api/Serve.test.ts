@@ -52,18 +52,15 @@ describe("the declaration of the API", () => {
       const ask = (path: string, method = "GET", query = "") =>
         served(app, request(path, method), { query: new URLSearchParams(query), body: undefined }, caller)
       for (const method of ["GET", "HEAD"]) {
-        const { body, headers, status } = yield* ask("/api/audit", method, "limit=7")
+        const { body, headers, status } = yield* ask("/api/trends", method, "range=7d")
         assert.deepStrictEqual([status, headers["content-type"]], [200, "application/json"])
         assert.notProperty(headers, "content-length", "the listener counts")
-        assert.include(Buffer.from(body as Uint8Array).toString(), "\"limit\":7")
+        assert.include(Buffer.from(body as Uint8Array).toString(), "\"buckets\":")
       }
-      for (const path of ["/api/audit/", "/api//audit", "/API/audit", "/api/Audit"]) {
+      for (const path of ["/api/trends/", "/api//trends", "/API/trends", "/api/Trends"]) {
         const ended = yield* Effect.exit(quiet(ask(path)))
         assert.notStrictEqual(Exit.isSuccess(ended) ? ended.value.status : 404, 200, path)
       }
-      const file = yield* ask("/api/audit/export")
-      assert.match(String(file.headers["content-type"]), /^text\/csv;/)
-      assert.isDefined(file.stream)
     }))
 
   test("is one place in the metrics for whatever is no route", (app) =>
@@ -81,7 +78,7 @@ describe("the declaration of the API", () => {
 
   test("gives no handler a request that the checks have not seen", (app) =>
     Effect.gen(function*() {
-      for (const path of ["/health", "/api/audit"]) {
+      for (const path of ["/health", "/api/trends"]) {
         const source = HttpServerRequest.fromWeb(new globalThis.Request(`http://api.invalid${path}`))
         const ended = yield* Effect.exit(
           Effect.scoped(Effect.provideService(app, HttpServerRequest.HttpServerRequest, source))
@@ -101,7 +98,7 @@ describe("the declaration of the API", () => {
         csrfToken: "c",
         expiresAt: 1
       } as const
-      const query = new URLSearchParams()
+      const query = new URLSearchParams("q=x")
       const ended = (path: string, method: string, sender: Caller["sender"]) =>
         Effect.exit(
           served(app, request(path, method), { query, body: method === "GET" ? undefined : {} }, { ...caller, sender })
@@ -109,8 +106,8 @@ describe("the declaration of the API", () => {
       for (
         const [method, path, sender, kind] of [
           ["GET", "/api/account/sessions", caller.sender, "token"],
-          ["POST", "/api/notify/test", half, "half"],
-          ["POST", "/api/notify/test", undefined, "nobody"]
+          ["GET", "/api/search", half, "half"],
+          ["GET", "/api/search", undefined, "nobody"]
         ] as const
       ) {
         const exit = yield* quiet(ended(path, method, sender))
