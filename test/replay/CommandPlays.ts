@@ -217,6 +217,17 @@ const commands: ReadonlyArray<CommandEntry> = [
     flags: { "hide-superseded": true, ...profile, status: ["valid"], ...paging, ...json }
   },
   {
+    noun: "expiring",
+    command: "order expiring",
+    flags: {
+      within: ["30", "5", "0", "-1", "30d", "x", "4000"],
+      "hide-superseded": true,
+      ...profile,
+      ...paging,
+      ...json
+    }
+  },
+  {
     noun: "certificates",
     command: "cert revoke",
     args: [leafSerial],
@@ -422,7 +433,7 @@ const playsOf = (entry: CommandEntry): ReadonlyArray<CommandPlay> => {
   const { args = [], asks = false, command, files, flags = {}, isHelpOnly = false, needs = {}, others: values = [] } =
     entry
   const named = command.split(" ")
-  const label = entry.noun === "expiring" ? `${command} --expiring-in` : command
+  const label = "expiring-in" in needs ? `${command} --expiring-in` : command
   const plays: Array<CommandPlay> = []
   const add = (name: string, words: ReadonlyArray<string>, around?: Around) =>
     plays.push({

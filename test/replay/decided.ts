@@ -92,6 +92,7 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^jobs\.panel: GET \/ui\/jobs /,
     reason: "The page has the filter for an order, and refuses a kind that is none."
   },
+  { plays: /^expiring\.cli: order expiring: /, reason: "A command that there was not." },
   { plays: /^notifications\.cli: (?:notify$|notify list: )/, reason: "A command that there was not." },
   {
     plays: /^notifications\.cli: notify test: (?:argument 1 "webhook" as an object|--json)$/,
