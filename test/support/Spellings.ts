@@ -133,7 +133,7 @@ export const sender = {
 
 /** How a text is written in JSON: a number, true or false where the member is that, and a text that is none as it is. */
 const jsonOf = ({ form }: Field<unknown>, text: string): string => {
-  if (form === "integer" && readWhole(text) !== undefined) {
+  if ((form === "integer" || form === "code") && readWhole(text) !== undefined) {
     return text.trim().replace(/^\+/, "").replace(/^(-?)0+(?=\d)/, "$1")
   }
   if (form === "boolean") return /^\s*(?:true|false)\s*$/.test(text) ? text.trim() : JSON.stringify(text)
@@ -231,7 +231,7 @@ const windowless = (input: AnyAct<never>["input"]) =>
 const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 /** How a command line names a member. */
-const flagOf = ({ act: { cli } }: Kept, member: string): string => `--${cli?.flags?.[member]?.flag ?? hyphened(member)}`
+const wordOf = ({ act: { cli } }: Kept, member: string): string => cli?.flags?.[member]?.flag ?? hyphened(member)
 
 const argsOf = (kept: Kept): ReadonlyArray<string> => kept.act.cli?.args ?? Object.keys(routeIn(kept)?.path ?? {})
 
@@ -244,8 +244,8 @@ const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<strin
     const flag = spelt[text.trim()]?.[0]
     return flag === undefined ? undefined : [`--${flag}`]
   }
-  if (input[member]?.form !== "boolean") return [`${flagOf(kept, member)}=${text}`]
-  return text.trim() === "true" ? [flagOf(kept, member)] : undefined
+  if (input[member]?.form !== "boolean") return [`--${wordOf(kept, member)}=${text}`]
+  return text.trim() === "true" ? [`--${wordOf(kept, member)}`] : undefined
 }
 
 /** What no system passes to a program. */
@@ -277,7 +277,7 @@ const byCommand = (kept: Kept, place: Place): Spelling => {
   const command = actCommand({ ...kept.noun, acts }, kept.act.cli?.command.split(" ")[0] ?? "")
   return {
     kind: "flag",
-    nameOf: (member) => argsOf(kept).includes(member) ? `<${hyphened(member)}>` : flagOf(kept, member),
+    nameOf: (member) => argsOf(kept).includes(member) ? `<${wordOf(kept, member)}>` : `--${wordOf(kept, member)}`,
     has: (member) => Object.hasOwn(kept.act.input, member),
     write: (written) => {
       const words = wordsOf(kept, written)

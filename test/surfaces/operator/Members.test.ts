@@ -89,9 +89,7 @@ const numbers = [
 const odd = [
   ...usual,
   ...numbers,
-  ..."x 😀 e\u0301".split(" ").flatMap((text) =>
-    [8, 9, 253, 254, 257, 1001, 100_000].map((times) => text.repeat(times))
-  ),
+  ..."x 😀 e\u0301".split(" ").flatMap((text) => [8, 9, 253, 254, 257, 1001, 5000].map((times) => text.repeat(times))),
   ..."a\u001bb a\u202eb a\u200bb a\ufeffb \ufffd -- -h a=b a&b %41 + null false [] {} \" __proto__ constructor".split(
     " "
   ),
@@ -190,9 +188,9 @@ describe("each member of each act", () => {
     Effect.gen(function*() {
       const { check, faults } = checking()
       const seen = new Set<unknown>()
-      // Command lines take the longest. Outside of the gate, each has a third of the texts.
+      // Command lines take the longest. Outside of the gate, each has an eighth of the texts.
       let lines = 0
-      const isSpared = () => !isFull && lines++ % 3 !== 0
+      const isSpared = () => !isFull && lines++ % 8 !== 0
       for (const { field, kept, member, others } of members) {
         // Lists share their windows, and each is judged once in the same spellings.
         const once = `${idOf(field)} ${spellingsFor(kept, member).map(({ kind }) => kind).join(" ")}`
@@ -318,7 +316,8 @@ describe("each member of each act", () => {
         const route = routeIn(kept)
         if (route === undefined || !Object.hasOwn(route.body, member)) continue
         for (const value of [null, "x", 1, 1.5, 1e300, true, [], ["x"], ["x", 5], [["x"]], {}, { a: 1 }]) {
-          if (typesOf(value) === field.form) continue
+          const type = typesOf(value)
+          if (type === field.form || (field.form === "code" && (type === "text" || type === "integer"))) continue
           const body = Object.entries({ ...others, [member]: undefined }).flatMap(([other, [text = ""] = []]) =>
             Object.hasOwn(route.body, other) && other !== member
               ? [[other, inForm(kept.act.input[other] ?? field, text)] as const]
