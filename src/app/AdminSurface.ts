@@ -55,7 +55,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const built = Context.merge(issuers, yield* Layer.build(services(config, version)))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
-  const declared = yield* declaredApp(resolved, version)
+  const declared = yield* declaredApp(resolved)
   const checkServices = checkServicesOf(admin, { policy, names })
   const api = make(admin, checkServices, declared, { resolved, version, mostRows: admin.page_size_max })
   const pages = yield* Effect.mapError(madePanel(resolved, checkServices, panel, version), filesFailed)

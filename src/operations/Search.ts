@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import { AccountId, isId, OrderId } from "../domain/Id.ts"
-import { BadRequest } from "../domain/OperatorError.ts"
 import { JobId } from "../kernel/queue/Job.ts"
 import * as jobRecords from "../kernel/queue/JobRecords.ts"
 import { parseSerial } from "../pki/x509/Serial.ts"
@@ -48,7 +47,9 @@ export interface Searching<E, R> {
 }
 
 const most = 5
-const longest = 253
+
+/** The most characters that the search box takes. */
+export const longestQuery = 253
 
 const orderResult = ({ id, identifiers, profile, revokedAt, status }: ListedOrder): SearchResult => ({
   kind: "order",
@@ -141,8 +142,6 @@ const serialShape = /^(?:[0-9a-f][:\s]*){8,}$/i
 export const search = Effect.fn("Search.search")(
   function*<E, R>(text: string, { maySeeOperators, operators }: Searching<E, R>) {
     const query = text.trim()
-    if (query === "") return yield* new BadRequest({ detail: "q is empty; it takes an id, a serial number or a name." })
-    if (query.length > longest) return yield* new BadRequest({ detail: `q takes at most ${longest} characters.` })
     if (isId(query.toLowerCase())) return { query, isExact: true, ...yield* readForOperator(byId(query.toLowerCase())) }
     const serial = serialShape.test(query) ? parseSerial(query) : undefined
     if (serial !== undefined) {

@@ -183,5 +183,22 @@ export const decided: ReadonlyArray<Decided> = [
   {
     plays: /^expiring\.panel: GET \/ui\/expiring(?:\/export)? \?days="x"$/,
     reason: "A number is refused in one sentence everywhere."
+  },
+  {
+    plays: /^configuration\.api: GET \/api\/config /,
+    reason: "Every list has the same four members."
+  },
+  {
+    plays: /^(?:configuration|service)\.(?:api|panel): GET .*"x{30}/,
+    reason: "A text that is too long is refused with its bound, before it is looked for."
+  },
+  {
+    plays: /^(?:configuration|service)\.panel: GET .* twice$/,
+    reason: "Half of what is asked for is not an answer."
+  },
+  {
+    plays: /^service\.panel: GET \/ui\/ \?(?:range|profile)=/,
+    reason:
+      "A range that is none is refused beside the rest of the page, and a profile that is none has no certificates."
   }
 ]

@@ -18,7 +18,7 @@ import { useStore } from "./UseTests.ts"
 /** The API of a configuration, and the way to ask it. */
 export const apiOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
-  const declared = yield* declaredApp({ config, sources }, "0.0.0-test")
+  const declared = yield* declaredApp({ config, sources })
   const names = yield* ReverseNames
   const app = make(config.admin, checkServicesOf(config.admin, { policy: undefined, names }), declared, {
     resolved: { config, sources },

@@ -5,7 +5,6 @@ import { nouns } from "../operator/Nouns.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
 import * as operators from "./groups/OperatorEndpoints.ts"
-import * as service from "./groups/ServiceEndpoints.ts"
 import * as sessions from "./groups/SessionEndpoints.ts"
 
 /**
@@ -15,10 +14,8 @@ import * as sessions from "./groups/SessionEndpoints.ts"
 export class Api extends HttpApi.make("acme-svc")
   .add(
     sessions.own,
-    service.service,
     operators.operators,
-    operators.tokens,
-    service.health
+    operators.tokens
   )
   .middleware(WithCaller)
   .middleware(Fitting)

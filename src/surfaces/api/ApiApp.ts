@@ -15,7 +15,7 @@ import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/RouteMatcher.ts"
 import { answerOf } from "../operator/ActAnswer.ts"
 import type { OfRequest } from "../operator/Acting.ts"
-import { Configured } from "../operator/Acting.ts"
+import { ApiDocument, Configured } from "../operator/Acting.ts"
 import { routeOf } from "../operator/ActRoute.ts"
 import type { ActServices } from "../operator/Nouns.ts"
 import { nouns } from "../operator/Nouns.ts"
@@ -24,6 +24,7 @@ import { refusalHeaders, refusalOf } from "./ApiRefusals.ts"
 import { routesOf } from "./ApiRoutes.ts"
 import type { DeclaredApp } from "./Declared.ts"
 import { served } from "./DeclaredAnswer.ts"
+import { documentOf } from "./Document.ts"
 import { inputOf } from "./RequestInput.ts"
 
 /*
@@ -45,7 +46,10 @@ export interface Settings {
 }
 
 /** What the checks and the handlers of a request need. */
-type Needed = Effect.Services<ReturnType<typeof served>> | Exclude<ActServices, Configured | OfRequest> | Database
+type Needed =
+  | Effect.Services<ReturnType<typeof served>>
+  | Exclude<ActServices, ApiDocument | Configured | OfRequest>
+  | Database
 
 const known = matcherOf([...nouns.flatMap(({ acts }) => acts).flatMap(routeOf), ...routesOf(Api)])
 
@@ -60,6 +64,7 @@ export const make = (
 ): App<Needed> => {
   const enter = entranceOf(settings.base_url, checkServices)
   const addressOf = clientAddress(settings.filter)
+  const document = Effect.sync(() => documentOf(configured.version, settings.base_url))
 
   const checked = Effect.fnUntraced(function*(
     request: Request,
@@ -72,6 +77,7 @@ export const make = (
     if ("act" in route) {
       return yield* answerOf(request, { route, ...caller }, settings.max_body_bytes).pipe(
         Effect.provideService(Configured, configured),
+        Effect.provideService(ApiDocument, { document }),
         askedBy(caller.sender)
       )
     }

@@ -9,25 +9,19 @@ import type { Resolved } from "../../settings/Resolve.ts"
 import { Api } from "./Api.ts"
 import { WithCaller } from "./CurrentCaller.ts"
 import { Fitting } from "./Fitting.ts"
-import { healthHandlers } from "./handlers/HealthApi.ts"
 import { operatorsHandlers, tokensHandlers } from "./handlers/OperatorsApi.ts"
 import { ownHandlers } from "./handlers/OwnApi.ts"
-import { serviceHandlers } from "./handlers/ServiceApi.ts"
 
 /* The declaration and its handlers as one app. */
 
 type Served = Pick<Resolved, "config" | "sources">
 
-const handlersOf = (served: Served, version: string) => {
-  const { config } = served
-  return Layer.mergeAll(
+const handlersOf = ({ config }: Served) =>
+  Layer.mergeAll(
     ownHandlers(config),
-    serviceHandlers(served, version),
     operatorsHandlers(config),
-    tokensHandlers(config),
-    healthHandlers
+    tokensHandlers(config)
   )
-}
 
 /** The declaration's router compares paths exactly, like the checks before it. So it answers only what they let through. */
 const exactPaths = { caseSensitive: true, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false } as const
@@ -36,12 +30,12 @@ const exactPaths = { caseSensitive: true, ignoreDuplicateSlashes: false, ignoreT
  * The app for a configuration. It lives as long as the scope. The library lays the context in which it builds the app over
  * that of each request. So the app is built in an empty one, and handlers take their services from the request.
  */
-export const declaredApp = (served: Served, version: string) =>
+export const declaredApp = (served: Served) =>
   Effect.flatMap(Effect.scope, (scope) =>
     Effect.setContext(
       HttpRouter.toHttpEffect(
         HttpApiBuilder.layer(Api).pipe(
-          Layer.provide(handlersOf(served, version)),
+          Layer.provide(handlersOf(served)),
           Layer.provide([WithCaller.layer, Fitting.layer, HttpServer.layerServices])
         )
       ),

@@ -70,6 +70,11 @@ export class Configured extends Context.Service<Configured, {
   static readonly config = Effect.map(this, ({ resolved }) => resolved.config)
 }
 
+/** The OpenAPI document of the API, which is made of the acts themselves. Only acts without a command may ask for it. */
+export class ApiDocument extends Context.Service<ApiDocument, {
+  readonly document: Effect.Effect<{ readonly [member: string]: unknown }>
+}>()("acme/surfaces/operator/ApiDocument") {}
+
 /** A page of a list that an operation has found. */
 interface FoundPage<A> {
   readonly items: ReadonlyArray<A>

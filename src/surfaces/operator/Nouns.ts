@@ -2,6 +2,7 @@ import type { Noun } from "./Act.ts"
 import { accountActs } from "./acts/AccountActs.ts"
 import { auditActs } from "./acts/AuditActs.ts"
 import { authorityActs } from "./acts/AuthorityActs.ts"
+import { configurationActs } from "./acts/ConfigurationActs.ts"
 import { credentialActs } from "./acts/CredentialActs.ts"
 import { expiringActs } from "./acts/ExpiringActs.ts"
 import { jobActs } from "./acts/JobActs.ts"
@@ -9,6 +10,8 @@ import { nonceActs } from "./acts/NonceActs.ts"
 import { notificationActs } from "./acts/NotificationActs.ts"
 import { orderActs } from "./acts/OrderActs.ts"
 import { orphanActs } from "./acts/OrphanActs.ts"
+import { profileActs } from "./acts/ProfileActs.ts"
+import { healthActs, serviceActs } from "./acts/ServiceActs.ts"
 import { sessionActs } from "./acts/SessionActs.ts"
 import { upstreamOrderActs } from "./acts/UpstreamOrderActs.ts"
 
@@ -24,7 +27,11 @@ const all = [
   authorityActs,
   jobActs,
   notificationActs,
-  nonceActs
+  nonceActs,
+  profileActs,
+  configurationActs,
+  serviceActs,
+  healthActs
 ]
 
 type ServicesOf<N> = N extends Noun<infer R> ? R : never

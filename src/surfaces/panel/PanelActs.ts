@@ -31,10 +31,10 @@ export const submitted = <Id extends string, In extends Fields, Out extends Outp
  * The members of an act in the query of a page. A page passes over parameters that it does not know, because links to it are kept
  * for long.
  */
-const inputOfPage = <In extends Fields>(
+export const askedOf = <In extends Fields>(
   fields: In,
   { parameters, query }: Pick<Given, "parameters" | "query">,
-  window: { readonly [member: string]: number }
+  window: { readonly [member: string]: number } = {}
 ): Effect.Effect<InputOf<In>, OperatorError> =>
   Effect.gen(function*() {
     const known = new URLSearchParams()
@@ -53,7 +53,7 @@ export const looked = <Id extends string, In extends Fields, Out extends Output,
 ): Effect.Effect<Out["Type"], OperatorError | StorageFailed, R | Configured> =>
   Effect.gen(function*() {
     const window = Object.hasOwn(act.input, "limit") ? windowOf(given.query, yield* Configured.config) : {}
-    return yield* perform(act, yield* inputOfPage(act.input, given, window))
+    return yield* perform(act, yield* askedOf(act.input, given, window))
   })
 
 /** Sends the file of an export. */

@@ -44,7 +44,7 @@ describe("the declaration of the API", () => {
     startsAt,
     layer: ({ name, records }) =>
       Layer.provideMerge(Passwords.layer({ iterations: 2 }), world({ seed: name, records })),
-    first: () => declaredApp({ config, sources: new Map() }, "0.0.0-test")
+    first: () => declaredApp({ config, sources: new Map() })
   })
 
   test("answers a path exactly as it is declared, with a parameter or a body where one was brought", (app) =>
@@ -52,12 +52,12 @@ describe("the declaration of the API", () => {
       const ask = (path: string, method = "GET", query = "") =>
         served(app, request(path, method), { query: new URLSearchParams(query), body: undefined }, caller)
       for (const method of ["GET", "HEAD"]) {
-        const { body, headers, status } = yield* ask("/api/trends", method, "range=7d")
+        const { body, headers, status } = yield* ask("/api/operators", method, "limit=7")
         assert.deepStrictEqual([status, headers["content-type"]], [200, "application/json"])
         assert.notProperty(headers, "content-length", "the listener counts")
-        assert.include(Buffer.from(body as Uint8Array).toString(), "\"buckets\":")
+        assert.include(Buffer.from(body as Uint8Array).toString(), "\"limit\":7")
       }
-      for (const path of ["/api/trends/", "/api//trends", "/API/trends", "/api/Trends"]) {
+      for (const path of ["/api/operators/", "/api//operators", "/API/operators", "/api/Operators"]) {
         const ended = yield* Effect.exit(quiet(ask(path)))
         assert.notStrictEqual(Exit.isSuccess(ended) ? ended.value.status : 404, 200, path)
       }
@@ -78,7 +78,7 @@ describe("the declaration of the API", () => {
 
   test("gives no handler a request that the checks have not seen", (app) =>
     Effect.gen(function*() {
-      for (const path of ["/health", "/api/trends"]) {
+      for (const path of ["/api/tokens", "/api/operators"]) {
         const source = HttpServerRequest.fromWeb(new globalThis.Request(`http://api.invalid${path}`))
         const ended = yield* Effect.exit(
           Effect.scoped(Effect.provideService(app, HttpServerRequest.HttpServerRequest, source))
@@ -98,7 +98,7 @@ describe("the declaration of the API", () => {
         csrfToken: "c",
         expiresAt: 1
       } as const
-      const query = new URLSearchParams("q=x")
+      const query = new URLSearchParams()
       const ended = (path: string, method: string, sender: Caller["sender"]) =>
         Effect.exit(
           served(app, request(path, method), { query, body: method === "GET" ? undefined : {} }, { ...caller, sender })
@@ -106,8 +106,8 @@ describe("the declaration of the API", () => {
       for (
         const [method, path, sender, kind] of [
           ["GET", "/api/account/sessions", caller.sender, "token"],
-          ["GET", "/api/search", half, "half"],
-          ["GET", "/api/search", undefined, "nobody"]
+          ["GET", "/api/account/sessions", half, "half"],
+          ["GET", "/api/account/sessions", undefined, "nobody"]
         ] as const
       ) {
         const exit = yield* quiet(ended(path, method, sender))

@@ -252,11 +252,19 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.deepStrictEqual([current(all), current(one)], [["all", "24h"], ["other", "30d"]])
       assert.include(one.text.replaceAll("&#x2f;", "/"), "href=\"/ui/?range=7d&amp;profile=other\"")
       assert.strictEqual(one.text.match(/<title>[^<]* UTC/g)?.length, 30)
-      // What is neither a range nor a profile is taken for the first of them.
-      const odd = yield* panel.ask("/ui/?profile=%3Cb%3E&range=9y", held)
-      assert.strictEqual(odd.status, 200)
-      assert.notInclude(odd.text, "<b>&")
-      assert.include(wordsOf(odd), "so far 2 0 1")
+      // A profile that there is not has no certificates, and not those of all.
+      const none = yield* panel.ask("/ui/?profile=%3Cb%3E", held)
+      assert.strictEqual(none.status, 200)
+      assert.notInclude(none.text, "<b>&")
+      assert.include(wordsOf(none), "so far 0 0 0")
+      // What is no range is refused in place of the chart alone.
+      for (const query of ["range=9y", "range=7d&range=30d"]) {
+        const odd = yield* panel.ask(`/ui/?${query}`, held)
+        assert.strictEqual(odd.status, 400)
+        assert.include(wordsOf(odd), "Queue")
+        assert.match(wordsOf(odd), /range takes one of 24h, 7d, 30d|The parameter range was given twice/)
+        assert.notInclude(wordsOf(odd), "so far")
+      }
     }))
 
   test("is the same for every role, a fragment where only that is asked for, and not without a session", (panel) =>

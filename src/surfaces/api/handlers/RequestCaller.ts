@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Operator } from "../../../operations/Operator.ts"
-import type { HalfIdentity, Identity, Requester, SessionIdentity } from "../../../operations/operators/Identity.ts"
+import type { Identity, Requester, SessionIdentity } from "../../../operations/operators/Identity.ts"
 import { operatorOf } from "../../../operations/operators/Identity.ts"
 import { CurrentCaller } from "../CurrentCaller.ts"
 
@@ -15,12 +15,6 @@ export const requester: Effect.Effect<Requester, never, CurrentCaller> = Effect.
   ({ client, held }) => ({ client, surface: "api", held })
 )
 
-/** The operator whose session still needs its second factor. */
-export const half: Effect.Effect<HalfIdentity, never, CurrentCaller> = Effect.flatMap(
-  CurrentCaller,
-  ({ sender }) => sender?.kind === "half" ? Effect.succeed(sender) : unexpected(sender?.kind)
-)
-
 /** The operator who is signed in. */
 export const session: Effect.Effect<SessionIdentity, never, CurrentCaller> = Effect.flatMap(
   CurrentCaller,
@@ -28,7 +22,7 @@ export const session: Effect.Effect<SessionIdentity, never, CurrentCaller> = Eff
 )
 
 /** The operator or the token that sent the request. */
-export const identity: Effect.Effect<Identity, never, CurrentCaller> = Effect.flatMap(
+const identity: Effect.Effect<Identity, never, CurrentCaller> = Effect.flatMap(
   CurrentCaller,
   ({ sender }) => sender === undefined || sender.kind === "half" ? unexpected(sender?.kind) : Effect.succeed(sender)
 )

@@ -40,6 +40,3 @@ export const paging = {
   }),
   offset: whole("Rows to skip before the page. A negative value counts as 0.", { default: 0 })
 }
-
-/** Filters that several lists have. */
-export const ofProfile = { profile: text("The name of a profile.") }

@@ -3,7 +3,9 @@ import { NoSuch } from "../../../domain/OperatorError.ts"
 import type { EffectiveKey } from "../../../settings/Effective.ts"
 import { effectiveKeys } from "../../../settings/Effective.ts"
 import type { Resolved } from "../../../settings/Resolve.ts"
+import { readConfig } from "../../operator/acts/ConfigurationActs.ts"
 import { urlOf } from "../Listing.ts"
+import { askedOf } from "../PanelActs.ts"
 import { forRole, page } from "../Route.ts"
 
 /* The configuration in force, without any secret. */
@@ -43,10 +45,9 @@ const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {
 
 /** The routes of the configuration. */
 export const configurationRoutes = (resolved: Pick<Resolved, "config" | "sources">) => [
-  forRole("viewer")("GET", "/ui/configuration", ({ query }) =>
+  forRole("viewer")("GET", "/ui/configuration", (given) =>
     Effect.gen(function*() {
-      const asked = query.get("profile")?.trim()
-      const profile = asked === "" ? undefined : asked
+      const { profile } = yield* askedOf(readConfig.input, given)
       const keys = effectiveKeys(resolved, profile) ?? (yield* new NoSuch({ noun: "profile", id: profile ?? "" }))
       return page("configuration", profile === undefined ? "Configuration" : `Configuration of ${profile}`, {
         profile: profile ?? "",

@@ -1,5 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import * as workers from "../../../kernel/queue/Workers.ts"
 import { currentSeconds, rfc3339 } from "../../../kernel/Time.ts"
 import { Activity } from "../../../operations/Activity.ts"
@@ -8,12 +10,15 @@ import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
 import { workerObject } from "../../../operations/Objects.ts"
 import { profilesShown } from "../../../operations/ProfileHealth.ts"
 import { sweepsOf } from "../../../operations/Rounds.ts"
-import type { TrendRange } from "../../../operations/Trends.ts"
 import { trendRanges } from "../../../operations/Trends.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
+import { readTrends } from "../../operator/acts/ServiceActs.ts"
+import type { InputOf } from "../../operator/Field.ts"
 import { barPatterns, swatch, trendChart } from "../charts/Bars.ts"
 import { urlOf } from "../Listing.ts"
+import { askedOf } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
+import { orRefusal } from "../RefusedPage.ts"
 import { forRole, page } from "../Route.ts"
 
 /* The first page: a list of what needs attention, and trends. */
@@ -22,16 +27,12 @@ const daySeconds = 86_400
 /** Seconds for which the oldest job may be due before the page warns, and before it sounds an alarm. */
 const late = { warning: 60, alarm: 600 }
 
-const rangeIn = (query: URLSearchParams): TrendRange => trendRanges.find((one) => one === query.get("range")) ?? "24h"
-
 const ageState = (seconds: number): "good" | "wait" | "bad" =>
   seconds > late.alarm ? "bad" : seconds > late.warning ? "wait" : "good"
 
 /** The trend of a profile or of all as a chart, with links to its other ranges and profiles. */
-const charted = Effect.fnUntraced(function*(config: Config, query: URLSearchParams) {
+const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: InputOf<typeof readTrends.input>) {
   const names = profilesOf(config)
-  const range = rangeIn(query)
-  const profile = names.find((name) => name === query.get("profile"))
   const { buckets, bucketSeconds } = yield* (yield* Activity).trend(profile, range)
   const keptDays = config.audit.retention_days
   const keptSince = keptDays === 0 ? 0 : (yield* currentSeconds) - keptDays * daySeconds
@@ -105,15 +106,19 @@ const attention = Effect.fnUntraced(function*(config: Config) {
 
 /** The routes of the first page. */
 export const overviewRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/", ({ query }) =>
+  forRole("viewer")("GET", "/ui/", (given) =>
     Effect.gen(function*() {
+      // The chart is refused by itself, because the rest of the page is what an operator looks at first.
+      const asked = yield* orRefusal(askedOf(readTrends.input, given))
+      const problem = Result.isFailure(asked) ? operatorProblemOf(asked.failure) : undefined
       const profiles = yield* profilesShown(config)
       return page("overview", "Overview", {
         ...yield* attention(config),
         degraded: profiles.filter(({ degraded }) => degraded !== undefined).map(({ name }) => name),
         bypassing: profiles.filter(({ challengeBypass }) => challengeBypass).map(({ name }) => name),
         profiles,
-        chart: yield* orUnknown(charted(config, query))
-      })
+        chart: Result.isFailure(asked) ? undefined : yield* orUnknown(charted(config, asked.success)),
+        problem
+      }, problem === undefined ? {} : { status: problem.status })
     }))
 ]

@@ -4,9 +4,9 @@ import { checkTypes } from "../../../domain/policy/CheckType.ts"
 import { reservedNames } from "../../../domain/policy/Condition.ts"
 import { rfc3339 } from "../../../kernel/Time.ts"
 import { refusalsByRule } from "../../../operations/PolicyRefusals.ts"
-import { profilesShown } from "../../../operations/ProfileHealth.ts"
 import { viewOf } from "../../../services/policy/PolicyView.ts"
 import type { Config, ProfileConfig } from "../../../settings/AppConfig.ts"
+import { listProfiles } from "../../operator/acts/ProfileActs.ts"
 import { urlOf } from "../Listing.ts"
 import { forRole, page } from "../Route.ts"
 
@@ -37,9 +37,9 @@ export const profileRoutes = (config: Config) => [
     "GET",
     "/ui/profiles",
     () =>
-      Effect.map(profilesShown(config), (profiles) =>
+      Effect.map(listProfiles.run({}), ({ items }) =>
         page("profiles", "Profiles", {
-          profiles,
+          profiles: items,
           unmounted: config.profiles.filter(({ enabled }) => !enabled).map(({ name }) => name)
         }))
   ),

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
-import * as operators from "../../../operations/operators/Operators.ts"
 import type { ResultKind, SearchResult } from "../../../operations/Search.ts"
-import { search } from "../../../operations/Search.ts"
+import { found, searchRecords } from "../../operator/acts/ServiceActs.ts"
 import { urlOf } from "../Listing.ts"
+import { askedOf } from "../PanelActs.ts"
 import { orRefusal } from "../RefusedPage.ts"
 import { forRole, moved, page } from "../Route.ts"
 
@@ -44,27 +44,28 @@ const examples = (isAdmin: boolean) => [
 
 /** The route of the search box. */
 export const searchRoutes = [
-  forRole("viewer")("GET", "/ui/search", ({ query, sender }) =>
+  forRole("viewer")("GET", "/ui/search", (given) =>
     Effect.gen(function*() {
+      const { query, sender } = given
       const isAdmin = sender.role === "admin"
       const text = (query.get("q") ?? "").trim()
       if (text === "") return page("search", "Search", { examples: examples(isAdmin) })
-      const found = yield* orRefusal(search(text, { maySeeOperators: isAdmin, operators: operators.containing }))
-      if (Result.isFailure(found)) {
-        const problem = operatorProblemOf(found.failure)
+      const answer = yield* orRefusal(Effect.flatMap(askedOf(searchRecords.input, given), ({ q }) => found(q)))
+      if (Result.isFailure(answer)) {
+        const problem = operatorProblemOf(answer.failure)
         return page("search", "Search", { query: text, problem, examples: examples(isAdmin) }, {
           status: problem.status
         })
       }
-      const { isExact, results } = found.success
+      const { hint, isExact, results, truncated } = answer.success
       const [first, ...others] = results
       if (isExact && first !== undefined && others.length === 0) return moved(first.url)
       const isName = !isExact && results.some(({ kind }) => kind === "order")
       return page("search", "Search", {
         query: text,
         groups: grouped(results),
-        isCut: found.success.truncated,
-        hint: found.success.hint,
+        isCut: truncated,
+        hint,
         moreOrders: isName ? urlOf("/ui/orders", { identifierContains: text }) : undefined,
         examples: examples(isAdmin)
       })

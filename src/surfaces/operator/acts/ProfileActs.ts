@@ -1,0 +1,86 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { NoSuch } from "../../../domain/OperatorError.ts"
+import { profilesShown } from "../../../operations/ProfileHealth.ts"
+import { viewOf } from "../../../services/policy/PolicyView.ts"
+import { act, noun } from "../Act.ts"
+import { Configured } from "../Acting.ts"
+import { key } from "../Field.ts"
+import { pageOf } from "../schemas/Common.ts"
+
+/*
+ * The endpoints that are served, and their policies. The commands `profile list` and `filter show` read what is on the disk, without a
+ * database.
+ */
+
+const Profile = Schema.Struct({
+  name: Schema.String,
+  directory: Schema.String,
+  backend: Schema.Literals(["local_ca", "relay", "custom"]),
+  challenges: Schema.Array(Schema.String),
+  challengeBypass: Schema.Boolean,
+  eabEnabled: Schema.Boolean,
+  filterActive: Schema.Boolean,
+  termsOfService: Schema.optionalKey(Schema.String),
+  degraded: Schema.optionalKey(Schema.Struct({ reason: Schema.String, since: Schema.String })).annotateKey({
+    description: "Why no certificate can be issued now, and since when. Absent where it can."
+  }),
+  signerShared: Schema.Array(Schema.String).annotate({ description: "Other profiles that use the same signer." })
+}).annotate({ identifier: "Profile" })
+
+const Stages = Schema.Array(Schema.Literals(["connection", "identifiers"]))
+
+const Policy = Schema.Struct({
+  profile: Schema.String,
+  active: Schema.Boolean,
+  default: Schema.optionalKey(Schema.Literals(["allow", "deny"])),
+  checks: Schema.Array(Schema.Struct({ name: Schema.String, type: Schema.String, stages: Stages })),
+  rules: Schema.Array(Schema.Struct({
+    name: Schema.String,
+    when: Schema.String.annotate({ description: "The condition, fully parenthesised." }),
+    then: Schema.Literals(["allow", "deny"]),
+    mode: Schema.Literals(["enforce", "warn"]),
+    stages: Stages
+  })),
+  warnings: Schema.Array(Schema.String)
+}).annotate({ identifier: "Policy" })
+
+/** The endpoints that are served. */
+export const listProfiles = act({
+  id: "listProfiles",
+  does: "Mounted endpoints",
+  access: "viewer",
+  input: {},
+  output: pageOf(Profile),
+  errors: [],
+  run: () =>
+    Effect.map(
+      Effect.flatMap(Configured.config, profilesShown),
+      (items) => ({ items, total: items.length, limit: items.length, offset: 0 })
+    ),
+  http: { route: "GET /api/profiles" }
+})
+
+const readPolicy = act({
+  id: "readPolicy",
+  does: "Show the policy of an endpoint",
+  access: "viewer",
+  input: { name: key("The name of the profile.") },
+  output: Policy,
+  errors: [],
+  run: ({ name }) =>
+    Effect.gen(function*() {
+      const { profiles } = yield* Configured.config
+      const profile = profiles.find((one) => one.enabled && one.name === name)
+      return profile === undefined ? yield* new NoSuch({ noun: "profile", id: name }) : viewOf(profile)
+    }),
+  http: { route: "GET /api/profiles/{name}/filter" }
+})
+
+/** Endpoints and their policies. */
+export const profileActs = noun({
+  name: "profiles",
+  description: "Endpoints and their policies.",
+  commands: {},
+  acts: [listProfiles, readPolicy]
+})

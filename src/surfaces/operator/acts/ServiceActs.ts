@@ -1,0 +1,106 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Activity } from "../../../operations/Activity.ts"
+import { trendObject } from "../../../operations/objects/AuditObjects.ts"
+import * as operators from "../../../operations/operators/Operators.ts"
+import { longestQuery, search, searchObject } from "../../../operations/Search.ts"
+import { trendRanges } from "../../../operations/Trends.ts"
+import { act, noun } from "../Act.ts"
+import { Acting, ApiDocument } from "../Acting.ts"
+import { line, ofProfile, or, word } from "../Field.ts"
+import { Int, Members, Time } from "../schemas/Common.ts"
+
+/* The service as a whole: what the search box finds, its activity, and what it offers. They have no commands. */
+
+const Found = Schema.Struct({
+  query: Schema.String,
+  results: Schema.Array(Schema.Struct({
+    kind: Schema.String,
+    id: Schema.String,
+    profile: Schema.optionalKey(Schema.String),
+    label: Schema.String,
+    url: Schema.String
+  })),
+  truncated: Schema.optionalKey(Schema.Boolean),
+  hint: Schema.optionalKey(Schema.String)
+}).annotate({ identifier: "Found" })
+
+const Trends = Schema.Struct({
+  buckets: Schema.Array(Schema.Struct({
+    start: Time,
+    issued: Int,
+    refused: Int,
+    revoked: Int
+  })),
+  bucketSeconds: Int
+}).annotate({ identifier: "Trends" })
+
+/** What a text of the search box finds for who asks. Operators are found by admins alone. */
+export const found = (text: string) =>
+  Effect.flatMap(
+    Acting,
+    ({ role }) => search(text, { maySeeOperators: role === "admin", operators: operators.containing })
+  )
+
+/** Finds records by one text. */
+export const searchRecords = act({
+  id: "search",
+  does: "Find a record by its id, its serial number or a name",
+  access: "viewer",
+  input: { q: line("An id, a serial number or a name.", { longest: longestQuery }) },
+  output: Found,
+  errors: [],
+  run: ({ q }) => Effect.map(found(q), searchObject),
+  http: { route: "GET /api/search" }
+})
+
+/** Counts over time, of a profile or of all. */
+export const readTrends = act({
+  id: "readTrends",
+  does: "Count issuances, refusals and revocations over time",
+  access: "viewer",
+  input: { ...ofProfile, range: or(word(trendRanges, "How far back."), "24h") },
+  output: Trends,
+  errors: [],
+  run: ({ profile, range }) => Effect.map(Effect.flatMap(Activity, ({ trend }) => trend(profile, range)), trendObject),
+  http: { route: "GET /api/trends" }
+})
+
+const readOpenApi = act({
+  id: "readOpenApi",
+  does: "This document",
+  access: "viewer",
+  input: {},
+  output: Members,
+  errors: [],
+  run: () => Effect.flatMap(ApiDocument, ({ document }) => document),
+  http: { route: "GET /api/openapi.json" }
+})
+
+const readHealth = act({
+  id: "readHealth",
+  does: "Say whether this process serves",
+  access: "public",
+  input: {},
+  output: Schema.Struct({ healthy: Schema.Literal(true) }),
+  errors: [],
+  // It asks nothing else, so that a load balancer learns of this process alone.
+  run: () => Effect.succeed({ healthy: true } as const),
+  http: { route: "GET /health" }
+})
+
+/** Search, activity and the document of the API. */
+export const serviceActs = noun({
+  name: "service",
+  description: "The search box, the activity of the service, and the document of this API.",
+  commands: {},
+  acts: [searchRecords, readTrends, readOpenApi]
+})
+
+/** Health of this process. */
+export const healthActs = noun({
+  name: "health",
+  description: "Health of this process, for load balancers.",
+  commands: {},
+  acts: [readHealth]
+})
