@@ -26,7 +26,7 @@ export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effec
     ? Effect.catchTag(remarks(admin), "StorageFailed", () => Effect.void)
     : Effect.void
 
-/** Tells of faults that refuse nothing, because they are of what is off or of what other roles go by. */
+/** Warns of faults that refuse nothing, because they are in what is off or in what only other roles use. */
 export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.Effect<void> =>
   Effect.forEach(
     ignored,
@@ -52,7 +52,7 @@ export const adviseOfFile = (
 
 type Listener = Pick<Config["server"], "base_url" | "tls">
 
-/** Tells of a base URL whose scheme is not the one that is served. A proxy that is trusted may change it. */
+/** Warns of a base URL whose scheme is not the one that is served. A trusted proxy may change it. */
 const adviseOfScheme = (
   section: "server" | "admin",
   { base_url, tls }: Listener,

@@ -103,7 +103,7 @@ export const faultsOf = (
       checks(refused),
       (check) => Effect.match(check, { onFailure: ({ message }) => [message], onSuccess: () => [] })
     )
-    // Beside a fault, what would only degrade a profile is told too: it is mended in one go.
+    // With a fault, problems that would only degrade a profile are reported too, so that all can be corrected at once.
     const faults = new Set(found.flat())
     return faults.size === 0 ? [] : [...new Set([...faults, ...degraded.map(({ message }) => message)])]
   })

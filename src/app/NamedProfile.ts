@@ -30,7 +30,7 @@ export const namedProfile = (
       message: `--profile: ${name} is not configured; there is ${namesOf(profiles)}.`
     })
   }
-  // What is process-wide and has a fault all the same is inherited by parked profiles alone.
+  // Faults in process-wide keys do not refuse the service, so only parked profiles can inherit them.
   const faults = found.enabled ? [] : ignored.filter(({ key }) => {
     const [section, owner] = key.split(".")
     return section === "profiles" ? owner === found.name : section !== undefined && Object.hasOwn(found, section)

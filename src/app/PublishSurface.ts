@@ -11,7 +11,7 @@ import type { Surface } from "./Listeners.ts"
 
 /* What the CAs publish, in clear on a listener of its own (docs/decisions/listeners.md, "Publishing in clear"). */
 
-/** Whoever floods this listener takes these, and none of what ACME clients wait for. */
+/** A flood on this listener uses up these connections, and none of those that ACME clients need. */
 const maxConnections = 1024
 const slots = 16
 const waitMillis = 1000

@@ -10,10 +10,10 @@ import { lifeMillis } from "../kernel/Time.ts"
 export const readyPath = "/ready"
 
 /**
- * Answers GET and HEAD of {@link readyPath} before the app of a listener: 200, or 503 while work in the background without which
- * nothing is answered or issued keeps dying. It needs no credential, and neither policy, database nor slot. Whether the database
- * can be reached is no part of it: every process would be unready at once, and a restart would help none. A log that is not taken is
- * told of, and makes no process unready: clients are answered all the same.
+ * Answers GET and HEAD of {@link readyPath} before the app of a listener: 200, or 503 while background work that is
+ * needed to answer and to issue keeps dying. It needs no credential, policy, database or slot. It does not depend on
+ * the database: if that is away, every process would be unready at once, and a restart would help none. A log that
+ * cannot be written is reported in the answer, but makes no process unready, because clients are still answered.
  */
 export const withReadiness = <R>(app: App<R>, roles: Roles): App<R | Loops> => ({
   route: (received): Routed<R | Loops> =>

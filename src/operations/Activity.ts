@@ -26,8 +26,8 @@ const totalsMillis = 60_000
 const totalsPatienceMillis = 2000
 
 /**
- * A reading that all who look wait for is in the share of none of them: it would come behind whatever else the first of them asks for. All such
- * readings together have a share of their own.
+ * Runs a reading for which everybody who looks waits. It must not count in the share of the one who asked first, or it
+ * would wait behind that operator's other reads. So all such readings have a share of their own.
  */
 const forAll = <A, E, R>(reading: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(reading, currentAsker, { host: "activity", network: "activity" })

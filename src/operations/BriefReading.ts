@@ -31,7 +31,10 @@ export const prompt = <A>(
 ): Effect.Effect<A, StorageFailed | TooSlow, Database> =>
   Effect.timeoutOrElse(abandonable(reading), { duration: patienceMillis, orElse: () => new TooSlow() })
 
-/** The same beside the service, for what costs more the more there is. The engine ends such a reading itself. */
+/**
+ * The same beside the service, for readings that cost more as the database grows. The engine ends such a reading
+ * itself.
+ */
 export const brief = <A>(
   reading: Effect.Effect<A, StorageFailed, Database>
 ): Effect.Effect<A, StorageFailed | TooSlow, Database> => prompt(aside(reading, patienceMillis))

@@ -135,11 +135,14 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
 
 class TakenUp extends Data.TaggedError("TakenUp") {}
 
-/** A digest that was told of in this interval would be told of in the next one alone, so the one before is forgotten. */
+/** Forgets the last digest. Otherwise a digest sent in this interval would keep the next one from being sent. */
 const again = ({ dedupKey, kind }: JobRecord) =>
   kind === "notify_expiry_digest" ? digests.forget(dedupKey) : Effect.void
 
-/** What a run of these kinds leaves out although it is asked for: whoever was told of something is not told of it again at once. */
+/**
+ * What a run of these kinds leaves out although it was asked for: what was already reported is not reported again at
+ * once.
+ */
 const leavesOut: { readonly [kind: string]: string } = {
   notify_expiry_reminders:
     "Contacts who were written to about a certificate within a week are not written to about it again.",

@@ -9,7 +9,7 @@ export const shownCharacter = (character: string): string => {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, "0")}`
 }
 
-/** A DNS name has no more octets, and no sentence needs more of a text that is none. */
+/** No DNS name is longer, in octets, and no sentence needs more of a text that is not a name. */
 const longestShown = 253
 
 /**

@@ -29,7 +29,7 @@ const unusableChecks = ({ config: { admin } }: Subject): ReadonlyArray<Finding> 
       }]
   })
 
-/** Every fault of `[admin]`. While it is off they refuse nothing and are told as advisories. */
+/** Every fault of `[admin]`. While it is off, they refuse nothing and are reported as advisories. */
 export const adminFindings = (subject: Subject): ReadonlyArray<Finding> => [
   ...unprotected(subject),
   ...unusableChecks(subject),

@@ -61,7 +61,7 @@ export const makeInUse = (
 ): (written: string) => boolean => {
   const isFaulty = (full: string) => unusable.has(origins.get(full)?.key ?? full)
   const wide = wideSections(config, roles, (key, isSet) => isSet || isFaulty(key))
-  // Where no profile is enabled, one of them is meant to be.
+  // If no profile is enabled, one of the others was probably meant to be.
   const isAnyServed = config.profiles.some(({ enabled }) => enabled)
   const profiles = new Map(config.profiles.map((profile) => [profile.name, profile]))
   const isUsed = (full: string): boolean => {
@@ -81,7 +81,7 @@ export const makeInUse = (
   for (const [full, { key }] of origins) {
     if (full !== key) heirs.set(key, [...heirs.get(key) ?? [], full])
   }
-  // Whether a forwarding header is believed is asked of the process-wide policy too, by whoever serves clients.
+  // Processes that serve clients also use the process-wide policy, to decide whether to believe a forwarding header.
   const isOfListener = (written: string) => roles.has("acme") && written.startsWith("filter.")
   return (written) => isOfListener(written) || (heirs.get(written) ?? [written]).some(isUsed)
 }

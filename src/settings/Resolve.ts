@@ -50,7 +50,7 @@ export interface Resolved {
   /** The layer that gives each key its value: every key, and every key of every profile by its full name. */
   readonly sources: ReadonlyMap<string, Source>
   /**
-   * Faults of what is off, and of what only other roles go by. Keys with such a fault have their defaults
+   * Faults of what is off, and of what only other roles use. Keys with such a fault have their defaults
    * (docs/decisions/configuration.md, "What is off").
    */
   readonly ignored: ReadonlyArray<Fault>
@@ -143,7 +143,7 @@ const read = (sources: Sources, file: Result.Result<Layer, string>) => {
   const environment = readEnvironment(table, env)
   const layers = merge(Result.isSuccess(file) ? [file.success, environment] : [environment])
   const written = [...layers.values.values()]
-  // What is not known, or is no TOML, may have been meant for anything.
+  // An unknown key, or a text that is not TOML, may have been meant for anything.
   const unknown = [
     ...Result.isSuccess(file)
       ? file.success.faults.map((fault) => placed(fault, placeOf(fault.key)))
@@ -204,9 +204,9 @@ export interface Readable {
 }
 
 /**
- * What can be read of a configuration that is refused, for work that needs one section of it. Undefined if that section has
- * a fault itself, or cannot be found in a file that is no TOML. `database.url` is never a default here: work on another
- * database than the service's would be worse than none.
+ * What can be read of a refused configuration, for work that needs one section. Undefined if that section itself has a
+ * fault, or cannot be found in a file that is no TOML. `database.url` is never a default here: working on another
+ * database than the service's would be worse than not working.
  */
 export const readableConfig = (sources: Sources, section: NeededSection): Readable | undefined => {
   const whole = fileOf(sources)

@@ -79,7 +79,7 @@ const readInteger = (min: number, max: number | undefined): Read<number> => (raw
   return Result.fail(max === undefined && raw < min ? `must be at least ${min}` : `must be ${min} to ${max ?? largest}`)
 }
 
-/** An integer of a range; without `max` the largest is 2^31 - 1. */
+/** An integer within a range; without `max` the largest is 2^31 - 1. */
 export const integer = (
   initial: number,
   { max, min }: { readonly min: number; readonly max?: number },

@@ -28,7 +28,10 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId)
   return challenge === undefined ? yield* new NotFound() : challenge
 })
 
-/** Why nothing is validated any more, without its end: a client is told how to go on. */
+/**
+ * Why nothing is validated any more; the rest of the sentence, which tells the client how to go on, is added by the
+ * caller.
+ */
 const whyEnded = (name: string, status: AuthorizationStatus, expires: number): string => {
   const subject = `The authorization of ${shownName(name)}`
   switch (status) {

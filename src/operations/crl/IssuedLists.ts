@@ -8,9 +8,9 @@ import { compare, raiseAbove, restore } from "./RestoredRevocations.ts"
 /* The database is compared with the record of the list that was issued last (docs/decisions/issued-lists.md). */
 
 /**
- * Takes back in what the record names and the database lacks. Answers how many revocations those were, and the number above which
- * the next list has to be: that of the record, 0 where it has nothing new. Fails where the record cannot be used: then nothing may
- * be signed or written over it.
+ * Records the revocations that the record names and the database lacks. Answers how many they were, and the number
+ * above which the next list must be: that of the record, or 0 if it had nothing new. Fails if the record cannot be
+ * used; then nothing may be signed or written over it.
  */
 export const reconcile = Effect.fnUntraced(function*({ id: issuer, issued }: CrlIssuer) {
   const octets = yield* issued.read

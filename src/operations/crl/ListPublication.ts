@@ -228,7 +228,7 @@ export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | S
   function*() {
     const { crlIssuers } = yield* Signers
     for (const crl of crlIssuers) {
-      // What cannot be read of one list keeps neither the others nor the worker from their work.
+      // If one list cannot be read, the worker still goes on with the others.
       yield* Effect.catchIf(
         initializeList(crl),
         ({ isUnreadable }) => isUnreadable === true,

@@ -26,7 +26,7 @@ export interface Source {
   readonly list: RevocationList
 }
 
-/** Who takes the revocations back in: the service, or an operator at the command line. */
+/** Who restores the revocations: the service, or an operator at the command line. */
 export type By = { readonly actorKind: "system" } | { readonly actorKind: "cli"; readonly actorId: string | undefined }
 
 type Certificate = Effect.Success<ReturnType<typeof certificates.ofSerials>>[number]
@@ -119,7 +119,7 @@ const restoreOne = Effect.fnUntraced(function*(
     const { accountId, certPubkey: pubkey, orderId } = certificate
     yield* revocations.stampOrder({ id: orderId, now: revokedAt, reason })
     if (reason === keyCompromise && pubkey !== undefined) {
-      // Who revoked it is not known any more; every one of them burnt it for this account at least.
+      // It is not known who revoked it; in any case the key was burnt at least for this account.
       yield* burntKeys.insert({ pubkey, accountId, now: yield* currentSeconds })
       yield* afterCommit(emit("key_burnt", { key_fp: fingerprint(pubkey), order_id: orderId, scope: "account" }))
     }

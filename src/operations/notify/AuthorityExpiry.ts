@@ -9,7 +9,7 @@ import { Notifier, notify } from "../../services/notify/Notifier.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import * as notices from "../../store/notify/AuthorityNotices.ts"
 
-/* What is told of the ends of CAs (docs/decisions/notifications.md, "CAs that end"). */
+/* Notices about CAs that end (docs/decisions/notifications.md, "CAs that end"). */
 
 /** A profile with the CA that signs for it. */
 export interface Signed {
@@ -20,7 +20,7 @@ export interface Signed {
 
 const daySeconds = 86_400
 
-/** So many days before the end of a CA receivers are told, once each. */
+/** How many days before the end of a CA receivers are told, once at each. */
 const thresholds = [1, 7, 30, 90] as const
 
 /** Warns of each CA that shortens what it signs, or that receivers are told of. */
@@ -67,10 +67,7 @@ const nextLook = (signed: ReadonlyArray<Signed>, now: number): number =>
       .filter((at) => at > now)
   )
 
-/**
- * One look at the CAs of the profiles. What receivers are told, that they were, and the job's next time are one
- * transaction.
- */
+/** Looks at the CAs of the profiles once. The notices, their record and the job's next time are one transaction. */
 export const look = (
   signed: ReadonlyArray<Signed>
 ): Effect.Effect<Outcome<Database | Notifier, JobFailure>, StorageFailed, Database | Notifier> =>

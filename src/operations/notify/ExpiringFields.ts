@@ -21,7 +21,7 @@ const certificateOf = ({ daysRemaining, notAfter, order, supersededBy }: Expirin
   })
 })
 
-/** The certificates as they are told, as many of the first ones as fit into a message. */
+/** The certificates in the form of messages, as many of the first ones as fit into a message. */
 export const certificatesOf = (entries: ReadonlyArray<Expiring>): ReadonlyArray<ExpiringCertificate> => {
   let octets = 0
   const told: Array<ExpiringCertificate> = []

@@ -63,8 +63,8 @@ const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry }
 })
 
 /**
- * One look at a profile. The deliveries, the time of the digest and the job's next time are one transaction: whoever is
- * killed before it has told nobody, and after it there is nothing left to tell.
+ * Looks at a profile once. The deliveries, the time of the digest and the job's next time are one transaction: a worker
+ * that is killed before it has sent nothing, and after it there is nothing left to send.
  */
 export const look = (
   profile: Profile

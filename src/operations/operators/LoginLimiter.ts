@@ -46,8 +46,8 @@ export const take = (settings: SignInSettings, key: string) =>
   Effect.map(takeOne(settings, key), (taken): Counted => [taken])
 
 /**
- * Where attempts of the same client are being compared, those that are right give their places back: the wait is theirs, and
- * nobody is locked out.
+ * If attempts of the same client are being compared, the right ones among them will free their places. So the client
+ * only has to wait a moment, and is not locked out.
  */
 const unlessPassing = (refused: RateLimited) =>
   Effect.flatMap(

@@ -93,7 +93,7 @@ export const setRole = Effect.fn("Operators.setRole")(
         // An absent role means admin, and stays absent. An unknown role is read as viewer, but to store viewer is a
         // change.
         if (target.role === role || (target.role === undefined && role === "admin")) return undefined
-        // Who is to become an admin is none yet, and never the last.
+        // An operator who is to become an admin is not one yet, and so cannot be the last one.
         yield* keepAnAdmin(target, admins)
         yield* users.setRole(target.id, role, now)
         const ended = yield* sessions.endAllOf(target.id)

@@ -9,8 +9,8 @@ interface Settings {
 }
 
 /**
- * Tells whoever starts the service of its operators: that there are none, how many still have to enrol a second factor, and how many
- * have no address for the mails that are sent to operators.
+ * Remarks about operators for the person who starts the service: that there are none, how many still have to enrol a
+ * second factor, and how many have no mail address.
  */
 export const remarks = Effect.fnUntraced(function*({ notify, require_mfa }: Settings) {
   if ((yield* users.count({ status: undefined, role: undefined })) === 0) return yield* emit("admin_no_users", {})

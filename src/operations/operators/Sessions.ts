@@ -120,7 +120,10 @@ export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSett
   return half
 })
 
-/** Ends every session of an operator, at that operator's wish. Whoever held another one of them may be somebody else, so it is recorded. */
+/**
+ * Ends every session of an operator, at that operator's wish. It is recorded, because somebody else may have held one
+ * of them.
+ */
 const endEveryOwn = ({ userId, username }: SessionIdentity, operator: Operator) =>
   transaction(Effect.tap(sessions.endAllOf(userId), (ended) =>
     audit.insert({

@@ -148,8 +148,8 @@ export const shown = Effect.fnUntraced(function*(
 })
 
 /**
- * What is known of the certificates of a part of the window: their number, and the first of those not followed. `isCut`: it is not
- * known of all of them.
+ * What is known about the certificates of a part of the window: their number, and the first of those that are not
+ * followed. `isCut` means that some of them were not looked at.
  */
 interface Part {
   readonly places: number
@@ -161,7 +161,7 @@ interface Part {
 const mostOfPart = 500
 // To find out whether a certificate was followed takes as long as to count so many rows.
 const rowsPerPlace = 500
-/** Where nothing is in memory, a page of the window can take a second for a thousand certificates. */
+/** A page of the window can take a second for a thousand certificates if nothing is in memory. */
 const partBatch = 500
 
 /**

@@ -59,7 +59,7 @@ const endOf = (sought: Sought, rest: Stretch, size: number) => {
     : found
 }
 
-/** The next stretch of a way; the whole rest where that is shorter. */
+/** The next stretch of a way, or its whole rest if that is shorter. */
 const next = (sought: Sought, rest: Stretch, size: number) =>
   Effect.map(
     endOf(sought, rest, size),
@@ -125,9 +125,9 @@ const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
   kept(key, ({ isLate, names }: Walked) => isLate ? 0 : names * rowsPerName, walked)
 
 /**
- * A page among the first orders that match. The first of the settled names are kept: where few orders match, all names are walked
- * for them, and the next page and the next search walk only what is new. A status is looked at anew each time, since it changes.
- * `undefined` where the page lies further back.
+ * A page among the first matching orders. The first matches among the settled names are kept: if few orders match, all
+ * names have to be walked to find them, and the next page or search then walks only what is new. A status is read anew
+ * each time, because it changes. `undefined` if the page lies further back.
  */
 const firstOf = Effect.fnUntraced(function*(
   { status, ...sought }: Sought,
@@ -153,7 +153,7 @@ const firstOf = Effect.fnUntraced(function*(
   const page = ids.slice(offset, offset + limit)
   const items = yield* orderSearch.findListed(page)
   const isWhole = items.length === page.length
-  // What was deleted since is forgotten, so that no other page is cut from it.
+  // Forgets orders that were deleted since, so that no other page contains them.
   if (!isWhole) yield* forget(key)
   return { items, total: recent.total + settled.total, truncated, isWhole }
 })
@@ -173,7 +173,7 @@ export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, is
   const started = yield* currentMillis
   const { recent, settled } = waysOf(sought, started)
   const ways = [...recent, ...settled]
-  // Who needs no more than a page gets it as soon as it is full.
+  // A caller that needs only a page gets it as soon as it is full.
   const most = isTotalWanted ? mostFirst : page.offset + page.limit
   const first = yield* firstOf(sought, page, { most, started })
   const found = first?.isWhole === true ? first : yield* anew(sought, ways, page, started)

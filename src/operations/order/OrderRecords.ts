@@ -78,8 +78,8 @@ export const detail = Effect.fn("OrderRecords.detail")(
 export type ListFilters = OrderFilters & { readonly identifierContains?: string | undefined }
 
 /**
- * What a search has to walk for; `undefined` where an index leads to the orders. The end of a name does, unless so many
- * names end so that most of the index would be read.
+ * What a search has to walk for; `undefined` if an index leads to the orders. An index does so for the end of a name,
+ * unless so many names end with it that most of the index would be read.
  */
 export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifierContains, ...filters }: ListFilters) {
   const { accountId, identifierSuffix, profile, since, status, until } = filters
@@ -94,7 +94,7 @@ export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifie
 
 /**
  * A page of orders, newest first, and the number of matches. `truncated` means that a search for a part of a name ended
- * early. Who needs the page alone says so, since to count may take longer.
+ * early. A caller that needs only the page should say so, because counting may take longer.
  */
 export const list = (
   filters: ListFilters,

@@ -106,8 +106,9 @@ export const inVain = (of: Of, { chain, discarded }: Issued) =>
   })
 
 /**
- * The same where the end of an attempt was not written: its row was lost, or the database was away. A lost answer to COMMIT looks like
- * that too, so a certificate that is stored is left alone. Where nothing can be written, the log has the serial.
+ * The same, for an attempt whose end was not written, because its row was lost or the database was away. A lost answer
+ * to COMMIT looks the same, so a certificate that is stored is left alone. If nothing can be written, the log has the
+ * serial.
  */
 export const unlessStored = Effect.fnUntraced(function*(of: Of, issued: Issued) {
   const { chain, discarded, serial } = issued
@@ -250,7 +251,7 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     if (failure !== undefined) failures.push(failure)
   }
   const [failure] = failures
-  // What was found while this attempt ran has joined its job.
+  // A certificate found while this attempt ran has joined its job.
   if (failure === undefined) return Done({ ifJoined: enqueue(payload) })
   if (isOver) return Failed(asFailure(failure))
   return yield* again(job, asFailure(failure), failure.again?.atLeast)

@@ -230,7 +230,10 @@ const problemBy = (failure: JobFailure): IssuanceFailed => {
   return new (Refusal ?? UpstreamRefusedOrder)({ detail, subproblems })
 }
 
-/** Whether the upstream may have issued a certificate, or may yet: a refusal says no, and a chain that was refused was looked at. */
+/**
+ * Whether the upstream may have issued a certificate, or still may. After a refusal it has not, and a refused chain was
+ * already dealt with.
+ */
 const mayBeIssued = (failure: JobFailure): boolean =>
   failure._tag !== "SignerFailed" || failure.problemType === "rateLimited" ||
   (failure.cause !== "upstream_refused" && failure.cause !== "chain_rejected")

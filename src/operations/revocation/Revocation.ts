@@ -23,7 +23,7 @@ import { enqueueList } from "../ListJob.ts"
 import { refuseStopped } from "../ProfileHealth.ts"
 import { due } from "./SignerRevocation.ts"
 
-/** The certificate was already revoked, by whoever was first. */
+/** The certificate was already revoked, perhaps by a request at the same time. */
 class WasRevoked extends Data.TaggedError("WasRevoked") {}
 
 /** No worker has seen the CA that signed the certificate, so no list would ever name the certificate. */

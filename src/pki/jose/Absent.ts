@@ -1,6 +1,6 @@
 /*
- * How an encoder writes a member that has no value, where it does not leave it out. What is absent in a request is decided
- * here alone, for headers and payloads.
+ * Recognises how encoders write a member without a value instead of leaving it out. Nothing else decides what counts as
+ * absent in a request, in headers as in payloads.
  */
 
 // The first instant of a calendar, in any time zone: what typed languages write for a time that was never set.

@@ -128,7 +128,8 @@ export const readJws = (envelope: unknown, notAnObject: string): Result.Result<J
       url: optional(members, "url") as string | undefined,
       kid: optional(members, "kid") as string | undefined,
       jwk,
-      // Absent in one way alone: whoever writes the member asks for something that is not implemented here.
+      // Only a missing `crit` counts as absent: a client that writes the member asks for something that is not
+      // implemented here.
       hasCrit: Object.hasOwn(members, "crit")
     },
     payload,

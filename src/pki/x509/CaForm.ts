@@ -3,8 +3,8 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 import { issued, readCertificate, SUBJECT_KEY_IDENTIFIER } from "./Certificate.ts"
 
 /**
- * What RFC 5280 requires of the certificate of a CA and verifiers commonly do without. Strict ones refuse every leaf
- * below it: `openssl verify -x509_strict`, and Python from 3.13 on. Not on the hot path.
+ * The parts of a CA's certificate that RFC 5280 requires, but most verifiers do not. Strict verifiers refuse every leaf
+ * below a CA without them: `openssl verify -x509_strict`, and Python from 3.13 on. Not on the hot path.
  */
 
 /** What a certificate lacks: RFC 5280 sections 4.2.1.3, 4.2.1.2, 4.2.1.1 and 4.2.1.9. */

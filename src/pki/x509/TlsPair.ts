@@ -48,7 +48,8 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
       relativeName(oid("2.5.4.10"), text(Tag.utf8String, MARK)),
       // A CN holds at most 64 characters.
       relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")),
-      // OpenSSL finds one trusted certificate for each name: whoever trusts a certificate and the next one needs two names.
+      // OpenSSL finds only one trusted certificate for a name. So a certificate and its successor need two names if
+      // both are to be trusted.
       relativeName(oid("2.5.4.5"), text(Tag.printableString, Buffer.from(serial).toString("hex")))
     ),
     extensions: (spki) => [DIGITAL_SIGNATURE, SERVER_AUTH, subjectKeyIdentifier(spki), subjectAltName([san], false)]

@@ -241,7 +241,7 @@ export const endNamed = (userId: string, name: string) =>
 /** Ends every session. Answers how many. */
 export const endEvery = lengths(all(endEveryStatement, {}))
 
-/** The bounds of live sessions: they are neither at their end nor idle. */
+/** The limits of live sessions: a live session has not reached its end, and is not idle. */
 interface Live {
   readonly now: number
   readonly idleSince: number

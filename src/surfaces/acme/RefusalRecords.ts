@@ -35,8 +35,9 @@ const counting = (most: number) => {
 const withoutQuery = (detail: string): string => detail.replace(/\?\S+/g, "?***")
 
 /**
- * Records refusals: `request_refused`, twenty a minute for a host and eighty for its network. A stale nonce has a record of its own,
- * and clients come by one without a fault; what fails here has one where it fails.
+ * Records refusals as `request_refused`, at most twenty a minute for a host and eighty for its network. A stale nonce
+ * has a record of its own, because clients get stale nonces without any fault. A failure of the service has its record
+ * where it happens.
  */
 export const recording = () => {
   const [ofHost, ofNetwork] = [counting(mostOfHost), counting(mostOfNetwork)]

@@ -78,8 +78,8 @@ export const algorithmFits = ({ header }: Jws, key: AccountKey, algorithms: Algo
   }))
 
 /**
- * 6b: the id in a `kid`, which must be the URL of an account of this profile. No account has any other URL, be it one of another
- * profile or of a former base_url: a client that is told so registers anew.
+ * 6b: the id in a `kid`, which must be the URL of an account of this profile. Any other URL, even of another profile or
+ * of a former base_url, has no account here: a client that is told so registers anew.
  */
 export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> => {
   const id = kid.slice(prefix.length)

@@ -132,7 +132,10 @@ const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFac
 
 const seenEverySeconds = 60
 
-/** The facts of the client. The account's last authenticated request is recorded once a minute, and where its address is another. */
+/**
+ * The facts of the client. The account's last authenticated request is recorded once a minute, or at once if its
+ * address has changed.
+ */
 const seen = (posted: Posted, jws: Jws, account: Account, now: number) => {
   const isDue = isSeenDue(posted, account, now)
   const client = clientOf(posted, isDue || jws.payload.length > 0)

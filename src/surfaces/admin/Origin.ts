@@ -37,9 +37,9 @@ export const isLinkFromElsewhere = (request: Request): boolean => {
 }
 
 /**
- * Where a page belongs that was asked for by another name of loopback than the base URL has, such as
- * `http://127.0.0.1:3001`: nobody could sign in there. Undefined for every other request. A proxy may name any host, so only
- * two names of loopback with the same port count, which no proxy can be between.
+ * The URL of the base URL's host for a page that was asked for under another name of loopback, such as
+ * `http://127.0.0.1:3001`, where nobody could sign in. Undefined for every other request. A proxy may name any host, so
+ * this needs two names of loopback with the same port, between which there can be no proxy.
  */
 export const samePageAt = (request: Request, baseUrl: string, isTls: boolean): string | undefined => {
   const base = new URL(baseUrl)

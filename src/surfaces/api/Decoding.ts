@@ -29,7 +29,10 @@ const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
 
 const expectedBy = SchemaAST.resolveAt<string>("expected")
 
-/** What the last check of a type expects, or else its JSON form; of a union those of its first type. An array is told the form alone. */
+/**
+ * What the last check of a type expects, or else its JSON form; for a union, that of its first type. For an array only
+ * the form is named.
+ */
 const wantedOf = (ast: SchemaAST.AST, given: unknown): string => {
   const first = ast._tag === "Union" ? ast.types[0] ?? ast : ast
   return (Array.isArray(given) ? undefined : expectedBy(first)) ?? formOf(first)

@@ -12,7 +12,7 @@ import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasDigest, hasReminders } from "../../services/notify/NotifyRoutes.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 
-/* What comes round for each profile that tells of certificates that expire soon. */
+/* The periodic jobs of each profile that reports certificates which expire soon. */
 
 type Needs = Database | Notifier
 
@@ -21,7 +21,7 @@ interface Kind {
   readonly retired: "notify_expiry_digest_retired" | "notify_expiry_reminders_retired"
   readonly isWanted: (section: ProfileConfig["notify"]) => boolean
   readonly look: (profile: ProfileConfig) => Effect.Effect<Outcome<Needs, JobFailure>, StorageFailed, Needs>
-  /** The longest time until it comes round again. */
+  /** The longest time until the next run. */
   readonly reachSeconds: (profile: ProfileConfig) => number
 }
 

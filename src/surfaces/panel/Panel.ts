@@ -10,8 +10,8 @@ import type { PanelFiles } from "./Statics.ts"
 import { readStatics } from "./Statics.ts"
 
 /**
- * Makes the panel of a configuration, and compiles every template. It serves while its scope lives. An own file that
- * replaces no template is told of.
+ * Makes the panel of a configuration, and compiles every template. It serves while its scope lives. A warning names
+ * each own file that replaces no template.
  */
 export const makePanel = (
   resolved: Pick<Resolved, "config" | "sources">,

@@ -114,7 +114,7 @@ export const make = <R>(
     })
 
   /**
-   * What leads a page that was asked for by another name of loopback, or by a link of another site, to where it is answered;
+   * The redirect for a page that was asked for under another name of loopback, or by a link from another site;
    * undefined for every other request.
    */
   const led = (request: Request): Effect.Effect<Answer> | undefined => {

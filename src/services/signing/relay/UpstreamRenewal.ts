@@ -10,7 +10,7 @@ import type { RelayedCertificate } from "./UpstreamRecord.ts"
 
 /** What an upstream says of the renewal of a certificate. */
 export interface RenewalAnswer {
-  /** `undefined` where it says nothing that is understood, or does not know the certificate. */
+  /** `undefined` if the answer is not understood, or if the upstream does not know the certificate. */
   readonly window: SuggestedWindow | undefined
   /** Seconds that the upstream asks to wait before it is asked again. */
   readonly retryAfter: number | undefined

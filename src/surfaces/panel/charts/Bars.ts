@@ -114,8 +114,8 @@ const drawn = (bars: ReadonlyArray<Bar>, bucketSeconds: number, name: keyof type
     if (Math.floor(start / bucketSeconds) % every !== 0 || x > width - labelWidth / 3) return []
     return [`<text x="${at(x)}" y="${height - 6}" text-anchor="middle">${startLabel(start)}</text>`]
   })
-  // One target over the whole height of each bucket, so that low bars can be pointed at too. Who has a narrow window
-  // points with a finger, which shows no title.
+  // A target over the whole height of each bucket, so that low bars can be pointed at too. In a narrow window people
+  // point with a finger, which shows no title.
   const targets = name === "narrow" ?
     [] :
     bars.map((bar, index) =>

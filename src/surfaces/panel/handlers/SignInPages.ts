@@ -25,7 +25,7 @@ const wrongCode = "The code is wrong or was used before."
 /** The form again, with what was wrong. */
 const again = (template: string, title: string, data: object, error: OperatorError) => {
   const { code, message: usual, retryAfter, status } = operatorProblemOf(error)
-  // Who has got as far as the code knows that nothing else can be wrong.
+  // An operator who has come to the code has given the right password, so only the code can be wrong.
   const message = error._tag === "InvalidCredentials" && template !== "login" ? wrongCode : usual
   const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
   return page(template, title, { ...data, problem: { code, message, status } }, { status, headers })
