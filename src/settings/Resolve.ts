@@ -137,7 +137,7 @@ const crossFaults = (
 
 const nowhere: PlaceOf = () => undefined
 
-/** Everything up to the rules over several keys. A key with a fault has its default. */
+/** Reads and checks the sources, except for the rules over several keys. A key with a fault has its default. */
 const read = (sources: Sources, file: Result.Result<Layer, string>) => {
   const { env, fileName = "config.toml", placeOf = nowhere } = sources
   const environment = readEnvironment(table, env)

@@ -53,7 +53,7 @@ const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   })
 }
 
-/** Every client may count on this one (RFC 8555 section 6.2). */
+/** Requires ES256, which RFC 8555 section 6.2 promises to every client. */
 const accountAlgorithms = ({ config, written }: Subject): ReadonlyArray<Finding> =>
   scopes(config).flatMap(([scope, { account }]) => {
     const key = written(`${scope}account.algorithms`)

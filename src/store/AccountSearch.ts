@@ -122,7 +122,7 @@ const valuesOf = ({ eabKid = nobody, profile = "", status = "valid" }: AccountFi
 /** An account by its id alone. */
 export const findRecord = (id: AccountId) => lenientFirst(byId, { id })
 
-/** Ended statuses, which few accounts have. */
+/** A page of matching accounts, newest first. */
 export const search = (filters: AccountFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 

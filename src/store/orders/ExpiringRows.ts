@@ -178,7 +178,8 @@ const valuesOf = ({ now, profile = "", until }: Window) => ({ profile, now, unti
 export const countEnding = (window: Window) =>
   keptTotal(
     "expiring_count",
-    // A window of as many days that begins a little later has nearly the same certificates.
+    // The count is kept by the length of the window, because a window that begins a little later has nearly the same
+    // certificates.
     { profile: window.profile, seconds: window.until - window.now },
     Effect.map(first(countStatement(window.profile), valuesOf(window)), (row) => row?.total ?? 0)
   )

@@ -12,7 +12,7 @@ import { forRole, page } from "../Route.ts"
 
 const shownText = ({ isSecret, value }: EffectiveKey): string => {
   if (isSecret && (value === "" || value === "***")) return value === "" ? "not set" : "set"
-  // The type allows a key without a default. None of those that are no secrets is one today.
+  // The type allows keys without a default. Today only secret keys have none.
   if (value === undefined) return "not set"
   if (typeof value === "object") return value.join(", ")
   return String(value)
