@@ -20,7 +20,8 @@ export interface Account {
   readonly lastSeenIp: string | undefined
 }
 
-const maxContacts = 32
+/** The most contacts of an account. */
+export const maxContacts = 32
 const scheme = /^mailto:/i
 // An addr-spec without header fields, lists or control characters (RFC 6068 allows both, RFC 8555 section 7.3 neither).
 const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u

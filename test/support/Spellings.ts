@@ -11,6 +11,7 @@ import type { AnyAct, Noun } from "../../src/surfaces/operator/Act.ts"
 import { answerOf } from "../../src/surfaces/operator/ActAnswer.ts"
 import type { ActRoute } from "../../src/surfaces/operator/ActRoute.ts"
 import { routeOf } from "../../src/surfaces/operator/ActRoute.ts"
+import type { StepUpServices } from "../../src/surfaces/operator/ActStepUp.ts"
 import type { Field } from "../../src/surfaces/operator/Field.ts"
 import { looked, submitted } from "../../src/surfaces/panel/PanelActs.ts"
 import { readForm, readQuery } from "../../src/surfaces/panel/PanelForm.ts"
@@ -71,6 +72,7 @@ const keeping = (noun: Noun<unknown>, declared: AnyAct<unknown>): Kept => {
           flags: cli.flags ?? {},
           spelt: cli.spelt ?? {},
           omits: cli.omits ?? [],
+          needs: cli.needs ?? [],
           text: () => "Done."
         }
       },
@@ -92,7 +94,8 @@ export const actsIn = (all: ReadonlyArray<unknown>): ReadonlyArray<Kept> =>
 /** The method, the place of the path and the parameters of an act's route, where it has one. */
 export const routeIn = ({ act }: Kept): ActRoute<never> | undefined => routeOf(act)[0]
 
-const verdictOf = <R>(kept: Kept, doing: Effect.Effect<unknown, OperatorError, R>): Effect.Effect<Verdict, never, R> =>
+// No act asks for a password here, so none needs what compares it.
+const verdictOf = <R>(kept: Kept, doing: Effect.Effect<unknown, OperatorError, R>) =>
   Effect.match(
     Effect.suspend(() => {
       kept.given = undefined
@@ -105,7 +108,7 @@ const verdictOf = <R>(kept: Kept, doing: Effect.Effect<unknown, OperatorError, R
         return { refused: code, said: message }
       }
     }
-  )
+  ) as Effect.Effect<Verdict, never, Exclude<R, StepUpServices> | Database>
 
 /** A request by hand. */
 export const requestOf = (method: string, target: string, body = "", type = "application/json"): Request => ({
@@ -251,11 +254,14 @@ const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<strin
 /** What no system passes to a program. */
 const isUnspeakable = (text: string): boolean => text.includes("\u0000") || /\p{Surrogate}/u.test(text)
 
+/** Whether a member is read from a file or from standard input, and is no part of a command line. */
+const isSecretIn = ({ act: { input } }: Kept, member: string): boolean => input[member]?.isSecret === true
+
 /** The words of a command line. Undefined if a member cannot be written so. */
 const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefined => {
   const args = argsOf(kept)
   const words: Array<string> = kept.act.cli?.command.split(" ") ?? []
-  const given = Object.entries(written).filter(([member]) => !args.includes(member))
+  const given = Object.entries(written).filter(([member]) => !args.includes(member) && !isSecretIn(kept, member))
   for (const [member, texts] of given) {
     for (const text of texts) {
       const flag = isUnspeakable(text) ? undefined : flagWith(kept, member, text)
@@ -263,6 +269,9 @@ const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefine
       words.push(...flag)
     }
   }
+  const there = args.map((member) => (written[member]?.length ?? 0) > 0)
+  // Without an argument, the next one would stand in its place.
+  if (there.indexOf(false) >= 0 && there.lastIndexOf(true) > there.indexOf(false)) return undefined
   for (const text of args.flatMap((member) => written[member] ?? [])) {
     if (isUnspeakable(text) || text.startsWith("-")) return undefined
     words.push(text)
@@ -278,7 +287,9 @@ const byCommand = (kept: Kept, place: Place): Spelling => {
   return {
     kind: "flag",
     nameOf: (member) => argsOf(kept).includes(member) ? `<${wordOf(kept, member)}>` : `--${wordOf(kept, member)}`,
-    has: (member) => Object.hasOwn(kept.act.input, member),
+    has: (member) =>
+      Object.hasOwn(kept.act.input, member) && !isSecretIn(kept, member) &&
+      kept.act.cli?.needs?.includes(member) !== true,
     write: (written) => {
       const words = wordsOf(kept, written)
       if (words === undefined) return nothing

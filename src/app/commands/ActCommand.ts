@@ -26,11 +26,12 @@ import type { Progress } from "../Progress.ts"
 import { withRecords } from "../Records.ts"
 import { Settings } from "../Settings.ts"
 import type { AnyCli, Read } from "./ActParameters.ts"
-import { argsOf, checked, inputOf, parametersOf } from "./ActParameters.ts"
+import { argsOf, checked, demanded, flagOf, inputOf, parametersOf } from "./ActParameters.ts"
 import { command } from "./Descriptor.ts"
 import { write } from "./ExportCommand.ts"
 import { jsonOption } from "./Flags.ts"
 import { orTakeBack, print } from "./Print.ts"
+import { secretsOf } from "./SecretInput.ts"
 
 /* The commands of acts: what they do, and what they print of what an act answers. */
 
@@ -54,16 +55,16 @@ const textOf = (cli: AnyCli, output: unknown) => {
 }
 
 /** Runs an act with what the library has read, and prints what it answers. */
-const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, more: Read, isJson: boolean) =>
+const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, more: Read, read: Read) =>
   Effect.gen(function*() {
     const question = cli.confirm === undefined ? undefined : yield* cli.confirm(input)
     if (question !== undefined) yield* Confirmation.ask(question)
-    const output = yield* act.run(input)
-    if (isFile(act.output)) {
-      return yield* write(output as Exported)
-    }
+    const secrets = yield* secretsOf(act.input, (member) => flagOf(cli, member), read)
+    const output = yield* act.run({ ...input, ...secrets })
+    if (isFile(act.output)) return yield* write(output as Exported)
     const object = yield* encoded(act, output)
     const text = textOf(cli, object)
+    const isJson = read["json"] === true
     if (isJson || text !== "") yield* print(isJson, cli.json?.(object) ?? object, () => text)
     if (cli.undo !== undefined) yield* orTakeBack(cli.undo.taken, cli.undo.undo(output))
     const remark = cli.remark?.(output)
@@ -95,19 +96,20 @@ const surroundings = (needsConfig: boolean) =>
 /** The parts of the command of an act, and what it does with what the library has read. */
 export const partsOf = (act: AnyAct<CommandServices>, cli: ActCli, services: Services<never> = {}) => {
   const args = argsOf(act, cli)
+  const input = demanded(act.input, cli)
   const parameters = Object.fromEntries<Param.Any>([
-    ...parametersOf(act.input, cli, args),
+    ...parametersOf(input, cli, args),
     ...parametersOf(cli.also?.flags ?? {}, cli, []),
     ...isFile(act.output) ? [] : [["json", jsonOption] as const]
   ])
   const name = cli.command.split(" ").at(-1) ?? ""
   const text = `${cli.help ?? `${act.does}.`} Example: acme-svc ${cli.example}. Exit codes: 0, 1, 2, 3.`
   const run = Effect.fnUntraced(function*(read: Read) {
-    const given = yield* inputOf(act.input, cli, read, args)
+    const given = yield* inputOf(input, cli, read, args)
     const more = yield* inputOf(cli.also?.flags ?? {}, cli, read, [])
     yield* checked(act, cli, given)
     const context = yield* surroundings(cli.needsConfig?.(given) ?? false)
-    const run = running(act, cli, given, more, read["json"] === true)
+    const run = running(act, cli, given, more, read)
     const own = services[cli.command]
     yield* withRecords(Effect.provideContext(own === undefined ? run : Effect.provide(run, own), context))
   })

@@ -12,6 +12,7 @@ import type { GivenMembers } from "../../surfaces/operator/MemberInput.ts"
 import { judged } from "../../surfaces/operator/MemberInput.ts"
 import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import { refusal, switchFlag } from "./Flags.ts"
+import { secretFlag } from "./SecretInput.ts"
 
 /* The flags and arguments of the commands of acts, which are made from the members, and what they give for the members. */
 
@@ -24,7 +25,7 @@ type Parameter = readonly [name: string, parameter: Param.Any]
 const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 /** The name of the flag of a member. */
-const flagOf = (cli: AnyCli, member: string): string => cli.flags?.[member]?.flag ?? hyphened(member)
+export const flagOf = (cli: AnyCli, member: string): string => cli.flags?.[member]?.flag ?? hyphened(member)
 
 /** A text of the command line in the form of its member. */
 const writtenIn = ({ form }: Field<unknown>, text: string): Written | undefined =>
@@ -85,6 +86,7 @@ const flagsOf = (cli: AnyCli, member: string, field: Field<unknown>): ReadonlyAr
   const words = cli.spelt?.[member]
   if (words !== undefined) return Object.values(words).map(([name, help]) => [name, switchFlag(name, help)])
   const name = flagOf(cli, member)
+  if (field.isSecret === true) return [[member, secretFlag(name)]]
   if (field.form === "boolean") return [[member, switchFlag(name, helpOf(cli, member, field))]]
   if (field.form !== "texts") return [[member, valueFlag(cli, member, field)]]
   const several = Flag.String(name).pipe(
@@ -104,6 +106,16 @@ const argumentOf = (cli: AnyCli, member: string, field: Field<unknown>) => {
 /** The members that are arguments, in order: by default those in the path of the route. */
 export const argsOf = <R>({ http }: AnyAct<R>, cli: AnyCli): ReadonlyArray<string> =>
   cli.args ?? [...http?.route.matchAll(/\{(\w+)\}/g) ?? []].map(([, hole = ""]) => hole)
+
+/** The members of an act as its command takes them: some that may be left out elsewhere are needed here. */
+export const demanded = (fields: Fields, { needs = [] }: AnyCli): Fields => ({
+  ...fields,
+  ...Object.fromEntries(
+    Object.entries(fields).flatMap(([member, field]) =>
+      needs.includes(member) ? [[member, { ...field, isNeeded: true }]] : []
+    )
+  )
+})
 
 /** The arguments and then the flags of members. */
 export const parametersOf = (fields: Fields, cli: AnyCli, args: ReadonlyArray<string>): ReadonlyArray<Parameter> => [
@@ -143,6 +155,8 @@ export const inputOf = Effect.fnUntraced(function*(
 ) {
   const input: { [member: string]: unknown } = {}
   for (const [member, field] of Object.entries(fields)) {
+    // Secrets are asked for when nothing else can be refused any more (`SecretInput.ts`).
+    if (field.isSecret === true) continue
     const given = yield* givenFor(cli, member, read)
     // A flag without a value says nothing where it was left out.
     const isAbsent = given === undefined || given === false ||

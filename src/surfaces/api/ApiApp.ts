@@ -14,9 +14,10 @@ import type { CheckServices } from "../admin/CheckServices.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/RouteMatcher.ts"
 import { answerOf } from "../operator/ActAnswer.ts"
-import type { OfRequest } from "../operator/Acting.ts"
+import type { ActingAtKeyboard, OfRequest } from "../operator/Acting.ts"
 import { ApiDocument, Configured } from "../operator/Acting.ts"
 import { routeOf } from "../operator/ActRoute.ts"
+import type { StepUpServices } from "../operator/ActStepUp.ts"
 import type { ActServices } from "../operator/Nouns.ts"
 import { nouns } from "../operator/Nouns.ts"
 import { Api } from "./Api.ts"
@@ -48,7 +49,7 @@ export interface Settings {
 /** What the checks and the handlers of a request need. */
 type Needed =
   | Effect.Services<ReturnType<typeof served>>
-  | Exclude<ActServices, ApiDocument | Configured | OfRequest>
+  | Exclude<ActServices | StepUpServices, ActingAtKeyboard | ApiDocument | Configured | OfRequest>
   | Database
 
 const known = matcherOf([...nouns.flatMap(({ acts }) => acts).flatMap(routeOf), ...routesOf(Api)])

@@ -27,12 +27,15 @@ type RouteOver<In extends Fields, Route extends string> = HolesOf<Route> extends
 export interface Http<In extends Fields, Route extends string> {
   /**
    * Method and path. The members in braces are the path. The others are the query of GET and DELETE, and the body of every
-   * other method.
+   * other method. Where one of them is a secret, they are the body of DELETE too.
    */
   readonly route: RouteOver<In, Route>
   /** 200 by default. 204 answers nothing of the output. */
   readonly status?: 201 | 202 | 204
-  /** The request needs the caller's password, so a token cannot send it. */
+  /**
+   * The request needs the caller's password, as the member `password` besides those of the act, so a token cannot send it. It is
+   * compared before the act runs.
+   */
   readonly isStepUp?: boolean
   /** Sign-in has no CSRF token yet. The check of the origin protects it. */
   readonly isWithoutCsrf?: boolean
@@ -79,7 +82,10 @@ export const also = <const F extends Fields, Out, R>(declared: {
   ): Effect.Effect<ReadonlyArray<Fault>, StorageFailed, R>
 }): Also<Out, R> => declared as Also<Out, R>
 
-/** What an act is on the command line. Besides its members, every command takes `--json`. */
+/**
+ * What an act is on the command line. Besides its members, every command takes `--json`. A secret is read from a file that a flag
+ * names, where nobody sees it at a terminal, or from standard input.
+ */
 export interface Cli<In extends Fields, Out, R> {
   /** The words of the command: `eab create`. */
   readonly command: string
@@ -92,6 +98,8 @@ export interface Cli<In extends Fields, Out, R> {
   readonly flags?: { readonly [M in keyof In]?: Flagged }
   /** Words of a member, each as a flag without a value, and its help. The flags of one member exclude each other. */
   readonly spelt?: { readonly [M in keyof In]?: { readonly [word: string]: readonly [flag: string, help: string] } }
+  /** Members that the command cannot do without, because nobody has signed in of whom they could be taken. */
+  readonly needs?: ReadonlyArray<keyof In & string>
   /** Members that the command does not take. They are absent. */
   readonly omits?: ReadonlyArray<keyof In & string>
   /** Whether the act reads more of the configuration than `database`, so that one that is refused is an obstacle. */

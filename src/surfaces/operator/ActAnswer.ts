@@ -24,6 +24,7 @@ import type { OfRequest } from "./Acting.ts"
 import { Acting, ActingHalf, ActingSession, Asking } from "./Acting.ts"
 import { encoded, statusOf } from "./ActOutput.ts"
 import type { ActRoute } from "./ActRoute.ts"
+import { steppedUp } from "./ActStepUp.ts"
 import { isFile } from "./FileOutput.ts"
 import { readJson } from "./Json.ts"
 import type { GivenMembers } from "./MemberInput.ts"
@@ -139,7 +140,10 @@ export const answerOf = Effect.fnUntraced(function*<R>(
   }
   let headers: { readonly "set-cookie"?: string } = {}
   const context = contextOf(sender, { client, held, surface: "api" }, (cookie) => headers = { "set-cookie": cookie })
-  const value = yield* Effect.provideContext(ran(route.act, input), context)
+  const value = yield* Effect.provideContext(
+    Effect.andThen(steppedUp(route.act, input), ran(route.act, input)),
+    context
+  )
   if (route.status === 204) return { status: 204, headers }
   return isFile(route.act.output)
     ? yield* fileAnswer(value as Exported, sender?.username)

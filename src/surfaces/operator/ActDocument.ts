@@ -79,7 +79,7 @@ const endpointOf = <R>({ act, body, hasBody, isStepUp, isWithoutCsrf, method, pa
     ...hasMembers(query) ? { query: fieldsOf(query, inQuery) } : {},
     ...hasBody ? { payload: Schema.Struct(fieldsOf(body, inBody) as Schema.Struct.Fields) } : {},
     success: successOf(act),
-    error: [...everywhere, ...refusals(...act.errors)]
+    error: [...everywhere, ...refusals(...isStepUp ? ["step_up_failed" as const] : [], ...act.errors)]
   })
     .annotate(OpenApi.Summary, act.does)
     .annotateMerge(reachedBy(act.access, { isStepUp, isWithoutCsrf }))

@@ -1,6 +1,8 @@
 import type { Guarded } from "../admin/RouteMatcher.ts"
 import type { AnyAct } from "./Act.ts"
+import type { ActingAtKeyboard } from "./Acting.ts"
 import type { Fields } from "./Field.ts"
+import { secret } from "./Field.ts"
 
 /* The route of an act, and where each of its members stands in a request. */
 
@@ -16,29 +18,35 @@ export interface ActRoute<R> extends Guarded {
   readonly status: number
 }
 
+/** The caller's own password. It is no member of an act, because a command line has no session. */
+export const ofStepUp = { password: secret("The caller's own password.") }
+
 const isOfQuery = (method: string): boolean => method === "GET" || method === "DELETE"
 
 const only = (fields: Fields, isMeant: (member: string) => boolean): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([member]) => isMeant(member)))
 
 /** The route of an act. None if it has no place over HTTP. */
-export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<R>> => {
+export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<Exclude<R, ActingAtKeyboard>>> => {
   const { access, http, input } = act
   if (http === undefined) return []
   const [method = "", pattern = ""] = http.route.split(" ")
   const holes = new Set([...pattern.matchAll(/\{(\w+)\}/g)].map(([, hole]) => hole))
-  const rest = only(input, (member) => !holes.has(member))
-  const hasBody = !isOfQuery(method) && Object.keys(rest).length > 0
+  const isStepUp = http.isStepUp ?? false
+  const rest = { ...isStepUp ? ofStepUp : {}, ...only(input, (member) => !holes.has(member)) }
+  const isBody = !isOfQuery(method) || Object.values(rest).some(({ isSecret }) => isSecret)
+  const hasBody = isBody && Object.keys(rest).length > 0
   return [{
-    act,
+    // What asks for the keyboard has no route (`Acting.ts`).
+    act: act as AnyAct<Exclude<R, ActingAtKeyboard>>,
     method,
     pattern,
     access,
     isWithoutCsrf: http.isWithoutCsrf ?? false,
-    isStepUp: http.isStepUp ?? false,
+    isStepUp,
     path: only(input, (member) => holes.has(member)),
-    query: isOfQuery(method) ? rest : {},
-    body: hasBody ? rest : {},
+    query: isBody ? {} : rest,
+    body: isBody ? rest : {},
     hasBody,
     status: http.status ?? 200
   }]

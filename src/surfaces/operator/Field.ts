@@ -44,6 +44,10 @@ export interface Field<A> {
   readonly absent: A | undefined
   /** What null in a body stands for, where it is not the same as to leave the member out. */
   readonly ofNull?: Written
+  /** Whether a blank text in a body is the same as to leave the member out. */
+  readonly isBlankAbsent?: boolean
+  /** Whether nobody may see it. It is never a part of a query or of a command line. */
+  readonly isSecret?: boolean
 }
 
 /** The members of an act, by name. */
@@ -64,7 +68,7 @@ const needed = {
 } as const
 
 /** What most constructors take: the sentences of the document and of the help. */
-interface Said {
+export interface Said {
   readonly description: string
   readonly help?: string
 }
@@ -88,8 +92,10 @@ export const key = (description: string, more: Partial<Said> = {}): Field<string
   textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text.trim() || undefined })
 
 /** A password or a code: taken exactly as it is, and quoted nowhere. */
-export const secret = (description: string, more: Partial<Said> = {}): Field<string> =>
-  textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text })
+export const secret = (description: string, more: Partial<Said> = {}): Field<string> => ({
+  ...textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text }),
+  isSecret: true
+})
 
 /** A text of one line that is not blank, of at most so many characters. Blanks around it are no part of it. */
 export const line = (

@@ -87,7 +87,8 @@ export const membersOfBody = (fields: Fields, body: unknown): Result.Result<Give
     for (const [member, value] of Object.entries(body)) {
       const field = Object.hasOwn(fields, member) ? fields[member] : undefined
       if (field === undefined) return yield* wrong(`The member ${nameOf([member])} is unknown.`)
-      const meant = value === null ? field.ofNull ?? null : value
+      const isBlank = field.isBlankAbsent === true && typeof value === "string" && value.trim() === ""
+      const meant = value === null || isBlank ? field.ofNull ?? null : value
       if (meant !== null || field.isNeeded) given[member] = yield* fromJson(member, field, meant)
     }
     return given
@@ -138,9 +139,9 @@ export const membersOfTexts = (
     }
     const given: { [member: string]: Written } = {}
     for (const [member, text] of texts) {
+      const field = Object.hasOwn(fields, member) ? fields[member] : undefined
       if (text.trim() === "" || passed.includes(member)) continue
       yield* storable({ [member]: text }, "parameter")
-      const field = Object.hasOwn(fields, member) ? fields[member] : undefined
       if (field === undefined) return yield* wrong(`The ${noun} ${nameOf([member])} is unknown.`)
       if (Object.hasOwn(given, member)) return yield* wrong(`The ${noun} ${nameOf([member])} was given twice.`)
       given[member] = yield* fromText(member, field, text, noun)

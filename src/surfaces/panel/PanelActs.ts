@@ -7,6 +7,9 @@ import type { Act, Output } from "../operator/Act.ts"
 import { perform } from "../operator/Act.ts"
 import { fileAnswer } from "../operator/ActAnswer.ts"
 import { Acting, Configured } from "../operator/Acting.ts"
+import { ofStepUp } from "../operator/ActRoute.ts"
+import type { StepUpServices } from "../operator/ActStepUp.ts"
+import { steppedUp } from "../operator/ActStepUp.ts"
 import type { Fields, InputOf } from "../operator/Field.ts"
 import type { FileOutput } from "../operator/FileOutput.ts"
 import { inputOf, membersOfTexts } from "../operator/MemberInput.ts"
@@ -15,15 +18,20 @@ import type { Given, Sent } from "./Route.ts"
 
 /* Pages do acts with what a browser sends, which is judged as the API judges it. */
 
-/** Does an act with the fields of a form and the parameters of its path. `passed` are fields that belong to the page alone. */
+/**
+ * Does an act with the fields of a form and the parameters of its path, after the password of the form if the act needs it. `passed`
+ * are fields that belong to the page alone.
+ */
 export const submitted = <Id extends string, In extends Fields, Out extends Output, C extends OperatorCode, R>(
   act: Act<Id, In, Out, C, R>,
   { form, parameters }: Pick<Given, "form" | "parameters">,
   passed: ReadonlyArray<string> = []
-): Effect.Effect<Out["Type"], OperatorError | StorageFailed, R> =>
+): Effect.Effect<Out["Type"], OperatorError | StorageFailed, R | StepUpServices> =>
   Effect.gen(function*() {
-    const fields = yield* Effect.fromResult(membersOfTexts(act.input, form, "field", passed))
-    const input = yield* Effect.fromResult(inputOf(act.input, { ...fields, ...parameters }, "field"))
+    const taken = { ...act.http?.isStepUp === true ? ofStepUp : {}, ...act.input }
+    const fields = yield* Effect.fromResult(membersOfTexts(taken, form, "field", passed))
+    const input = yield* Effect.fromResult(inputOf(taken, { ...fields, ...parameters }, "field"))
+    yield* steppedUp(act, input)
     return yield* perform(act, input)
   })
 

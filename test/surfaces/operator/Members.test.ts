@@ -132,7 +132,9 @@ const fitting = (field: Field<unknown>): string =>
 /** The members that an act needs, each with what fits. */
 const neededBy = ({ act }: Kept): Written =>
   Object.fromEntries(
-    Object.entries(act.input).flatMap(([member, field]) => field.isNeeded ? [[member, [fitting(field)]]] : [])
+    Object.entries(act.input).flatMap(([member, field]) =>
+      field.isNeeded || act.cli?.needs?.includes(member) === true ? [[member, [fitting(field)]]] : []
+    )
   )
 
 /** Every act, and each of its members. */
@@ -259,7 +261,7 @@ describe("each member of each act", () => {
       for (const { field, kept, member, others } of members) {
         for (const spelling of spellingsFor(kept, member)) {
           if (isSecret(field) && spelling.kind === "body") continue
-          const isRefused = spelling.kind === "body" || spelling.kind === "flag"
+          const isRefused = (spelling.kind === "body" && field.isBlankAbsent !== true) || spelling.kind === "flag"
           for (const blank of blanks) {
             const written = { ...others, [member]: [blank] }
             // A body has a word that is none of its set. A command line has not even that.

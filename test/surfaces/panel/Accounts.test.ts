@@ -128,7 +128,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
         assert.include(refused.text, "bad_request")
       }
       const many = Array.from({ length: 33 }, (_, index) => `a${index}@example.org`)
-      assert.include(wordsOf(yield* send(many.join("\n"))), "contact takes at most 32 contacts.")
+      assert.include(wordsOf(yield* send(many.join("\n"))), "contact takes at most 32 mail addresses")
       assert.strictEqual((yield* ask(to, { method: "POST", cookie: held.cookie, body: form({}) })).status, 403)
       const viewer = yield* entered({ ask }, "vera", "viewer")
       assert.strictEqual((yield* ask(to, { method: "POST", ...viewer, body: form({}) })).status, 403)

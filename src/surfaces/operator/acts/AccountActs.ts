@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { AccountStatus } from "../../../domain/Account.ts"
-import { checkContacts } from "../../../domain/Account.ts"
+import { checkContacts, maxContacts } from "../../../domain/Account.ts"
 import { currentSeconds } from "../../../kernel/Time.ts"
 import * as accounts from "../../../operations/AccountRecords.ts"
-import { accountsFile, mostOverApi } from "../../../operations/Exports.ts"
+import { accountsFile } from "../../../operations/Exports.ts"
 import { formats } from "../../../operations/ExportText.ts"
 import { orderObject } from "../../../operations/Objects.ts"
 import { accountDetailObject, accountObject } from "../../../operations/objects/AccountObjects.ts"
@@ -13,10 +13,11 @@ import { clientText } from "../../cli/Text.ts"
 import { act, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
 import type { Field } from "../Field.ts"
-import { id, key, ofProfile, optional, or, paging, texts, word } from "../Field.ts"
+import { id, key, ofProfile, optional, or, paging, word } from "../Field.ts"
 import { FileOutput } from "../FileOutput.ts"
 import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 import { Order } from "../schemas/OrderSchemas.ts"
+import { several } from "../TextFields.ts"
 
 /* Accounts of ACME clients. */
 
@@ -61,24 +62,15 @@ const filters = {
 const uriOf = (contact: string): string =>
   contact === "" || /^[a-z][a-z0-9+.-]*:/i.test(contact) ? contact : `mailto:${contact}`
 
-const takenContacts = (written: ReadonlyArray<string>) => checkContacts(written.map((text) => uriOf(text.trim())))
-
-const contactFault = (written: ReadonlyArray<string>): string | undefined => {
-  const at = written.findIndex((text) => Result.isFailure(takenContacts([text])))
-  return at < 0
-    ? undefined
-    : `takes mail addresses, each of a domain with a dot that is not this mail host's own; the one at ${at + 1} is none`
-}
-
 /** The contacts of an account, under the rules that clients have. */
 const contacts: Field<ReadonlyArray<string>> = {
-  ...texts("Mail addresses, with or without mailto: before them. An empty list or null clears the contacts.", {
+  ...several("Mail addresses, with or without mailto: before them. An empty list or null clears the contacts.", {
     shown: "uri",
-    help: "A mail address; may be given several times. Without it, the contacts are cleared."
+    help: "A mail address; may be given several times. Without it, the contacts are cleared.",
+    most: maxContacts,
+    of: "mail addresses, each of a domain with a dot that is not this mail host's own",
+    read: (text) => Result.getOrElse(checkContacts([uriOf(text)]), () => [])[0]
   }),
-  takes: "at most 32 contacts",
-  fault: (written) => Array.isArray(written) ? contactFault(written) : undefined,
-  read: (written) => Array.isArray(written) ? Result.getOrUndefined(takenContacts(written)) : undefined,
   ofNull: []
 }
 
@@ -143,7 +135,7 @@ export const exportAccounts = act({
   input: { ...filters, format: or(word(formats, "The format of the file."), "csv") },
   output: FileOutput,
   errors: ["export_too_large"],
-  run: ({ format, ...wanted }) => accountsFile(wanted, { format, most: mostOverApi }),
+  run: ({ format, ...wanted }) => Effect.flatMap(Acting.mostExported, (most) => accountsFile(wanted, { format, most })),
   http: { route: "GET /api/accounts/export" }
 })
 

@@ -1,0 +1,60 @@
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import { said } from "../../kernel/host/KeyFile.ts"
+import type { Fields } from "../../surfaces/operator/Field.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import { readGiven } from "../GivenFile.ts"
+import { Host } from "../Host.ts"
+import { optionalText } from "./Flags.ts"
+
+/* A secret of a command. It is never an argument, because other processes see those. */
+
+/** The flag for the file with a secret of this name. */
+export const secretFlag = (name: string) =>
+  optionalText(
+    `${name}-file`,
+    `File with the ${name}, or - for standard input. Without it, it is typed twice or read from standard input.`
+  )
+
+const longestFile = 4096
+
+const ofFile = Effect.fnUntraced(function*(name: string, path: string) {
+  const { permissive, text } = yield* Effect.mapError(
+    readGiven(path, longestFile),
+    (error) => new CommandFailed({ code: 3, message: `--${name}-file: ${error.path} cannot be used: ${said(error)}.` })
+  )
+  if (permissive) yield* Console.error(`Warning: others may read ${path}.`)
+  return text.replace(/\r?\n$/, "")
+})
+
+const typed = Effect.fnUntraced(function*(name: string) {
+  const { stderr, stdin } = yield* Host
+  const ask = (question: string) => Effect.andThen(Effect.sync(() => stderr.write(question)), stdin.readHidden)
+  const first = yield* ask(`New ${name}: `)
+  if (first !== (yield* ask(`The same ${name} again: `))) {
+    return yield* new CommandFailed({ code: 3, message: `The two ${name}s differ; nothing was changed.` })
+  }
+  return first
+})
+
+/** A secret: from a file, typed twice at a terminal, or a line of standard input. */
+const readSecret = Effect.fnUntraced(function*(name: string, file: string | undefined) {
+  const { stdin } = yield* Host
+  return yield* file !== undefined ? ofFile(name, file) : stdin.isTerminal ? typed(name) : stdin.readLine
+})
+
+/** The secrets of an act. `read` is what the command line gives, and `nameOf` how it calls a member. */
+export const secretsOf = Effect.fnUntraced(function*(
+  fields: Fields,
+  nameOf: (member: string) => string,
+  read: { readonly [member: string]: unknown }
+) {
+  const secrets: { [member: string]: string } = {}
+  for (const [member, { isSecret }] of Object.entries(fields)) {
+    const file = read[member]
+    if (isSecret === true) {
+      secrets[member] = yield* readSecret(nameOf(member), typeof file === "string" ? file : undefined)
+    }
+  }
+  return secrets
+})

@@ -1,0 +1,59 @@
+import { isMailAddress } from "../../domain/Account.ts"
+import { readUsername } from "../../domain/Username.ts"
+import type { Field, Said, Written } from "./Field.ts"
+import { name, textOf, texts } from "./Field.ts"
+
+/* Members that are texts of a kind of their own: names of operators, mail addresses, and lists of one kind. */
+
+/** The name of an operator, to look for. Another notation of it is the same name, and what is no name is found nowhere. */
+export const username = (description: string, more: Partial<Said> = {}): Field<string> => {
+  const field = name(description, more)
+  const read = (written: Written): string | undefined => {
+    const text = field.read(written)
+    return text === undefined ? undefined : readUsername(text) ?? text
+  }
+  return { ...field, read }
+}
+
+const longestMail = 254
+
+/** The mail address of an operator. In a body a blank one is none, as null is. */
+export const mail = (description: string, more: Partial<Said> = {}): Field<string> => ({
+  ...textOf({
+    description,
+    ...more,
+    shown: "text",
+    takes: `one mail address of at most ${longestMail} characters`,
+    read: (given) => {
+      const address = given.trim()
+      return [...address].length <= longestMail && isMailAddress(address) ? address : undefined
+    }
+  }),
+  isBlankAbsent: true
+})
+
+/** Several texts of one kind, each judged by `read`. `of` says what they are, in the plural. */
+export const several = (
+  description: string,
+  { most, of, read, ...more }: Partial<Said> & {
+    readonly shown: string
+    readonly most: number
+    readonly of: string
+    readonly read: (text: string) => string | undefined
+  }
+): Field<ReadonlyArray<string>> => {
+  const readAll = (written: Written): ReadonlyArray<string | undefined> =>
+    Array.isArray(written) ? written.slice(0, most + 1).map((text: string) => read(text.trim())) : []
+  return {
+    ...texts(description, more),
+    takes: `at most ${most} ${of}`,
+    fault: (written) => {
+      const at = readAll(written).indexOf(undefined)
+      return at < 0 ? undefined : `takes ${of}; the one at ${at + 1} is none`
+    },
+    read: (written) => {
+      const values = readAll(written).filter((value) => value !== undefined)
+      return Array.isArray(written) && values.length === written.length && values.length <= most ? values : undefined
+    }
+  }
+}
