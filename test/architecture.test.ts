@@ -58,8 +58,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:zlib": ["kernel/http/Compressed.ts"],
   "@effect/platform-node": ["app/Program.ts"],
   "effect/cli": ["app/Cli.ts", "app/commands"],
-  "effect/http": ["surfaces/api"],
-  "effect/http-api": ["surfaces/api", "surfaces/operator"],
+  "effect/http-api": ["surfaces/operator"],
   "better-sqlite3": ["kernel/sql/Sqlite.ts", "kernel/sql/sqliteReader.ts"],
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
   jose: ["pki/jose/Library.ts"],
@@ -91,7 +90,6 @@ describe("src", () => {
 
   it("keeps the surfaces apart: those of operators share the entrance and the acts, and nothing else", () => {
     const shared: { readonly [room: string]: ReadonlyArray<string> } = {
-      "surfaces/api": ["surfaces/admin", "surfaces/operator"],
       "surfaces/panel": ["surfaces/admin", "surfaces/operator"],
       "surfaces/operator": ["surfaces/admin", "surfaces/cli"]
     }

@@ -48,16 +48,14 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { admin } = config
   if (!admin.enabled) return []
   // It is loaded only here, because the declaration is large and most processes serve no operators.
-  const { declaredApp } = yield* Effect.promise(() => import("../surfaces/api/Declared.ts"))
-  const { make } = yield* Effect.promise(() => import("../surfaces/api/ApiApp.ts"))
+  const { make } = yield* Effect.promise(() => import("../surfaces/operator/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/admin/CheckServices.ts"))
   const built = Context.merge(issuers, yield* Layer.build(services(config, version)))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)
-  const declared = yield* declaredApp(resolved)
   const checkServices = checkServicesOf(admin, { policy, names })
-  const api = make(admin, checkServices, declared, { resolved, version, mostRows: admin.page_size_max })
+  const api = make(admin, checkServices, { resolved, version, mostRows: admin.page_size_max })
   const pages = yield* Effect.mapError(madePanel(resolved, checkServices, panel, version), filesFailed)
   const tls = yield* ListenerTls.load(config, "admin")
   const surface: Surface = {

@@ -110,7 +110,7 @@ describe("the program itself", () => {
     assert.strictEqual((await ends("order", "lst")).err, "There is no command order lst; the nearest is list.\n")
     assert.strictEqual(
       (await ends("revoke", "4a1b")).err,
-      "There is no command revoke; some end with it: eab revoke, admin token revoke, admin session revoke, order revoke, cert revoke, crl revoke.\n"
+      "There is no command revoke; some end with it: eab revoke, admin session revoke, admin token revoke, order revoke, cert revoke, crl revoke.\n"
     )
     await refuses(["upstream", "list"], "upstream order list.")
     await refuses(["--json", "order", "list"], "--json")

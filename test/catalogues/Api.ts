@@ -1,4 +1,4 @@
-import { documentOf } from "../../src/surfaces/api/Document.ts"
+import { documentOf } from "../../src/surfaces/operator/OpenApiDocument.ts"
 import { tableOf } from "./Markdown.ts"
 
 /* The reference of the API, from the document that the service answers. */

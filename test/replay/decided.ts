@@ -9,7 +9,7 @@ export interface Decided {
 
 /** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
 const acts =
-  "(?:nonces|credentials|accounts|session|jobs|workers|orders|expiring|upstream|certificates|audit|notifications)"
+  "(?:nonces|credentials|accounts|session|jobs|workers|orders|expiring|upstream|certificates|audit|notifications|operators|tokens)"
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 
@@ -39,7 +39,10 @@ export const decided: ReadonlyArray<Decided> = [
   ),
   every("panel: POST .*=\" ?\"$", "A member that is missing is named in the same words everywhere."),
   every("cli: .*--help$", "The help has the sentences of the act."),
-  every("cli: (?:eab|account|order|upstream)$", "The commands of a group are listed in the order of its acts."),
+  every(
+    "cli: (?:eab|account|order|upstream|admin(?: \\w+)*)$",
+    "The commands of a group are listed in the order of its acts."
+  ),
   every("cli: help ", "The help has the sentences of the act."),
   every("cli: .*--\\w+ \"bogus\"$", "A refusal on the command line names the flag."),
   every("(?:api|panel): .*profile=\"(?:closed|none|Default)\"$", "The profiles that are served are named."),
@@ -200,5 +203,65 @@ export const decided: ReadonlyArray<Decided> = [
     plays: /^service\.panel: GET \/ui\/ \?(?:range|profile)=/,
     reason:
       "A range that is none is refused beside the rest of the page, and a profile that is none has no certificates."
-  }
+  },
+  {
+    plays: /^operators\.api: GET \/api\/operators\/\{username\}\/sessions /,
+    reason: "A session of others says whose it is, as the command line has it."
+  },
+  {
+    plays:
+      /^(?:operators\.api: POST .*\/totp\/reset username="bob"|operators\.panel: POST "\/ui\/operators\/bob\/reset-factor"|session\.api: DELETE \/api\/mfa\/totp |session\.panel: POST \/ui\/account\/factor\/disable by )/,
+    reason: "What is not there has not to be removed, as with every other act that ends something."
+  },
+  { plays: /^(?:operators|tokens)\.api: POST .* role=" "$/, reason: "A word is quoted without the blanks around it." },
+  {
+    plays: /^(?:operators|session)\.(?:api|panel): POST .*\/contact contact="(?!x)/,
+    reason: "One sentence for a mail address."
+  },
+  {
+    plays:
+      /^(?:tokens|operators)\.(?:api|panel): POST .*\/tokens (?:name="(?:a| ?")|expiresInDays=|allowedAddresses=|role="bogus")/,
+    reason: "One sentence for each member of a token, and the code of a word that is not in its set."
+  },
+  {
+    plays: /^tokens\.api: POST \/api\/tokens role(?: absent|=null)$/,
+    reason: "A token for which no role is asked has the least, as on the command line."
+  },
+  {
+    plays: /^tokens\.api: POST \/api\/tokens user=" ?"$/,
+    reason: "An empty name is refused before anybody is looked for."
+  },
+  {
+    plays: /^tokens\.api: (?:POST|GET) \/api\/tokens fuzz /,
+    reason: "Of two faults the one that is read first is told."
+  },
+  {
+    plays: /^operators\.panel: POST .*\/tokens\/[^/]*\/revoke password=/,
+    reason: "To end the access of a program must be quick; a stolen session gains nothing by it."
+  },
+  {
+    plays: /^(?:operators|tokens|session)\.cli: admin .*: (?:--json|with nobody to ask, as an object)$/,
+    reason: "Every command that answers something has --json."
+  },
+  {
+    plays: /^operators\.cli: admin user .*: (?:without argument 1|argument 1 ""(?: as an object)?)$/,
+    reason: "An argument has the name of its member."
+  },
+  {
+    plays: /^(?:operators|tokens)\.cli: .*: --role (?:without a value|"")$/,
+    reason: "The help calls a word a word."
+  },
+  {
+    plays: /^(?:operators|tokens)\.cli: admin .*: argument 1 "(?:No Ra|a\\u001bb)"/,
+    reason: "A value of a wrong form is a fault of the command line."
+  },
+  {
+    plays: /^operators\.cli: admin user (?:create|contact): --contact "/,
+    reason: "A value of a wrong form is a fault of the command line."
+  },
+  {
+    plays: /^operators\.cli: admin user list: --bogus/,
+    reason: "The flags are in the order of the members."
+  },
+  { plays: /^tokens\.cli: admin token create: --allow "x"/, reason: "A refusal says which of the addresses is none." }
 ]

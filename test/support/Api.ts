@@ -3,8 +3,7 @@ import { ReverseNames } from "../../src/kernel/net/ReverseNames.ts"
 import { Passwords } from "../../src/services/operators/Passwords.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { checkServicesOf } from "../../src/surfaces/admin/CheckServices.ts"
-import { make } from "../../src/surfaces/api/ApiApp.ts"
-import { declaredApp } from "../../src/surfaces/api/Declared.ts"
+import { make } from "../../src/surfaces/operator/ApiApp.ts"
 import type { Held } from "./Asked.ts"
 import { asking, cookieOf } from "./Asked.ts"
 import type { Backend } from "./Databases.ts"
@@ -18,9 +17,8 @@ import { useStore } from "./UseTests.ts"
 /** The API of a configuration, and the way to ask it. */
 export const apiOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
-  const declared = yield* declaredApp({ config, sources })
   const names = yield* ReverseNames
-  const app = make(config.admin, checkServicesOf(config.admin, { policy: undefined, names }), declared, {
+  const app = make(config.admin, checkServicesOf(config.admin, { policy: undefined, names }), {
     resolved: { config, sources },
     version: "0.0.0-test",
     mostRows: config.admin.page_size_max

@@ -1,7 +1,7 @@
 import type { Access } from "../../src/surfaces/admin/Access.ts"
-import { declaration } from "../../src/surfaces/api/Api.ts"
-import type { Route } from "../../src/surfaces/api/ApiRoutes.ts"
-import { routesOf } from "../../src/surfaces/api/ApiRoutes.ts"
+import { declaration } from "../../src/surfaces/operator/ActDocument.ts"
+import type { Route } from "../../src/surfaces/operator/ApiRoutes.ts"
+import { routesOf } from "../../src/surfaces/operator/ApiRoutes.ts"
 
 /* Who reaches which route of the API: `docs/api-roles.md` shows it, and a test sends a request for each cell. */
 

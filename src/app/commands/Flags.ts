@@ -49,22 +49,8 @@ export const numberFlag = (
     }
   })
 
-/** A whole number that is clamped to its bounds, not refused. */
-const clampedFlag = (
-  name: string,
-  { least, most }: { readonly least: number; readonly most: number }
-): Flag.Flag<number> =>
-  flag(name, {
-    shown: "number",
-    takes: "a whole number",
-    read: (text) => {
-      const value = readWhole(text)
-      return value === undefined ? undefined : Math.min(Math.max(value, least), most)
-    }
-  })
-
 /** A text of one line that is not blank. Blanks around it are no part of it. */
-export const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
+const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
   flag(name, {
     shown: "text",
     takes: `1 to ${longest} characters, none of them hidden, as controls are`,
@@ -77,20 +63,6 @@ export const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
 /** An optional {@link textFlag}. */
 export const optionalText = (name: string, text: string): Flag.Flag<string | undefined> =>
   optional(textFlag(name), text)
-
-/**
- * {@link optionalText} for a closed set of words. The operation judges the word; the help and the completions list the
- * set.
- */
-export const optionalWord = (
-  name: string,
-  words: ReadonlyArray<string>,
-  text?: string
-): Flag.Flag<string | undefined> =>
-  optional(
-    Flag.withMetavar(textFlag(name), "word"),
-    [text, `One of ${words.join(", ")}.`].filter(Boolean).join(" ")
-  )
 
 /** A flag that may be given several times. Spaces around a value do not count. */
 export const repeatedFlag = (name: string, shown: string): Flag.Flag<ReadonlyArray<string>> =>
@@ -113,17 +85,3 @@ export const choiceArgument = <const Words extends ReadonlyArray<string>>(name: 
 
 /** Prints a result as an object, for programs. */
 export const jsonOption = switchFlag("json", "Print JSON.")
-
-const largestPage = 10_000
-
-/** `--limit` and `--offset`, clamped to their bounds, not refused. */
-export const pageOptions = {
-  limit: clampedFlag("limit", { least: 1, most: largestPage }).pipe(
-    Flag.withDefault(50),
-    Flag.withDescription("Rows to print, at most 10000.")
-  ),
-  offset: clampedFlag("offset", { least: 0, most: Number.MAX_SAFE_INTEGER }).pipe(
-    Flag.withDefault(0),
-    Flag.withDescription("Rows to skip.")
-  )
-}

@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
-import { BadRequest, MfaNotEnrolled, NameTaken, SelfTarget } from "../../domain/OperatorError.ts"
+import { MfaNotEnrolled, NameTaken, SelfTarget } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
-import { readUsername, usernameForm } from "../../domain/Username.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -20,7 +19,6 @@ import type { PasswordSettings } from "./NewPassword.ts"
 import { hashNew } from "./NewPassword.ts"
 import { credentialChanged } from "./Notices.ts"
 import { changing, isSelf, keepAnAdmin, named } from "./OperatorChange.ts"
-import { readContact } from "./OwnAccount.ts"
 import * as secondFactor from "./SecondFactor.ts"
 import type { Paging } from "./Sessions.ts"
 import { liveNow } from "./Sessions.ts"
@@ -111,9 +109,8 @@ export const setRole = Effect.fn("Operators.setRole")(
 export const setContact = Effect.fn("Operators.setContact")(function*(
   operator: Operator,
   username: string,
-  given: string | undefined
+  contact: string | undefined
 ) {
-  const contact = yield* readContact(given)
   const now = yield* currentSeconds
   const done = yield* changing(operator, username, (target) =>
     Effect.gen(function*() {
@@ -126,19 +123,23 @@ export const setContact = Effect.fn("Operators.setContact")(function*(
   if (done !== undefined) yield* emit("admin_operator_contact_changed", { ...actorFields(operator), ...done })
 }, Effect.uninterruptible)
 
-/** Removes an operator's second factor, and an enrolment that is not confirmed. The sessions end. */
+/**
+ * Removes an operator's second factor, and an enrolment that is not confirmed. The sessions end. Answers whether there was one to
+ * remove.
+ */
 export const resetTotp = Effect.fn("Operators.resetTotp")(function*(operator: Operator, username: string) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
   const done = yield* changing(
     operator,
     username,
     (target) =>
-      Effect.map(secondFactor.taken(operator, target), (ended) => ({
-        target_username: target.username,
-        sessions: ended
-      }))
+      Effect.map(
+        secondFactor.taken(operator, target),
+        (sessions) => sessions === undefined ? undefined : { target_username: target.username, sessions }
+      )
   )
-  yield* emit("admin_operator_totp_reset", { ...actorFields(operator), ...done })
+  if (done !== undefined) yield* emit("admin_operator_totp_reset", { ...actorFields(operator), ...done })
+  return done !== undefined
 }, Effect.uninterruptible)
 
 /** The state of an operator's second factor, for the command line. */
@@ -153,6 +154,7 @@ export const renewCodes = Effect.fn("Operators.renewCodes")(function*(operator: 
 
 /** A new operator, as the command line creates one. */
 export interface NewOperator {
+  /** In its stored form. */
   readonly username: string
   readonly password: Redacted.Redacted<string>
   /** Without it, the first operator is an admin and every other one a viewer. */
@@ -164,11 +166,8 @@ export interface NewOperator {
 export const create = Effect.fn("Operators.create")(function*(
   config: PasswordSettings,
   operator: AtKeyboard,
-  { contact: given, password, role: asked, username: name }: NewOperator
+  { contact, password, role: asked, username }: NewOperator
 ) {
-  const username = readUsername(name)
-  if (username === undefined) return yield* new BadRequest({ detail: `A name of an operator is ${usernameForm}.` })
-  const contact = yield* readContact(given)
   const passwordHash = yield* hashNew(config, username, password)
   const { uuid } = yield* Entropy
   const id = yield* uuid

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { isMailAddress } from "../../domain/Account.ts"
-import { BadRequest, StepUpFailed } from "../../domain/OperatorError.ts"
+import { StepUpFailed } from "../../domain/OperatorError.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
@@ -17,16 +16,6 @@ import type { PasswordSettings } from "./NewPassword.ts"
 import { accepted } from "./NewPassword.ts"
 import { credentialChanged } from "./Notices.ts"
 import { stepUp } from "./StepUp.ts"
-
-const longestContact = 254
-
-/** A contact in the form that is stored: one mail address, without blanks around it. A blank one is none. */
-export const readContact = (given: string | undefined) => {
-  const contact = given?.trim() === "" ? undefined : given?.trim()
-  return contact === undefined || (contact.length <= longestContact && isMailAddress(contact))
-    ? Effect.succeed(contact)
-    : new BadRequest({ detail: `contact must be one mail address of at most ${longestContact} characters.` })
-}
 
 /** Changes the caller's own password. Every other session of the caller ends. */
 export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
@@ -67,7 +56,7 @@ export const changeContact = Effect.fn("OwnAccount.changeContact")(function*(
   requester: Requester
 ) {
   const operator = operatorOf(identity, requester)
-  const contact = yield* readContact(change.contact)
+  const { contact } = change
   const user = yield* stepUp(config.admin, identity, change.password, requester)
   const now = yield* currentSeconds
   const detail = { target: identity.username }

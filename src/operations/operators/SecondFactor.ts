@@ -96,18 +96,10 @@ export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(funct
   return made.shown
 }, Effect.uninterruptible)
 
-/** The operator, if they have a factor and have given their password. */
-const changed = Effect.fnUntraced(function*(
-  settings: SignInSettings,
-  identity: SessionIdentity,
-  password: Password,
-  requester: Requester
-) {
-  if ((yield* ownUser(identity)).totpSecret === undefined) return yield* new MfaNotEnrolled()
-  return yield* stepUp(settings, identity, password, requester)
-})
-
-/** Turns the caller's own factor off, if the configuration permits it. Other sessions of the caller end. */
+/**
+ * Turns the caller's own factor off, if the configuration permits it. Other sessions of the caller end. Without a factor there is
+ * nothing to do.
+ */
 export const disable = Effect.fn("SecondFactor.disable")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
@@ -115,19 +107,20 @@ export const disable = Effect.fn("SecondFactor.disable")(function*(
   requester: Requester
 ) {
   if (settings.require_mfa) return yield* new MfaRequired()
-  const user = yield* changed(settings, identity, password, requester)
-  yield* taken(operatorOf(identity, requester), user, identity.tokenHash)
-  yield* emit("admin_mfa_disabled", { username: user.username, method: "totp" })
+  const user = yield* stepUp(settings, identity, password, requester)
+  if (user.totpSecret === undefined) return
+  const ended = yield* taken(operatorOf(identity, requester), user, identity.tokenHash)
+  if (ended !== undefined) yield* emit("admin_mfa_disabled", { username: user.username, method: "totp" })
 }, Effect.uninterruptible)
 
 /**
- * Removes a factor and its recovery codes. Ends all sessions except `butSession`. It joins the open transaction, or
- * opens one.
+ * Removes a factor and its recovery codes. Ends all sessions except `butSession`, and answers how many. Undefined if there is none.
+ * It joins the open transaction, or opens one.
  */
 export const taken = (operator: Operator, user: User, butSession?: string) =>
   transaction(Effect.gen(function*() {
     const cleared = yield* factors.clear(user.id, yield* currentSeconds)
-    if (cleared === undefined) return yield* new MfaNotEnrolled()
+    if (cleared === undefined) return undefined
     const ended = yield* sessions.endAllOf(user.id, butSession)
     yield* recoveryCodes.removeAll(user.id)
     const detail = { target: user.username, sessions_revoked: ended }
@@ -159,6 +152,7 @@ export const reissueCodes = Effect.fn("SecondFactor.reissueCodes")(function*(
   password: Password,
   requester: Requester
 ) {
-  const user = yield* changed(settings, identity, password, requester)
+  if ((yield* ownUser(identity)).totpSecret === undefined) return yield* new MfaNotEnrolled()
+  const user = yield* stepUp(settings, identity, password, requester)
   return yield* renewCodes(operatorOf(identity, requester), user.username)
 })

@@ -1,12 +1,10 @@
 import * as Effect from "effect/Effect"
-import { apiTokenHash, longestTokenName, mostTokenAddresses, printApiToken, tokenLife } from "../../domain/ApiToken.ts"
+import { apiTokenHash, printApiToken } from "../../domain/ApiToken.ts"
 import { isId } from "../../domain/Id.ts"
 import { BadRequest, InsufficientRole, NameTaken, NoSuch } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { permits, roleRead } from "../../domain/OperatorRole.ts"
 import { readUsername } from "../../domain/Username.ts"
-import { hiddenIn } from "../../kernel/HiddenText.ts"
-import { parseCidr } from "../../kernel/net/Address.ts"
 import { transaction } from "../../kernel/sql/Database.ts"
 import { emit } from "../../kernel/telemetry/EventLog.ts"
 import { currentSeconds, rfc3339 } from "../../kernel/Time.ts"
@@ -36,21 +34,6 @@ export interface NewToken {
   readonly allowedAddresses: ReadonlyArray<string>
 }
 
-const faultOf = ({ allowedAddresses, expiresInDays, name }: NewToken): string | undefined => {
-  const length = [...name].length
-  if (hiddenIn(name) !== undefined || length === 0 || length > longestTokenName) {
-    return `name takes 1 to ${longestTokenName} characters, none of them hidden, as controls are.`
-  }
-  if (!Number.isInteger(expiresInDays) || expiresInDays < tokenLife.least || expiresInDays > tokenLife.most) {
-    return `A token lives ${tokenLife.least} to ${tokenLife.most} days.`
-  }
-  if (allowedAddresses.length > mostTokenAddresses) {
-    return `allowedAddresses takes at most ${mostTokenAddresses} addresses.`
-  }
-  const at = allowedAddresses.findIndex((entry) => parseCidr(entry)._tag === "None")
-  return at < 0 ? undefined : `allowedAddresses[${at}] is neither an address nor a range of addresses.`
-}
-
 /** Whether the caller may manage the tokens of an operator. A token may manage none. */
 const mayManage = Effect.fnUntraced(function*(operator: Operator, username: string) {
   if (operator.kind === "cli") return true
@@ -61,10 +44,7 @@ const mayManage = Effect.fnUntraced(function*(operator: Operator, username: stri
 })
 
 /** Creates a token for an operator. Only this answer holds its text. */
-export const create = Effect.fn("Tokens.create")(function*(operator: Operator, given: NewToken) {
-  const asked = { ...given, name: given.name.trim() }
-  const fault = faultOf(asked)
-  if (fault !== undefined) return yield* new BadRequest({ detail: fault })
+export const create = Effect.fn("Tokens.create")(function*(operator: Operator, asked: NewToken) {
   const { name, role } = asked
   const username = readUsername(asked.username) ?? (yield* new NoSuch({ noun: "operator", id: asked.username }))
   const entropy = yield* Entropy
@@ -129,7 +109,7 @@ export const list = Effect.fn("Tokens.list")(function*(username: string | undefi
 
 /** The owner whose tokens a request lists: the caller or, for admins, the operator that they name. */
 export const ownerListed = (
-  identity: Identity,
+  identity: Pick<Identity, "role" | "username">,
   asked: string | undefined
 ): Effect.Effect<string, InsufficientRole> =>
   asked === undefined || readUsername(asked) === identity.username

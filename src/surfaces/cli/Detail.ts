@@ -30,11 +30,3 @@ export const renderDetail = (members: { readonly [name: string]: Shown | undefin
     }).join("\n")
   )
 }
-
-/** A page of a list, in the form of the API and of `--json`. */
-export interface Page<A> {
-  readonly items: ReadonlyArray<A>
-  readonly total: number
-  readonly limit: number
-  readonly offset: number
-}

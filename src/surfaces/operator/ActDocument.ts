@@ -1,3 +1,4 @@
+import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
@@ -8,6 +9,7 @@ import { formsOf } from "./ActOutput.ts"
 import type { ActRoute } from "./ActRoute.ts"
 import { routeOf } from "./ActRoute.ts"
 import type { Field, Fields } from "./Field.ts"
+import { nouns } from "./Nouns.ts"
 import { reachedBy } from "./ReachedBy.ts"
 import { everywhere, refusals } from "./RefusalSchemas.ts"
 import { Int, intOf, optionalMember } from "./schemas/Common.ts"
@@ -85,8 +87,16 @@ const endpointOf = <R>({ act, body, hasBody, isStepUp, isWithoutCsrf, method, pa
     .annotateMerge(reachedBy(act.access, { isStepUp, isWithoutCsrf }))
 
 /** The group of the endpoints of a noun. */
-export const groupOf = ({ acts, description, name }: Noun<unknown>) => {
+const groupOf = ({ acts, description, name }: Noun<unknown>) => {
   const [first, ...rest] = acts.flatMap(routeOf).map(endpointOf)
   const empty = HttpApiGroup.make(name).annotate(OpenApi.Description, description)
   return first === undefined ? empty : empty.add(first, ...rest)
 }
+
+/** Every act that has a route, as the platform declares them. */
+export const declaration = nouns.map(groupOf).reduce(
+  (api, group) => api.add(group) as unknown as typeof api,
+  HttpApi.make("acme-svc")
+    .annotate(OpenApi.Title, "acme-svc")
+    .annotate(OpenApi.Description, "Operators of acme-svc read and change its records here.")
+)

@@ -8,15 +8,19 @@ import { expiringActs } from "./acts/ExpiringActs.ts"
 import { jobActs } from "./acts/JobActs.ts"
 import { nonceActs } from "./acts/NonceActs.ts"
 import { notificationActs } from "./acts/NotificationActs.ts"
+import { operatorActs } from "./acts/OperatorActs.ts"
 import { orderActs } from "./acts/OrderActs.ts"
 import { orphanActs } from "./acts/OrphanActs.ts"
+import { ownActs } from "./acts/OwnActs.ts"
 import { profileActs } from "./acts/ProfileActs.ts"
 import { healthActs, serviceActs } from "./acts/ServiceActs.ts"
 import { sessionActs } from "./acts/SessionActs.ts"
+import { tokenActs } from "./acts/TokenActs.ts"
 import { upstreamOrderActs } from "./acts/UpstreamOrderActs.ts"
 
 const all = [
   sessionActs,
+  ownActs,
   accountActs,
   credentialActs,
   orderActs,
@@ -31,7 +35,9 @@ const all = [
   profileActs,
   configurationActs,
   serviceActs,
-  healthActs
+  healthActs,
+  operatorActs,
+  tokenActs
 ]
 
 type ServicesOf<N> = N extends Noun<infer R> ? R : never

@@ -2,7 +2,6 @@ import type * as Effect from "effect/Effect"
 import type { Answer, Request } from "../../kernel/http/Message.ts"
 import type { ClientFacts } from "../../kernel/queue/Job.ts"
 import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
-import { operatorOf } from "../../operations/operators/Identity.ts"
 import type { Access } from "../admin/Access.ts"
 import type { Failure } from "../admin/Failures.ts"
 import type { Sender } from "../admin/OperatorChecks.ts"
@@ -106,6 +105,3 @@ export const forRole =
 
 /** The facts about a request that operations need. */
 export const requesterOf = ({ client, held }: Given): Requester => ({ client, surface: "ui", held })
-
-/** The acting operator, in the form of operations and audit rows. */
-export const operatorIn = (given: Given<SessionIdentity>) => operatorOf(given.sender, requesterOf(given))

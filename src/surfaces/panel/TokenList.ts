@@ -1,17 +1,17 @@
 import * as Effect from "effect/Effect"
 import { tokenLife } from "../../domain/ApiToken.ts"
-import { BadRequest } from "../../domain/OperatorError.ts"
+import { NoSuch } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import { operatorRoles, permits } from "../../domain/OperatorRole.ts"
+import { readUsername } from "../../domain/Username.ts"
 import { currentSeconds } from "../../kernel/Time.ts"
 import type { SessionIdentity } from "../../operations/operators/Identity.ts"
 import { tokenObject } from "../../operations/operators/OperatorObjects.ts"
 import * as tokens from "../../operations/operators/Tokens.ts"
-import type { Config } from "../../settings/AppConfig.ts"
-import { field } from "./PanelForm.ts"
+import { createToken, revokeToken } from "../operator/acts/TokenActs.ts"
+import { submitted } from "./PanelActs.ts"
 import type { Given } from "./Route.ts"
-import { operatorIn, page } from "./Route.ts"
-import { afterPassword } from "./StepUpPage.ts"
+import { page } from "./Route.ts"
 
 /* The tokens of an operator, for the operator's own page and for the page that admins see. */
 
@@ -34,25 +34,25 @@ export const tokensView = Effect.fnUntraced(function*(username: string, role: Op
   }
 })
 
-const roleIn = (text: string | undefined): Effect.Effect<OperatorRole, BadRequest> => {
-  const role = operatorRoles.find((one) => one === text)
-  return role === undefined ? new BadRequest({ detail: "The role is none of the list." }) : Effect.succeed(role)
+/** A form with its addresses one on each line. People also write them side by side. */
+const withLines = (form: URLSearchParams): URLSearchParams => {
+  const lined = new URLSearchParams(form)
+  const addresses = form.get("allowedAddresses")
+  if (addresses !== null) lined.set("allowedAddresses", addresses.replaceAll(/[\s,]+/g, "\n"))
+  return lined
 }
 
 /** Creates a token and returns the page that shows its text. No other page ever shows it. */
-export const mint = (config: Pick<Config, "admin">, given: Given<SessionIdentity>, username: string, back: string) =>
-  afterPassword(
-    config,
-    given,
-    Effect.gen(function*() {
-      const { form } = given
-      const made = yield* tokens.create(operatorIn(given), {
-        username,
-        name: form.get("name") ?? "",
-        role: yield* roleIn(field(form, "role")),
-        expiresInDays: Number(field(form, "expiresInDays") ?? Number.NaN),
-        allowedAddresses: (field(form, "allowedAddresses") ?? "").split(/[\s,]+/).filter((one) => one !== "")
-      })
-      return page("token", "Token", { token: made.token, made: tokenObject(made.record), back })
-    })
+export const mint = (given: Given<SessionIdentity>, user: string, back: string) =>
+  Effect.map(
+    submitted(createToken, { form: withLines(given.form), parameters: { user } }),
+    ({ token, ...made }) => page("token", "Token", { token, made, back })
   )
+
+/** Revokes a token on the page of its owner. The form of an own template may still ask for the password. */
+export const revoked = Effect.fnUntraced(function*(given: Given<SessionIdentity>, owner: string) {
+  const { id = "" } = given.parameters
+  const { username } = yield* tokens.find(id)
+  if (username !== readUsername(owner)) return yield* new NoSuch({ noun: "token", id })
+  return yield* submitted(revokeToken, given, ["password"])
+})

@@ -117,10 +117,9 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       yield* made("olga")
       const { identity } = yield* enter("olga")
       yield* secondFactor.beginEnrolment(admin, identity, typed(password), here)
-      assert.strictEqual(
-        yield* tagOf(secondFactor.disable(admin, identity, typed(password), here)),
-        "MfaNotEnrolled"
-      )
+      assert.strictEqual(yield* tagOf(secondFactor.disable(admin, identity, typed("wrong"), here)), "StepUpFailed")
+      yield* secondFactor.disable(admin, identity, typed(password), here)
+      assert.lengthOf(fieldsOf("admin_mfa_disabled"), 0)
       assert.strictEqual(yield* pendingSecrets, 1)
     }))
 
@@ -156,18 +155,14 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.deepStrictEqual(fieldsOf("admin_password_hash_unreadable"), [{ username: "olga" }])
     }))
 
-  test("a contact has 254 characters at most, and the same again is not logged", () =>
+  test("the same contact again is not logged", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
-      const set = (length: number) => {
-        const labels = `${"b".repeat(63)}.${"c".repeat(63)}.${"d".repeat(60)}`
-        const contact = `${"a".repeat(length - labels.length - 5)}@${labels}.org`
-        return own.changeContact(config, identity, { password: typed(password), contact }, here)
-      }
-      assert.strictEqual(yield* tagOf(set(255)), "BadRequest")
-      yield* set(254)
-      yield* set(254)
+      const contact = "olga@example.org"
+      const set = own.changeContact(config, identity, { password: typed(password), contact }, here)
+      yield* set
+      yield* set
       assert.lengthOf(fieldsOf("admin_operator_contact_changed"), 1)
     }))
 

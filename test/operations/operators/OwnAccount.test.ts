@@ -131,15 +131,12 @@ describe.each(databases)("one's own account on $name", (backend) => {
       yield* enter("olga")
     }))
 
-  test("has a contact, which is one mail address; the same again is no change", () =>
+  test("has a contact; the same again is no change", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
       const set = (contact: string | undefined) =>
         own.changeContact(config, identity, { password: typed(password), contact }, here)
-      for (const odd of ["olga", "a@b, c@d", "<olga@example.org>", `${"a".repeat(243)}@example.org`]) {
-        assert.strictEqual((yield* Effect.flip(set(odd)))._tag, "BadRequest")
-      }
       yield* set("olga@example.org")
       yield* set("olga@example.org")
       assert.deepStrictEqual(yield* column("SELECT contact_email FROM admin_users"), ["olga@example.org"])
@@ -276,7 +273,8 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* made("olga")
         const { identity } = yield* enter("olga")
         const off = (settings = admin) => secondFactor.disable(settings, identity, typed(password), here)
-        assert.strictEqual((yield* Effect.flip(off()))._tag, "MfaNotEnrolled")
+        yield* off()
+        assert.notInclude(eventsOf(records), "admin_mfa_disabled", "there is none")
         yield* enrolled(identity)
         assert.strictEqual((yield* Effect.flip(off(strict.admin)))._tag, "MfaRequired")
         yield* off()

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
-import { declaration } from "../../../src/surfaces/api/Api.ts"
-import { routesOf } from "../../../src/surfaces/api/ApiRoutes.ts"
-import { documentOf } from "../../../src/surfaces/api/Document.ts"
+import { declaration } from "../../../src/surfaces/operator/ActDocument.ts"
+import { routesOf } from "../../../src/surfaces/operator/ApiRoutes.ts"
+import { documentOf } from "../../../src/surfaces/operator/OpenApiDocument.ts"
 import type { OpenApiDocument } from "../../support/Documented.ts"
 import { makeDocumented, operationsOf, schemasOf } from "../../support/Documented.ts"
 

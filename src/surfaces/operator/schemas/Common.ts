@@ -63,13 +63,3 @@ export const Problem = Schema.Struct({
 
 /** A member of a body that may be left out. Clients write `null` for that, too. */
 export const optionalMember = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-
-/** The mail address of an operator. */
-export const contact = optionalMember(
-  Schema.String.annotate({
-    description: "A mail address. Without it, or if it is null or empty, there is none from now on."
-  })
-)
-
-/** The caller's own password. Some changes need it. */
-export const password = Schema.String.annotate({ description: "The caller's own password." })

@@ -7,36 +7,10 @@ import { created, Id, Int, Time } from "./Common.ts"
 /** The roles of operators. */
 export const Role = Schema.Literals(operatorRoles)
 
-/** The status words of an operator. */
-export const OperatorStatus = Schema.Literals(["active", "disabled"])
-
-const operator = {
-  id: Id,
-  username: Schema.String,
-  status: OperatorStatus,
-  role: Role,
-  totpEnabled: Schema.Boolean,
-  contact: Schema.optionalKey(Schema.String),
-  createdAt: Time,
-  updatedAt: Time,
-  lastLoginAt: Schema.optionalKey(Time),
-  knownLoginIps: Schema.Array(Schema.String)
-}
-
-/** An operator as lists show them. */
-export const Operator = Schema.Struct(operator).annotate({ identifier: "Operator" })
-
-/** An operator with the state of their account. */
-export const OperatorDetail = Schema.Struct({
-  ...operator,
-  enrolmentPending: Schema.Boolean,
-  recoveryCodesRemaining: Int,
-  activeSessions: Int
-}).annotate({ identifier: "OperatorDetail" })
-
 /** A session of an operator. */
 export const SessionRow = Schema.Struct({
   id: Schema.String.annotate({ description: "The first 16 hexadecimal digits of the SHA-256 of its token." }),
+  username: Schema.optionalKey(Schema.String.annotate({ description: "Whose it is, unless it is one's own." })),
   state: Schema.Literals(["pending_mfa", "active"]),
   createdAt: Time,
   expiresAt: Time,
@@ -94,25 +68,3 @@ export const SecondFactor = Schema.Struct({
   enrolmentPending: Schema.Boolean,
   recoveryCodesRemaining: Int
 }).annotate({ identifier: "SecondFactor" })
-
-const token = {
-  id: Id,
-  name: Schema.String,
-  user: Schema.String,
-  role: Role,
-  createdAt: Time,
-  expiresAt: Time,
-  lastUsedAt: Schema.optionalKey(Time),
-  lastUsedIp: Schema.optionalKey(Schema.String),
-  allowedAddresses: Schema.optionalKey(Schema.Array(Schema.String)),
-  revokedAt: Schema.optionalKey(Time)
-}
-
-/** A token of the API, without its secret. */
-export const Token = Schema.Struct(token).annotate({ identifier: "Token" })
-
-/** A new token, with its secret. */
-export const MintedToken = Schema.Struct({
-  ...token,
-  token: Schema.String.annotate({ description: "Send it as `Authorization: Bearer`. It is shown only now." })
-}).annotate(created("MintedToken"))

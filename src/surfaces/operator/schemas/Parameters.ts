@@ -29,14 +29,3 @@ export const word = <const A extends string>(words: ReadonlyArray<A>, descriptio
 
 /** A segment of a path. */
 export const segment = (description: string) => Schema.String.annotate({ description })
-
-/** The path of a record. */
-export const byId = (noun: string) => ({ id: segment(`The id of the ${noun}.`) })
-
-/** The window of a list. */
-export const paging = {
-  limit: whole("Rows of the page. A value below 1 counts as 1, a value above admin.page_size_max as that.", {
-    default: 50
-  }),
-  offset: whole("Rows to skip before the page. A negative value counts as 0.", { default: 0 })
-}

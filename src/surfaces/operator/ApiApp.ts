@@ -13,30 +13,24 @@ import { askedBy } from "../admin/Asker.ts"
 import type { CheckServices } from "../admin/CheckServices.ts"
 import { entranceOf } from "../admin/Entrance.ts"
 import { matcherOf } from "../admin/RouteMatcher.ts"
-import { answerOf } from "../operator/ActAnswer.ts"
-import type { ActingAtKeyboard, OfRequest } from "../operator/Acting.ts"
-import { ApiDocument, Configured } from "../operator/Acting.ts"
-import { routeOf } from "../operator/ActRoute.ts"
-import type { StepUpServices } from "../operator/ActStepUp.ts"
-import type { ActServices } from "../operator/Nouns.ts"
-import { nouns } from "../operator/Nouns.ts"
-import { Api } from "./Api.ts"
-import { refusalHeaders, refusalOf } from "./ApiRefusals.ts"
-import { routesOf } from "./ApiRoutes.ts"
-import type { DeclaredApp } from "./Declared.ts"
-import { served } from "./DeclaredAnswer.ts"
-import { documentOf } from "./Document.ts"
-import { inputOf } from "./RequestInput.ts"
+import { answerOf } from "./ActAnswer.ts"
+import type { ActingAtKeyboard, OfRequest } from "./Acting.ts"
+import { ApiDocument, Configured } from "./Acting.ts"
+import { routeOf } from "./ActRoute.ts"
+import type { StepUpServices } from "./ActStepUp.ts"
+import type { ActServices } from "./Nouns.ts"
+import { nouns } from "./Nouns.ts"
+import { documentOf } from "./OpenApiDocument.ts"
 
-/*
- * The surface of operators. It makes the checks that every request has in common. Then the declaration answers
- * (docs/decisions/admin.md).
- */
+/* The API of operators. It makes the checks that every request has in common. Then an act answers (docs/decisions/admin.md). */
 
-/** The answer to a refused request. */
+/** The answer to a refused request: `{"error": "<code>", "message": "<sentence>"}` (docs/decisions/admin.md, "Errors"). */
 const refused = (error: OperatorError): Answer => {
-  const problem = operatorProblemOf(error)
-  return json(problem.status, refusalOf(problem), refusalHeaders(problem, error))
+  const { code, message, retryAfter, status } = operatorProblemOf(error)
+  return json(status, { error: code, message }, {
+    ...retryAfter === undefined ? {} : { "retry-after": String(retryAfter) },
+    ...error._tag === "MethodRefused" ? { allow: error.allow.join(", ") } : {}
+  })
 }
 
 /** The settings that the surface uses. */
@@ -48,19 +42,17 @@ export interface Settings {
 
 /** What the checks and the handlers of a request need. */
 type Needed =
-  | Effect.Services<ReturnType<typeof served>>
   | Exclude<ActServices | StepUpServices, ActingAtKeyboard | ApiDocument | Configured | OfRequest>
   | Database
 
-const known = matcherOf([...nouns.flatMap(({ acts }) => acts).flatMap(routeOf), ...routesOf(Api)])
+const known = matcherOf(nouns.flatMap(({ acts }) => acts).flatMap(routeOf))
 
 type Known = ReturnType<typeof known>
 
-/** Makes the surface. `app` answers the requests that have passed the checks and are for no act: the app of the declaration. */
+/** Makes the surface. */
 export const make = (
   settings: Settings,
   checkServices: CheckServices,
-  app: DeclaredApp,
   configured: typeof Configured.Service
 ): App<Needed> => {
   const enter = entranceOf(settings.base_url, checkServices)
@@ -75,15 +67,11 @@ export const make = (
       enter(request, matched, request.path.startsWith("/api/")),
       ({ error }) => error
     )
-    if ("act" in route) {
-      return yield* answerOf(request, { route, ...caller }, settings.max_body_bytes).pipe(
-        Effect.provideService(Configured, configured),
-        Effect.provideService(ApiDocument, { document }),
-        askedBy(caller.sender)
-      )
-    }
-    const given = yield* inputOf(request, route, settings.max_body_bytes)
-    return yield* askedBy(caller.sender)(served(app, request, given, caller))
+    return yield* answerOf(request, { route, ...caller }, settings.max_body_bytes).pipe(
+      Effect.provideService(Configured, configured),
+      Effect.provideService(ApiDocument, { document }),
+      askedBy(caller.sender)
+    )
   })
 
   const handle = (request: Request, matched: Known): Effect.Effect<Answer, never, Needed> =>

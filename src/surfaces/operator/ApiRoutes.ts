@@ -4,7 +4,7 @@ import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import type { Guarded } from "../admin/RouteMatcher.ts"
-import { AccessRule } from "../operator/ReachedBy.ts"
+import { AccessRule } from "./ReachedBy.ts"
 
 /* The routes of the declaration, in the form that the checks need. */
 

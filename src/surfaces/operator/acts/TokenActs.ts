@@ -1,0 +1,160 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { longestTokenName, mostTokenAddresses, tokenLife } from "../../../domain/ApiToken.ts"
+import { operatorRoles } from "../../../domain/OperatorRole.ts"
+import { parseCidr } from "../../../kernel/net/Address.ts"
+import { tokenObject } from "../../../operations/operators/OperatorObjects.ts"
+import * as tokens from "../../../operations/operators/Tokens.ts"
+import { act, noun } from "../Act.ts"
+import { Acting, paged } from "../Acting.ts"
+import { key, line, optional, or, paging, whole, word } from "../Field.ts"
+import { created, Id, pageOf, Time } from "../schemas/Common.ts"
+import { Role } from "../schemas/OperatorSchemas.ts"
+import { several, username } from "../TextFields.ts"
+
+/* Tokens for programs (docs/decisions/admin.md, "Tokens"). */
+
+const token = {
+  id: Id,
+  name: Schema.String,
+  user: Schema.String,
+  role: Role,
+  createdAt: Time,
+  expiresAt: Time,
+  lastUsedAt: Schema.optionalKey(Time),
+  lastUsedIp: Schema.optionalKey(Schema.String),
+  allowedAddresses: Schema.optionalKey(Schema.Array(Schema.String)),
+  revokedAt: Schema.optionalKey(Time)
+}
+
+const Token = Schema.Struct(token).annotate({ identifier: "Token" })
+
+const MintedToken = Schema.Struct({
+  ...token,
+  token: Schema.String.annotate({ description: "Send it as `Authorization: Bearer`. It is shown only now." })
+}).annotate(created("MintedToken"))
+
+/** The owner whose tokens are listed. The command line lists everybody's where none is named, and others their own. */
+const ownerOf = (user: string | undefined) =>
+  Effect.flatMap(Acting, ({ operator, role }) =>
+    operator.kind === "cli"
+      ? Effect.succeed(user)
+      : tokens.ownerListed({ username: operator.id ?? "", role }, user))
+
+const listTokens = act({
+  id: "listTokens",
+  does: "List tokens, newest first, without their secrets",
+  access: "own",
+  input: {
+    user: optional(
+      username("Only the tokens of this operator. Only the role admin may give it.", {
+        help: "Only those of this operator."
+      })
+    ),
+    ...paging
+  },
+  output: pageOf(Token),
+  errors: [],
+  run: ({ user, ...window }) =>
+    Effect.gen(function*() {
+      const owner = yield* ownerOf(user)
+      return yield* paged(window, (page) => tokens.list(owner, page), tokenObject)
+    }),
+  http: { route: "GET /api/tokens" },
+  cli: {
+    command: "admin token list",
+    example: "admin token list --user olga",
+    columns: ({ expiresAt, id, lastUsedAt = "never", name, revokedAt = "", role, user }) => ({
+      id,
+      user,
+      name,
+      role,
+      expires: expiresAt,
+      "last used": lastUsedAt,
+      revoked: revokedAt
+    })
+  }
+})
+
+/** Makes a token. Over HTTP the password is asked for: a stolen session must not become a token that lasts a year. */
+export const createToken = act({
+  id: "createToken",
+  does: "Create a token; its secret is shown once",
+  access: "own",
+  input: {
+    name: line("Its purpose.", { longest: longestTokenName }),
+    role: or(word(operatorRoles, "At most the role of its owner."), "viewer"),
+    expiresInDays: whole(`${tokenLife.least} to ${tokenLife.most}.`, {
+      ...tokenLife,
+      of: "a number of days",
+      help: "Days until it expires."
+    }),
+    user: optional(
+      username("The owner. Without it, the caller. Only the role admin may name somebody else.", {
+        help: "The operator who owns it."
+      })
+    ),
+    allowedAddresses: optional(
+      several("Addresses or CIDR ranges that may use the token.", {
+        shown: "range",
+        help: "Address or range that may use the token; may be given several times.",
+        most: mostTokenAddresses,
+        of: "addresses and ranges of addresses",
+        read: (text) => parseCidr(text)._tag === "None" ? undefined : text
+      })
+    )
+  },
+  output: MintedToken,
+  errors: ["name_taken"],
+  run: ({ allowedAddresses = [], user, ...asked }) =>
+    Effect.gen(function*() {
+      const operator = yield* Acting.operator
+      const made = yield* tokens.create(operator, { ...asked, allowedAddresses, username: user ?? operator.id ?? "" })
+      return { ...tokenObject(made.record), token: made.token }
+    }),
+  http: { route: "POST /api/tokens", status: 201, isStepUp: true },
+  cli: {
+    command: "admin token create",
+    help: "Make a token for a program; it is printed only once.",
+    example: "admin token create olga --name backup --expires-in 90",
+    args: ["user"],
+    needs: ["user"],
+    flags: { allowedAddresses: { flag: "allow" }, expiresInDays: { flag: "expires-in" } },
+    text: ({ token }) => token,
+    remark: ({ id }) => `The token is shown only now; its id is ${id}.`,
+    undo: {
+      taken: "the token was revoked",
+      undo: ({ id }) => Effect.flatMap(Acting.operator, (operator) => tokens.revoke(operator, id))
+    }
+  }
+})
+
+/** Revokes a token. No password is asked for, because it must be quick to end an access. */
+export const revokeToken = act({
+  id: "revokeToken",
+  does: "Revoke a token, at once and for good",
+  access: "own",
+  input: { id: key("The id of the token.") },
+  output: Token,
+  errors: [],
+  run: ({ id }) =>
+    Effect.gen(function*() {
+      yield* tokens.revoke(yield* Acting.operator, id)
+      return tokenObject(yield* tokens.find(id))
+    }),
+  http: { route: "POST /api/tokens/{id}/revoke", status: 204 },
+  cli: {
+    command: "admin token revoke",
+    example: "admin token revoke ID",
+    confirm: ({ id }) => Effect.map(tokens.find(id), ({ name, username }) => `Revoke token ${name} of ${username}?`),
+    text: ({ name, user }) => `Token ${name} of ${user} is revoked.`
+  }
+})
+
+/** Tokens for programs. */
+export const tokenActs = noun({
+  name: "tokens",
+  description: "Tokens for programs.",
+  commands: { "admin token": "Tokens of programs." },
+  acts: [listTokens, createToken, revokeToken]
+})
