@@ -63,8 +63,8 @@ const adviseOfScheme = (
     : emit("tls_base_url_mismatch", { key: `${section}.base_url`, base_url })
 
 /**
- * Events an operator should see at start and at each reload. Nothing has failed, but the setting may not be intended.
- * What is told of one listener is told of the others (docs/decisions/process.md, "Advisories").
+ * Events that an operator should see at a start and at each reload: nothing has failed, but the setting may not be
+ * intended. All listeners have the same advisories (docs/decisions/process.md, "Advisories").
  */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {

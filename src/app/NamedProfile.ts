@@ -5,7 +5,7 @@ import type { Loaded } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 /** The names of profiles, for a refusal. */
-export const namesOf = (profiles: ReadonlyArray<Pick<ProfileConfig, "name">>): string =>
+const namesOf = (profiles: ReadonlyArray<Pick<ProfileConfig, "name">>): string =>
   profiles.map(({ name }) => name).join(", ")
 
 /**

@@ -16,7 +16,7 @@ const refused = ({ message }: { readonly message: string }) => new CommandFailed
 const read = ({ cwd, env }: Host["Service"], roles?: Roles): Effect.Effect<Loaded, CommandFailed> =>
   Effect.mapError(loadConfig({ env, cwd, roles }), refused)
 
-/** Reads what one section is needed of. What is told of a refused configuration is told at once. */
+/** Reads what is needed for one section. Remarks on a refused configuration are printed at once. */
 const readSection = ({ cwd, env }: Host["Service"], section: NeededSection): Effect.Effect<Config, CommandFailed> =>
   loadSection({ cwd, env }, section).pipe(
     Effect.mapError(({ message }) =>

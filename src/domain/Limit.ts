@@ -20,7 +20,7 @@ export interface Reached {
   readonly limit: LimitName
   /** The limit's value. */
   readonly most: number
-  /** The seconds over which the limit counts; absent where it counts what there is at once. */
+  /** The window of the limit, in seconds; absent if the limit is on what exists at one time. */
   readonly windowSeconds?: number
   /** The seconds until there is room again, at least 1. */
   readonly retryAfter: number

@@ -10,7 +10,7 @@ const rangeOf = (value: bigint, groups: number): string => {
 }
 
 /**
- * The key under which attempts of an address are counted. For IPv6 it is the /64, because whoever has one address has
+ * The key under which attempts of an address are counted. For IPv6 it is the /64, because a client with one address has
  * the whole network. An IPv6 address that stands for an IPv4 host counts as the IPv4 address.
  */
 export const addressKey = (address: string): string => {
@@ -34,7 +34,10 @@ export const mfaKey = (userId: string): string => `mfa:${userId}`
 /** The key under which codes of an operator's second factor are counted that come from an address that is known. */
 export const knownMfaKey = (userId: string, address: string): string => `${mfaKey(userId)}@${addressKey(address)}`
 
-/** What an operator is told of once in a window: attempts that are used up, a wrong code, a wrong password in a session. */
+/**
+ * Reports that an operator gets once in a window: attempts that are used up, a wrong code, a wrong password in a
+ * session.
+ */
 export type ToldOnce = "lockout" | "code" | "step_up"
 
 /** The key under which it is counted that an operator was told. */

@@ -2,7 +2,7 @@ import type { Detailed, FromUpstream } from "./AcmeError.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 import { acmeError } from "./ProblemDocument.ts"
 
-/* What clients are told of the refusals of an upstream. */
+/* How clients are told that an upstream refused. */
 
 /** Types of an upstream's problems that a client can mend; any other is about this service's dealings with it. */
 export const mendableTypes: ReadonlySet<string> = new Set([

@@ -40,7 +40,7 @@ const masked = (key: string, secret: Redacted.Redacted<unknown>): string | Reado
   return text === "" ? "" : "***"
 }
 
-/** Masks what may be a secret in a URL that is none itself: its user part and its query. */
+/** Masks the parts of a URL that may be secret even if the URL is not: its user part and its query. */
 const withoutSecrets = (text: string): string => {
   if (!URL.canParse(text)) return text
   const url = new URL(text)

@@ -82,7 +82,7 @@ export const renew = (params: {
     idsOf
   )
 
-/** Those of these attempts that still hold their rows, locked or not. */
+/** Which of these attempts still hold their rows, locked or not. */
 export const stillHeld = (owner: string, held: ReadonlyArray<Pick<Job, "attempts" | "id">>) =>
   held.length === 0
     ? Effect.succeed<ReadonlySet<JobId>>(new Set())

@@ -253,7 +253,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
           handlers.some((one) => one.kind === kind) && slots.reserve(options.max_concurrent, kind, share),
         release,
         isDraining: () => draining,
-        // Not at once: whoever enqueued answers first.
+        // Does not begin at once, so that the request that enqueued the job is answered first.
         begin: (job, heldAt) => Effect.sync(() => void fork(Effect.andThen(Effect.yieldNow, attempt(job, heldAt)))),
         handBack: (job, spentAt) => settlement.handBack(job, { spentAt, ending: undefined }),
         database

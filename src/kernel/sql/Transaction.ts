@@ -18,7 +18,7 @@ export interface Plans {
   failure: { readonly statement: string; readonly error: SqlError } | undefined
   /** How many statements were sent ahead and have no answer yet. */
   inFlight: number
-  /** The functions to call when there are none. */
+  /** The functions to call when no statement is in flight any more. */
   readonly waiting: Array<() => void>
   /** When the last statement that was sent ahead was answered. The next statement did not begin before. */
   answered: number

@@ -178,7 +178,8 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
 })
 
 /**
- * Whether the stored list is past half of its validity, lacks a recorded revocation, has a `thisUpdate` in the future, or is none.
+ * Whether a new list is due: none is stored, or the stored one is past half of its validity, lacks a recorded
+ * revocation, has a `thisUpdate` in the future, or cannot be read as a list.
  */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const stored = yield* crls.find(crl.id)

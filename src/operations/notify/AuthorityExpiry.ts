@@ -23,7 +23,7 @@ const daySeconds = 86_400
 /** How many days before the end of a CA receivers are told, once at each. */
 const thresholds = [1, 7, 30, 90] as const
 
-/** Warns of each CA that shortens what it signs, or that receivers are told of. */
+/** Warns of each CA that shortens the certificates it signs, or about whose end receivers are told. */
 const advise = (signed: ReadonlyArray<Signed>, now: number) => {
   const due = new Map(
     signed.flatMap(({ issuer: { firstToEnd: { notAfter }, id }, leafValidityDays }) =>

@@ -41,7 +41,8 @@ export const mostDays = 100_000
 const usualDays = 30
 
 /**
- * The window of a list that names none: what the digests of a profile, or of all, tell of. Where there is none, thirty days.
+ * The window of a list that names none: that of the digests of the profile, or of all profiles; without a digest,
+ * thirty days.
  */
 export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: string): number => {
   const asked = profiles.filter((profile) => profile.enabled && (name === undefined || profile.name === name))

@@ -58,7 +58,7 @@ const isSelfSigned = (der: Uint8Array, { issuer, subject }: Certificate): boolea
     () => false
   )
 
-/** The DNS names of the SAN; undefined without one. Where it has other names too, or is there twice, they are none. */
+/** The DNS names of the SAN; undefined without a SAN. Empty if the SAN also has other names, or is there twice. */
 const namesOf = ({ extensions }: Certificate): ReadonlyArray<string> | undefined => {
   const [san, another] = extensions.filter(({ oid }) => oid === SUBJECT_ALT_NAME)
   if (san === undefined) return undefined

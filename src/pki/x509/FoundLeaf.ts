@@ -34,8 +34,8 @@ const factsOf = (certificate: X509Certificate): FoundLeaf => ({
 })
 
 /**
- * The certificate for this key, DER SubjectPublicKeyInfo, anywhere in what a signer gave: behind a banner, in a bundle that is broken,
- * or after its issuer. Certificates for other keys, such as those of CAs, are none.
+ * The certificate for this key, DER SubjectPublicKeyInfo, anywhere in the output of a signer: behind other text, in a
+ * broken bundle, or after its issuer. Certificates for other keys, such as those of CAs, are ignored.
  */
 export const findLeaf = (given: string, spki: Uint8Array): FoundLeaf | undefined => {
   const key = Result.getOrUndefined(

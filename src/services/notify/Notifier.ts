@@ -26,7 +26,7 @@ const routed = (config: Config): Routes =>
     return routes.length === 0 ? [] : [[scope, { routes, to: section.email.to }] as const]
   }))
 
-/** The entries that are told of an occurrence. A mail without a recipient is left out. */
+/** The entries that get an occurrence. A mail without a recipient is left out. */
 const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> => {
   const section = known.get(occurrence.scope)
   if (section === undefined || !isOfScope(occurrence.event, occurrence.scope)) return []

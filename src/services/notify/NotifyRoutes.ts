@@ -29,7 +29,7 @@ export const routesOf = (section: Section): ReadonlyArray<Route> =>
     return names.map((entry) => ({ backend, entry, events: new Set(table[entry]?.events) }))
   })
 
-/** Whether any entry of a section is told of certificates that expire soon. */
+/** Whether any entry of a section gets the digest of certificates that expire soon. */
 export const hasDigest = (section: Section & Pick<Config["notify"], "expiry">): boolean =>
   section.expiry.lead_days > 0 && routesOf(section).some(({ events }) => events.has("certificates_expiring"))
 

@@ -46,7 +46,7 @@ const sweepStatement = statement({
 
 const packed = (orders: ReadonlyArray<OrderId>) => orders.map((id) => [packedUuid(id)])
 
-/** Those of these orders that were written about after an epoch second. */
+/** Which of these orders were written about after an epoch second. */
 export const recent = (orders: ReadonlyArray<OrderId>, since: number) =>
   Effect.map(
     lenient(recentStatement, { orders: packed(orders), since }),

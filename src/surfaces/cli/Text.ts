@@ -36,7 +36,7 @@ export const timeShown = ({ isTerminal, now, utc }: View, time: string): string 
   })
 }
 
-/** A client as people read it: its address, and the reverse name that whoever owns the reverse zone has chosen. */
+/** A client as people read it: its address, and its reverse name, which the owner of the reverse zone has chosen. */
 export const clientText = (address: string | undefined, name: string | undefined): string | undefined =>
   address === undefined || name === undefined ? address ?? name : `${address} (${name})`
 

@@ -125,7 +125,7 @@ export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported
   })
 
 /** Runs an act with its input. A failure that no operator can do anything about is answered as an internal error. */
-export const ran = <R>(act: AnyAct<R>, input: { readonly [member: string]: unknown }) =>
+const ran = <R>(act: AnyAct<R>, input: { readonly [member: string]: unknown }) =>
   Effect.catch(perform(act, input), (failure) => Effect.flatMap(shownFailure(failure), (error) => Effect.fail(error)))
 
 /** The answer of an act to a request that has passed the checks. */

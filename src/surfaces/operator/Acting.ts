@@ -12,7 +12,7 @@ import type { Resolved } from "../../settings/Resolve.ts"
 /** Who acts. */
 export class Acting extends Context.Service<Acting, {
   readonly operator: Operator
-  /** Whoever is at the command line may do everything. */
+  /** A person at the command line may do everything. */
   readonly role: OperatorRole
 }>()("acme/surfaces/operator/Acting") {
   /** The operator, in the form of operations and audit rows. */

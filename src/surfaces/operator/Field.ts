@@ -38,7 +38,7 @@ export interface Field<A> {
   /** The end of a sentence that begins with the name of the member, where more can be said than what it takes. */
   readonly fault: ((written: Written) => string | undefined) | undefined
   readonly document: FieldDocument
-  /** The value, or undefined if what was written is none. */
+  /** The value; undefined if the written text is not a value of this field. */
   readonly read: (written: Written) => A | undefined
   /** The value where the member was left out. Undefined for a member that is needed. */
   readonly absent: A | undefined
