@@ -107,9 +107,9 @@ interface Involving {
 }
 
 /**
- * Faults from the rules over several keys. A finding that involves a key already refused is dropped, and one about a table in which
- * something is refused: what is missed there may be that. Where the file does
- * not give the key its value, the place is that of the first key involved to which it does.
+ * Faults from the rules over several keys. A fault is dropped if it involves a key that is already refused, or if it is
+ * about a table in which something is refused, because the refused key may be the one that is missing. If the file does
+ * not set the key itself, the fault has the place of the first key involved that the file sets.
  */
 const crossFaults = (
   config: Config,

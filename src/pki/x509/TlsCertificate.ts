@@ -7,7 +7,7 @@ const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 export interface TlsCertificate {
   /** Lower-case hexadecimal SHA-256 of its DER. */
   readonly fingerprint: string
-  /** When it ends, or whatever of its chain ends before it. */
+  /** When it ends, or when a certificate of its chain does, if that is earlier. */
   readonly notAfter: Date
   /** Whether its subject and issuer are the same name. */
   readonly selfIssued: boolean

@@ -18,7 +18,7 @@ export interface Route extends Guarded {
   readonly query: Reader | undefined
 }
 
-/** No schema of the declaration needs a service to read a value. The type of any endpoint does not say that. */
+/** The schemas of the declaration need no service to read a value, but the type of an endpoint does not say so. */
 const readerOf = (schema: Schema.Top | undefined): Reader | undefined => schema as Reader | undefined
 
 /** Every route of a declaration. An endpoint that does not state who may use it is an error in our code. */
