@@ -17,8 +17,8 @@ import { Queue } from "./Queue.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
 
-// A process that hears of ends looks in any case: on SQLite, behind a proxy that pools transactions, and while its
-// connection is down, it does not hear of those of other processes.
+// The row is also read at this interval, because ends in other processes may not be heard of: on SQLite, behind a proxy
+// that pools transactions, and while the listening connection is down.
 const lookEvery = "250 millis"
 const lookEveryIfTold = "1 second"
 
