@@ -27,10 +27,21 @@ const show = ({ file, of }: Import) => `${file} imports ${of}`
 const isPackage = (of: string) => !of.endsWith(".ts")
 const isOf = (name: string) => (of: string) => of === name || of.startsWith(`${name}/`)
 
-const storeys = ["pki", "kernel", "domain", "settings", "store", "services", "operations", "surfaces", "app", "main.ts"]
+const storeys = [
+  "crypto",
+  "engine",
+  "domain",
+  "settings",
+  "store",
+  "services",
+  "operations",
+  "surfaces",
+  "app",
+  "main.ts"
+]
 const storeyOf = (path: string) => storeys.findIndex((storey) => path === storey || path.startsWith(`${storey}/`))
 
-/** The storey and the folder in it: `kernel/sql`, `services/signing`, … */
+/** The storey and the folder in it: `engine/sql`, `services/signing`, … */
 const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").slice(0, 2).join("/") : undefined
 
 /**
@@ -38,38 +49,38 @@ const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").sl
  * everywhere. Those of its folders are marked as unstable, so each folder has its rooms (docs/decisions/effect.md).
  */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "node:crypto": ["pki", "kernel/net/Connect.ts"],
-  "node:child_process": ["kernel/host/Scripts.ts", "kernel/sql/Readers.ts"],
-  "node:dgram": ["kernel/net"],
-  "node:dns": ["kernel/net"],
-  "node:fs": ["kernel", "settings", "services/signing"],
+  "node:crypto": ["crypto", "engine/net/Connect.ts"],
+  "node:child_process": ["engine/host/Scripts.ts", "engine/sql/Readers.ts"],
+  "node:dgram": ["engine/net"],
+  "node:dns": ["engine/net"],
+  "node:fs": ["engine", "settings", "services/signing"],
   "node:module": ["main.ts"],
-  "node:http": ["kernel/http", "kernel/net", "app/Health.ts"],
-  "node:https": ["kernel/http", "app/Health.ts"],
-  "node:net": ["kernel/http", "kernel/net", "pki/x509/TlsPair.ts"],
-  "node:os": ["app", "kernel/sql/Readers.ts"],
-  "node:path": ["kernel", "settings", "app"],
+  "node:http": ["engine/http", "engine/net", "app/Health.ts"],
+  "node:https": ["engine/http", "app/Health.ts"],
+  "node:net": ["engine/http", "engine/net", "crypto/x509/TlsPair.ts"],
+  "node:os": ["app", "engine/sql/Readers.ts"],
+  "node:path": ["engine", "settings", "app"],
   "node:readline": ["app/Program.ts"],
-  "node:stream": ["kernel/host/Scripts.ts", "kernel/net/Handshake.ts"],
-  "node:tls": ["kernel/http", "kernel/net"],
-  "node:url": ["kernel/sql/Readers.ts", "main.ts"],
-  "node:util": ["kernel/http/Compressed.ts"],
+  "node:stream": ["engine/host/Scripts.ts", "engine/net/Handshake.ts"],
+  "node:tls": ["engine/http", "engine/net"],
+  "node:url": ["engine/sql/Readers.ts", "main.ts"],
+  "node:util": ["engine/http/Compressed.ts"],
   "node:v8": ["app/Program.ts"],
-  "node:zlib": ["kernel/http/Compressed.ts"],
+  "node:zlib": ["engine/http/Compressed.ts"],
   "@effect/platform-node": ["app/Program.ts"],
   "effect/cli": ["app/Cli.ts", "app/commands"],
   "effect/http-api": ["surfaces/operator"],
-  "better-sqlite3": ["kernel/sql/Sqlite.ts", "kernel/sql/sqliteReader.ts"],
+  "better-sqlite3": ["engine/sql/Sqlite.ts", "engine/sql/sqliteReader.ts"],
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
-  jose: ["pki/jose/Library.ts"],
-  "minijinja-js": ["kernel/template/Engine.ts", "kernel/template/Machine.ts"],
-  nodemailer: ["kernel/net/Mail.ts"],
-  otplib: ["pki/Totp.ts"],
-  pg: ["kernel/sql/Postgres.ts", "kernel/sql/PostgresCancel.ts", "kernel/sql/PostgresPool.ts"],
-  "prom-client": ["kernel/telemetry/Series.ts"],
+  jose: ["crypto/jose/Library.ts"],
+  "minijinja-js": ["engine/template/Engine.ts", "engine/template/Machine.ts"],
+  nodemailer: ["engine/net/Mail.ts"],
+  otplib: ["crypto/Totp.ts"],
+  pg: ["engine/sql/Postgres.ts", "engine/sql/PostgresCancel.ts", "engine/sql/PostgresPool.ts"],
+  "prom-client": ["engine/telemetry/Series.ts"],
   re2js: ["domain/policy/Regex.ts"],
-  "smol-toml": ["kernel/config/Source.ts"],
-  "toml-eslint-parser": ["kernel/config/Lines.ts"],
+  "smol-toml": ["engine/config/Source.ts"],
+  "toml-eslint-parser": ["engine/config/Lines.ts"],
   tr46: ["domain/Identifier.ts"],
   uqr: ["surfaces/panel/QrCode.ts"]
 }
@@ -83,15 +94,15 @@ describe("src", () => {
     assert.deepStrictEqual(missing.map(show), [])
   })
 
-  it("imports downwards only, from main to pki: the kernel knows no noun of ACME", () => {
+  it("imports downwards only, from main to crypto", () => {
     const backwards = imports.filter(({ file, of }) => !isPackage(of) && storeyOf(of) > storeyOf(file))
     assert.deepStrictEqual(backwards.map(show), [])
   })
 
   it("keeps the surfaces apart: those of operators share the entrance and the acts, and nothing else", () => {
     const shared: { readonly [room: string]: ReadonlyArray<string> } = {
-      "surfaces/panel": ["surfaces/admin", "surfaces/operator"],
-      "surfaces/operator": ["surfaces/admin", "surfaces/cli"]
+      "surfaces/panel": ["surfaces/operator"],
+      "surfaces/operator": ["surfaces/cli"]
     }
     const across = imports.filter(({ file, of }) =>
       file.startsWith("surfaces/") && of.startsWith("surfaces/") && roomOf(file) !== roomOf(of) &&
@@ -130,7 +141,7 @@ describe("src", () => {
   })
 
   it("runs effects in the programs alone, and reads the process there alone", () => {
-    const programs = new Set(["app/Program.ts", "main.ts", "kernel/sql/sqliteReader.ts"])
+    const programs = new Set(["app/Program.ts", "main.ts", "engine/sql/sqliteReader.ts"])
     const offending = files.filter((file) => !programs.has(file)).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
@@ -165,13 +176,13 @@ describe("src", () => {
     const unbounded = files.flatMap((file) =>
       [...readFileSync(join(src, file), "utf8").matchAll(/"unbounded"/g)].map(() => file)
     )
-    assert.sameMembers(unbounded, ["app/Listeners.ts", "kernel/net/Resolver.ts"])
+    assert.sameMembers(unbounded, ["app/Listeners.ts", "engine/net/Resolver.ts"])
   })
 
   it("looks names up on the thread pool for its own listeners alone", () => {
     const asking = files.filter((file) => /\blookup\b[^\n]* from "node:dns/.test(readFileSync(join(src, file), "utf8")))
-    assert.deepStrictEqual(asking, ["kernel/net/HostAddress.ts"])
-    const users = imports.filter(({ of }) => of === "kernel/net/HostAddress.ts").map(({ file }) => file)
+    assert.deepStrictEqual(asking, ["engine/net/HostAddress.ts"])
+    const users = imports.filter(({ of }) => of === "engine/net/HostAddress.ts").map(({ file }) => file)
     assert.deepStrictEqual(users, ["app/Addresses.ts"])
   })
 
@@ -208,7 +219,7 @@ describe("src", () => {
         readFileSync(join(src, file), "utf8")
       )
     )
-    assert.deepStrictEqual(optional, ["kernel/telemetry/Metrics.ts", "kernel/telemetry/Tracing.ts"])
+    assert.deepStrictEqual(optional, ["engine/telemetry/Metrics.ts", "engine/telemetry/Tracing.ts"])
   })
 
   it("starts what outlives its caller by `supervised` alone; every other fiber is waited for, or interrupted", () => {
@@ -218,7 +229,7 @@ describe("src", () => {
       [...readFileSync(join(src, file), "utf8").matchAll(starts)].map(([call]) => `${file} ${call}`)
     )
     assert.sameMembers(found, [
-      "kernel/Supervised.ts Effect.forkScoped",
+      "engine/Supervised.ts Effect.forkScoped",
       // the program of the process
       "app/Program.ts Effect.runFork",
       // a command line, until it ends or a signal does
@@ -226,20 +237,20 @@ describe("src", () => {
       // the wait for a defect of the process, which each step of a start is raced with
       "app/commands/ServeCommand.ts Effect.forkChild",
       // a request, which its listener counts, and the answer of one that is late
-      "kernel/http/Listener.ts Effect.runForkWith",
-      "kernel/http/Listener.ts Effect.forkChild",
+      "engine/http/Listener.ts Effect.runForkWith",
+      "engine/http/Listener.ts Effect.forkChild",
       // an attempt and its handler, which the runner waits for at its end, and its timers
-      "kernel/queue/Runner.ts FiberSet.make",
-      "kernel/queue/Runner.ts FiberSet.runtime",
-      "kernel/queue/Runner.ts FiberSet.makeRuntime",
-      "kernel/queue/Runner.ts Effect.forkChild",
+      "engine/queue/Runner.ts FiberSet.make",
+      "engine/queue/Runner.ts FiberSet.runtime",
+      "engine/queue/Runner.ts FiberSet.makeRuntime",
+      "engine/queue/Runner.ts Effect.forkChild",
       // a commit, whose members wait for it
-      "kernel/sql/GroupCommit.ts FiberSet.makeRuntime",
+      "engine/sql/GroupCommit.ts FiberSet.makeRuntime",
       // a batch of nonces, which requests wait for
       "services/nonce/Nonces.ts FiberSet.make",
       "services/nonce/Nonces.ts FiberSet.runtime",
       // look-ups that several wait for, so that none of them ends it
-      "kernel/net/ReverseNames.ts Effect.forkIn",
+      "engine/net/ReverseNames.ts Effect.forkIn",
       "services/signing/ReadHooks.ts Effect.forkIn",
       // a sample, which is left when it takes too long
       "operations/BriefReading.ts Effect.forkDetach"
@@ -260,13 +271,13 @@ describe("src", () => {
       "app/Serve.ts",
       "app/Stoppable.ts",
       "app/commands/ServeCommand.ts",
-      "kernel/net/Resolver.ts",
-      "kernel/queue/Waits.ts"
+      "engine/net/Resolver.ts",
+      "engine/queue/Waits.ts"
     ])
   })
 
   it("names its files in upper case, but for the programs", () => {
-    const programs = new Set(["main.ts", "kernel/sql/sqliteReader.ts"])
+    const programs = new Set(["main.ts", "engine/sql/sqliteReader.ts"])
     const named = (file: string) => programs.has(file) || /(?:^|\/)[A-Z][A-Za-z0-9]*\.ts$/.test(file)
     assert.deepStrictEqual(files.filter((file) => !named(file)), [])
     const folders = files.flatMap((file) => file.split("/").slice(0, -1))

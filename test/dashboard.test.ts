@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { assert, beforeAll, describe, it } from "vitest"
-import type { Sample } from "../src/kernel/telemetry/Metrics.ts"
-import { Metrics, sampled } from "../src/kernel/telemetry/Metrics.ts"
-import * as counters from "../src/kernel/telemetry/Series.ts"
+import type { Sample } from "../src/engine/telemetry/Metrics.ts"
+import { Metrics, sampled } from "../src/engine/telemetry/Metrics.ts"
+import * as counters from "../src/engine/telemetry/Series.ts"
 import { alertRules } from "./alerts/AlertRules.ts"
 
 /* The dashboard and the alerts ask for what the service tells, and the dashboard shows all of it. */

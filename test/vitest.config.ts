@@ -7,7 +7,7 @@ import LongestFirst from "./support/LongestFirst.ts"
 const support = (file: string): string => fileURLToPath(new URL(`support/${file}`, import.meta.url))
 
 /** Whatever is about statements. */
-const store = ["migrations.test.ts", "{kernel/sql,kernel/queue,services/nonce,store}/**/*.test.ts"]
+const store = ["migrations.test.ts", "{engine/sql,engine/queue,services/nonce,store}/**/*.test.ts"]
 
 /** Whatever starts programs. */
 const processes = ["{gate,packaging,units}.test.ts", "{docs,e2e,simulation,support}/**/*.test.ts"]

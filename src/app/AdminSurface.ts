@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { trustOf } from "../domain/ClientAddress.ts"
 import type { Roles } from "../domain/Role.ts"
-import { Resolver } from "../kernel/net/Resolver.ts"
-import { ReverseNames } from "../kernel/net/ReverseNames.ts"
-import { emit } from "../kernel/telemetry/EventLog.ts"
+import { Resolver } from "../engine/net/Resolver.ts"
+import { ReverseNames } from "../engine/net/ReverseNames.ts"
+import { emit } from "../engine/telemetry/EventLog.ts"
 import { Activity } from "../operations/Activity.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import type { Issuers } from "../services/signing/Issuers.ts"
@@ -50,7 +50,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   // It is loaded only here, because the declaration is large and most processes serve no operators.
   const { make } = yield* Effect.promise(() => import("../surfaces/operator/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
-  const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/admin/CheckServices.ts"))
+  const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/operator/gate/CheckServices.ts"))
   const built = Context.merge(issuers, yield* Layer.build(services(config, version)))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)

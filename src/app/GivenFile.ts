@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { FileUnusable, ReadFile } from "../kernel/host/KeyFile.ts"
-import { readTextFile } from "../kernel/host/KeyFile.ts"
+import type { FileUnusable, ReadFile } from "../engine/host/KeyFile.ts"
+import { readTextFile } from "../engine/host/KeyFile.ts"
 import { fromHere } from "./Here.ts"
 import { Host } from "./Host.ts"
 

@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { OutputState } from "../kernel/telemetry/LogOutput.ts"
+import type { OutputState } from "../engine/telemetry/LogOutput.ts"
 import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 
 /** An output stream of the process. */

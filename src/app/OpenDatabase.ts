@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as Files from "../kernel/host/Files.ts"
-import { mapLayerError } from "../kernel/Layers.ts"
-import type { Database } from "../kernel/sql/Database.ts"
-import { readersOf } from "../kernel/sql/ReaderSemaphore.ts"
-import { withRemedy } from "../kernel/sql/Remedies.ts"
-import { emit } from "../kernel/telemetry/EventLog.ts"
+import * as Files from "../engine/host/Files.ts"
+import { mapLayerError } from "../engine/Layers.ts"
+import type { Database } from "../engine/sql/Database.ts"
+import { readersOf } from "../engine/sql/ReaderSemaphore.ts"
+import { withRemedy } from "../engine/sql/Remedies.ts"
+import { emit } from "../engine/telemetry/EventLog.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { maskedDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -55,14 +55,14 @@ export const database = (
     Effect.flatMap(fromHere(url.slice(sqlitePrefix.length)), (file) =>
       Effect.promise(async () =>
         isSqlite(url)
-          ? (await import("../kernel/sql/Sqlite.ts")).layer({
+          ? (await import("../engine/sql/Sqlite.ts")).layer({
             path: url === inMemory ? ":memory:" : file,
             synchronous: settings.sqlite.synchronous,
             acquire_timeout_ms: settings.acquire_timeout_ms,
             readers: serving ? readersOf(settings.pool_max) : 0,
             mustExist: !creates
           })
-          : (await import("../kernel/sql/Postgres.ts")).layer(settings)
+          : (await import("../engine/sql/Postgres.ts")).layer(settings)
       ))
   )
   return engine.pipe(

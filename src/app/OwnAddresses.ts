@@ -1,7 +1,7 @@
 import * as Option from "effect/Option"
 import { networkInterfaces } from "node:os"
-import { parseAddress } from "../kernel/net/Address.ts"
-import { parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import { parseAddress } from "../engine/net/Address.ts"
+import { parseBindAddress } from "../engine/net/SocketAddress.ts"
 import type { Config } from "../settings/AppConfig.ts"
 
 const everything: ReadonlyArray<string> = ["0.0.0.0", "::"]

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { withPlace } from "../kernel/config/ConfigRefused.ts"
+import { withPlace } from "../engine/config/ConfigRefused.ts"
 import type { Loaded } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 

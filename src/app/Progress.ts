@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { currentMillis } from "../kernel/Time.ts"
+import { currentMillis } from "../engine/Time.ts"
 import { Globals } from "../surfaces/cli/Globals.ts"
 import { progressBar, progressLine } from "../surfaces/cli/ProgressBar.ts"
 import { Host } from "./Host.ts"

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { Roles } from "../domain/Role.ts"
-import type { App, Routed } from "../kernel/http/Message.ts"
-import { json } from "../kernel/http/Message.ts"
-import { Loops } from "../kernel/Loops.ts"
-import { LogOutput } from "../kernel/telemetry/LogOutput.ts"
-import { lifeMillis } from "../kernel/Time.ts"
+import type { App, Routed } from "../engine/http/Message.ts"
+import { json } from "../engine/http/Message.ts"
+import { Loops } from "../engine/Loops.ts"
+import { LogOutput } from "../engine/telemetry/LogOutput.ts"
+import { lifeMillis } from "../engine/Time.ts"
 
 /** The path of readiness, on every listener but the one that publishes lists and certificates and nothing else. */
 export const readyPath = "/ready"

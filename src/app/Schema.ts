@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { Database } from "../kernel/sql/Database.ts"
-import * as Migrations from "../kernel/sql/Migrations.ts"
+import type { Database } from "../engine/sql/Database.ts"
+import * as Migrations from "../engine/sql/Migrations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 /** The folder of the migrations, with one subfolder for each database. */

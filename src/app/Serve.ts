@@ -5,25 +5,25 @@ import * as Layer from "effect/Layer"
 import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
 import { hostname } from "node:os"
+import { Entropy } from "../crypto/Entropy.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
-import { bounds, Loops } from "../kernel/Loops.ts"
-import { Resolver } from "../kernel/net/Resolver.ts"
-import { Web } from "../kernel/net/Web.ts"
-import * as Owner from "../kernel/queue/Owner.ts"
-import * as Presence from "../kernel/queue/Presence.ts"
-import { start } from "../kernel/queue/Running.ts"
-import { Database } from "../kernel/sql/Database.ts"
-import { supervised } from "../kernel/Supervised.ts"
-import { emit } from "../kernel/telemetry/EventLog.ts"
-import { currentMillis } from "../kernel/Time.ts"
+import { bounds, Loops } from "../engine/Loops.ts"
+import { Resolver } from "../engine/net/Resolver.ts"
+import { Web } from "../engine/net/Web.ts"
+import * as Owner from "../engine/queue/Owner.ts"
+import * as Presence from "../engine/queue/Presence.ts"
+import { start } from "../engine/queue/Running.ts"
+import { Database } from "../engine/sql/Database.ts"
+import { supervised } from "../engine/Supervised.ts"
+import { emit } from "../engine/telemetry/EventLog.ts"
+import { currentMillis } from "../engine/Time.ts"
 import { keepExported } from "../operations/crl/CrlExport.ts"
 import type { DatabaseEmptied } from "../operations/crl/Emptied.ts"
 import { refuseEmptied } from "../operations/crl/Emptied.ts"
 import * as crl from "../operations/crl/ListPublication.ts"
 import { makeReport, refresh } from "../operations/ProfileHealth.ts"
 import { recover } from "../operations/Sweeps.ts"
-import { Entropy } from "../pki/Entropy.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
 import * as states from "../store/ProfileStateRows.ts"
@@ -85,7 +85,7 @@ const traces = Layer.unwrap(Effect.gen(function*() {
   const { version } = (yield* Host).process
   const { endpoint, sample_percent } = config.tracing
   if (endpoint === "") return Layer.empty
-  const { layer } = yield* Effect.promise(() => import("../kernel/telemetry/Otlp.ts"))
+  const { layer } = yield* Effect.promise(() => import("../engine/telemetry/Otlp.ts"))
   return Layer.unwrap(Effect.map(
     Web,
     (web) => layer({ send: spansTo(new URL(endpoint), web), version, samplePercent: sample_percent })

@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import { hiddenIn } from "../kernel/HiddenText.ts"
+import { hiddenIn } from "../engine/HiddenText.ts"
 import type { Malformed } from "./AcmeError.ts"
 import { InvalidContact, UnsupportedContact } from "./AcmeError.ts"
 import type { AccountId } from "./Id.ts"

@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
-import type { BodyTooLarge, BodyTooSlow, Shed } from "../kernel/http/HttpRefused.ts"
-import type { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "../pki/jose/JoseRefused.ts"
+import type { BadPublicKey, BadSignatureAlgorithm, MalformedJws } from "../crypto/jose/JoseRefused.ts"
+import type { BodyTooLarge, BodyTooSlow, Shed } from "../engine/http/HttpRefused.ts"
 import type { Subproblem } from "./JobFailure.ts"
 import type { Reached } from "./Limit.ts"
 import type { OrderStatus } from "./Order.ts"

@@ -1,5 +1,5 @@
-import { encodeBase32 } from "../pki/Base32.ts"
-import { isSame, sha256, sha256Octets } from "../pki/Digest.ts"
+import { encodeBase32 } from "../crypto/Base32.ts"
+import { isSame, sha256, sha256Octets } from "../crypto/Digest.ts"
 
 /* The token of a program: `acme_svc_<32 octets, base64url>_<checksum>` (docs/decisions/admin.md, "Tokens"). */
 

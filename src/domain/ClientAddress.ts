@@ -1,5 +1,5 @@
-import type { Comparable } from "../kernel/net/Address.ts"
-import { comparable, makeAddressSet } from "../kernel/net/Address.ts"
+import type { Comparable } from "../engine/net/Address.ts"
+import { comparable, makeAddressSet } from "../engine/net/Address.ts"
 
 /** The keys of a filter section that say which peers are trusted to state the client's address. */
 export interface ProxySettings {

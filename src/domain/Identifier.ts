@@ -3,7 +3,7 @@ import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import tr46 from "tr46"
-import { shownCharacter } from "../pki/Character.ts"
+import { shownCharacter } from "../crypto/Character.ts"
 
 /**
  * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly

@@ -1,5 +1,5 @@
-import { clientAddress, isOneHost } from "../kernel/net/Peer.ts"
-import { sha256 } from "../pki/Digest.ts"
+import { sha256 } from "../crypto/Digest.ts"
+import { clientAddress, isOneHost } from "../engine/net/Peer.ts"
 
 const groupBits = 16n
 

@@ -1,5 +1,5 @@
-import { rfc3339 } from "../kernel/Time.ts"
-import { shownName } from "../pki/Character.ts"
+import { shownName } from "../crypto/Character.ts"
+import { rfc3339 } from "../engine/Time.ts"
 import type { AcmeError, Detailed } from "./AcmeError.ts"
 import { limitedThings } from "./Limit.ts"
 import type { Identifier, ProblemDocument } from "./ProblemDocument.ts"

@@ -1,4 +1,4 @@
-import type { EventName } from "../kernel/telemetry/Event.ts"
+import type { EventName } from "../engine/telemetry/Event.ts"
 import type { AcmeError, ChallengeFailed } from "./AcmeError.ts"
 import type { IssueFailureCause } from "./Audit.ts"
 import type { OperatorError } from "./OperatorError.ts"

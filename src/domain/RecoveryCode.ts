@@ -1,4 +1,4 @@
-import { encodeBase32 } from "../pki/Base32.ts"
+import { encodeBase32 } from "../crypto/Base32.ts"
 
 /* A recovery code lets an operator in once without the authenticator (docs/decisions/admin.md, "Second factor"). */
 

@@ -1,8 +1,8 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { aside } from "../kernel/sql/Database.ts"
+import type { Database, StorageFailed } from "../engine/sql/Database.ts"
+import { aside } from "../engine/sql/Database.ts"
 
 const patienceMillis = 2000
 

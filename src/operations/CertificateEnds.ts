@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { Sample } from "../kernel/telemetry/Metrics.ts"
-import { currentSeconds } from "../kernel/Time.ts"
+import type { Sample } from "../engine/telemetry/Metrics.ts"
+import { currentSeconds } from "../engine/Time.ts"
 import type { Issuer } from "../services/signing/Issuers.ts"
 import type { Samples } from "./Samples.ts"
 

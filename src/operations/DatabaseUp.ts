@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
-import * as workers from "../kernel/queue/Workers.ts"
-import type { Database } from "../kernel/sql/Database.ts"
-import { currentMillis } from "../kernel/Time.ts"
+import * as workers from "../engine/queue/Workers.ts"
+import type { Database } from "../engine/sql/Database.ts"
+import { currentMillis } from "../engine/Time.ts"
 import { prompt } from "./BriefReading.ts"
 import type { Samples } from "./Samples.ts"
 

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Queue } from "../kernel/queue/Queue.ts"
+import { Queue } from "../engine/queue/Queue.ts"
 
 /** Has a worker sign the next list of a CA. Answers the id of the job, which others may have asked for. */
 export const enqueueList = (issuer: string) =>

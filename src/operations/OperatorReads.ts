@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { Busy } from "../domain/OperatorError.ts"
-import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { aside } from "../kernel/sql/Database.ts"
+import type { Database, StorageFailed } from "../engine/sql/Database.ts"
+import { aside } from "../engine/sql/Database.ts"
 
 const mostMillis = 10_000
 const retrySeconds = 5

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { currentSeconds } from "../kernel/Time.ts"
+import { currentSeconds } from "../engine/Time.ts"
 import * as auditSearch from "../store/AuditSearch.ts"
 import { readForOperator } from "./OperatorReads.ts"
 

@@ -1,7 +1,7 @@
+import { namedLeafOf } from "../crypto/x509/CertId.ts"
 import type { OrderId } from "../domain/Id.ts"
-import { refuseUnreadable } from "../kernel/sql/Query.ts"
-import type { Unreadable } from "../kernel/sql/Unreadable.ts"
-import { namedLeafOf } from "../pki/x509/CertId.ts"
+import { refuseUnreadable } from "../engine/sql/Query.ts"
+import type { Unreadable } from "../engine/sql/Unreadable.ts"
 
 /* Certificates as orders keep them. One that cannot be read is told apart from none (docs/decisions/unreadable-rows.md). */
 

@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
-import { count, flag, integer, words } from "../kernel/config/Key.ts"
-import { signatureAlgorithms } from "../pki/jose/Jwk.ts"
+import { signatureAlgorithms } from "../crypto/jose/Jwk.ts"
+import { count, flag, integer, words } from "../engine/config/Key.ts"
 
 /* The sections about accounts: who gets one, how it signs, and how much it may ask for. */
 

@@ -1,5 +1,5 @@
 import type { CheckType } from "../domain/policy/CheckType.ts"
-import { isLoopbackHost, parseBindAddress } from "../kernel/net/SocketAddress.ts"
+import { isLoopbackHost, parseBindAddress } from "../engine/net/SocketAddress.ts"
 import type { Finding, Subject } from "./Finding.ts"
 import { adminFilterFindings } from "./PolicyRules.ts"
 

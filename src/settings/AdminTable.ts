@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
-import { count, flag, milliseconds, text } from "../kernel/config/Key.ts"
-import { baseUrl, bindAddress, orEmpty, path } from "../kernel/config/ValueForm.ts"
+import { count, flag, milliseconds, text } from "../engine/config/Key.ts"
+import { baseUrl, bindAddress, orEmpty, path } from "../engine/config/ValueForm.ts"
 import { adminNotify } from "./NotifyTable.ts"
 import { filter } from "./PolicyTable.ts"
 

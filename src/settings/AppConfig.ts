@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
-import type { ProxySource } from "../kernel/net/Proxy.ts"
+import type { ProxySource } from "../engine/net/Proxy.ts"
 import type { Table } from "./Table.ts"
 
 type Read = typeof Table.Type

@@ -1,5 +1,5 @@
 import * as Redacted from "effect/Redacted"
-import { sectionText } from "../kernel/config/Section.ts"
+import { sectionText } from "../engine/config/Section.ts"
 import type { Config } from "./AppConfig.ts"
 
 const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =>

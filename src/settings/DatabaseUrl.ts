@@ -1,5 +1,5 @@
 import * as Redacted from "effect/Redacted"
-import type { Form } from "../kernel/config/ValueForm.ts"
+import type { Form } from "../engine/config/ValueForm.ts"
 
 const sqlite = "sqlite://"
 const parameters = ["sslmode", "sslrootcert", "application_name"]

@@ -1,6 +1,6 @@
-import type { Declared, Default } from "../kernel/config/Key.ts"
-import { declaredKeys } from "../kernel/config/Key.ts"
-import { variableOf } from "../kernel/config/KeyPath.ts"
+import type { Declared, Default } from "../engine/config/Key.ts"
+import { declaredKeys } from "../engine/config/Key.ts"
+import { variableOf } from "../engine/config/KeyPath.ts"
 import { table } from "./Table.ts"
 
 const width = 110

@@ -1,5 +1,5 @@
 import type { Roles } from "../domain/Role.ts"
-import type { Assembled } from "../kernel/config/Assemble.ts"
+import type { Assembled } from "../engine/config/Assemble.ts"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
 
 /* Which keys a process goes by: not those of a section that is off, nor those of a role that it does not have. */

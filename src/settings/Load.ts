@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as nodePath from "node:path"
 import type { Roles } from "../domain/Role.ts"
-import type { ConfigRefused } from "../kernel/config/ConfigRefused.ts"
-import { fileVariable } from "../kernel/config/KeyPath.ts"
-import type { Environment } from "../kernel/config/Source.ts"
-import { readText } from "../kernel/host/Files.ts"
+import type { ConfigRefused } from "../engine/config/ConfigRefused.ts"
+import { fileVariable } from "../engine/config/KeyPath.ts"
+import type { Environment } from "../engine/config/Source.ts"
+import { readText } from "../engine/host/Files.ts"
 import type { Config } from "./AppConfig.ts"
 import { withFilesAt } from "./Placed.ts"
 import type { NeededSection, PlaceOf, Readable, Resolved, Sources } from "./Resolve.ts"
@@ -54,7 +54,7 @@ const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Eff
 /** Where a file has its keys. What finds them is loaded here and not at each start. */
 const placesOf = (path: string, text: string | undefined): Effect.Effect<PlaceOf> =>
   text === undefined ? Effect.succeed(() => undefined) : Effect.map(
-    Effect.promise(() => import("../kernel/config/Lines.ts")),
+    Effect.promise(() => import("../engine/config/Lines.ts")),
     ({ lineOf, linesOf }) => {
       const lines = linesOf(text)
       return (...keys) => {

@@ -1,6 +1,6 @@
 import * as Redacted from "effect/Redacted"
-import { comparable, makeAddressSet } from "../kernel/net/Address.ts"
-import { outsideSubset } from "../kernel/template/Subset.ts"
+import { comparable, makeAddressSet } from "../engine/net/Address.ts"
+import { outsideSubset } from "../engine/template/Subset.ts"
 import type { Config } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
 

@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import { isMailAddress } from "../domain/Account.ts"
 import { notificationEvents, usualEvents } from "../domain/Notification.ts"
-import type { Names } from "../kernel/config/Key.ts"
+import type { Names } from "../engine/config/Key.ts"
 import {
   entries,
   flag,
@@ -14,9 +14,9 @@ import {
   text,
   texts,
   word
-} from "../kernel/config/Key.ts"
-import { anyText, form, headerName, orEmpty, path } from "../kernel/config/ValueForm.ts"
-import { hiddenIn } from "../kernel/HiddenText.ts"
+} from "../engine/config/Key.ts"
+import { anyText, form, headerName, orEmpty, path } from "../engine/config/ValueForm.ts"
+import { hiddenIn } from "../engine/HiddenText.ts"
 
 /** The sections of notifications. What their keys mean together is in docs/notifications.md. */
 

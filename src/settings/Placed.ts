@@ -1,5 +1,5 @@
 import * as nodePath from "node:path"
-import type { Node } from "../kernel/config/Key.ts"
+import type { Node } from "../engine/config/Key.ts"
 import type { Config } from "./AppConfig.ts"
 import { table } from "./Table.ts"
 

@@ -9,7 +9,7 @@ import type { Compiled } from "../domain/policy/Glob.ts"
 import { labelGlob, pathGlob, textGlob } from "../domain/policy/Glob.ts"
 import { wholeRegex } from "../domain/policy/Regex.ts"
 import type { Stage } from "../domain/policy/Stage.ts"
-import { parseCidr } from "../kernel/net/Address.ts"
+import { parseCidr } from "../engine/net/Address.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
 

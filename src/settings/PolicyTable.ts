@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 import { namePattern, reservedNames } from "../domain/policy/Condition.ts"
-import type { Names } from "../kernel/config/Key.ts"
+import type { Names } from "../engine/config/Key.ts"
 import {
   choice,
   entries,
@@ -14,7 +14,7 @@ import {
   unsetMilliseconds,
   word,
   words
-} from "../kernel/config/Key.ts"
+} from "../engine/config/Key.ts"
 import {
   addressOrCidr,
   anyText,
@@ -24,7 +24,7 @@ import {
   orEmpty,
   path,
   serviceUrl
-} from "../kernel/config/ValueForm.ts"
+} from "../engine/config/ValueForm.ts"
 
 /** The sections of the filter and the inventory. What their keys mean together is in docs/policy.md. */
 

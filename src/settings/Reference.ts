@@ -1,4 +1,4 @@
-import type { Declared } from "../kernel/config/Key.ts"
+import type { Declared } from "../engine/config/Key.ts"
 import type { Section } from "./Example.ts"
 import { defaultOf, isOverridable, sections, typeOf } from "./Example.ts"
 

@@ -1,5 +1,5 @@
 import * as Redacted from "effect/Redacted"
-import { isInZone } from "../kernel/net/Zone.ts"
+import { isInZone } from "../engine/net/Zone.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
 /** Findings about keys that a relay requires, and about keys that contradict each other. */

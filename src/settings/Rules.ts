@@ -1,6 +1,6 @@
 import * as Redacted from "effect/Redacted"
-import { sectionText } from "../kernel/config/Section.ts"
-import { parseProxy } from "../kernel/net/Proxy.ts"
+import { sectionText } from "../engine/config/Section.ts"
+import { parseProxy } from "../engine/net/Proxy.ts"
 import { adminFindings } from "./AdminRules.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import { absolute, fileFindings, scopes } from "./FileRules.ts"

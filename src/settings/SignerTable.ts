@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { choice, count, flag, integer, milliseconds, secret, secrets, text, texts, word } from "../kernel/config/Key.ts"
+import { choice, count, flag, integer, milliseconds, secret, secrets, text, texts, word } from "../engine/config/Key.ts"
 import {
   aliasName,
   anyText,
@@ -15,7 +15,7 @@ import {
   orEmpty,
   path,
   zoneName
-} from "../kernel/config/ValueForm.ts"
+} from "../engine/config/ValueForm.ts"
 
 /* The keys of signers. What they mean together is in docs/signers.md. */
 

@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import type { Names, Node } from "../kernel/config/Key.ts"
+import type { Names, Node } from "../engine/config/Key.ts"
 import {
   count,
   entries,
@@ -13,8 +13,8 @@ import {
   texts,
   word,
   words
-} from "../kernel/config/Key.ts"
-import { logFilter } from "../kernel/config/LogFilterForm.ts"
+} from "../engine/config/Key.ts"
+import { logFilter } from "../engine/config/LogFilterForm.ts"
 import {
   addressOrCidr,
   baseUrl,
@@ -28,8 +28,8 @@ import {
   proxyUrl,
   resolver,
   serviceUrl
-} from "../kernel/config/ValueForm.ts"
-import { metadataServices } from "../kernel/net/MetadataServices.ts"
+} from "../engine/config/ValueForm.ts"
+import { metadataServices } from "../engine/net/MetadataServices.ts"
 import { account, eab, limits } from "./AccountTable.ts"
 import { admin } from "./AdminTable.ts"
 import { databaseUrl } from "./DatabaseUrl.ts"

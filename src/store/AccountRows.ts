@@ -1,9 +1,9 @@
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
-import { bool, bytes, int, kid, nullable, text, texts, uuid } from "../kernel/sql/Column.ts"
-import { lockRow } from "../kernel/sql/Lock.ts"
-import { all, first } from "../kernel/sql/Query.ts"
-import { select, statement } from "../kernel/sql/Statement.ts"
+import { bool, bytes, int, kid, nullable, text, texts, uuid } from "../engine/sql/Column.ts"
+import { lockRow } from "../engine/sql/Lock.ts"
+import { all, first } from "../engine/sql/Query.ts"
+import { select, statement } from "../engine/sql/Statement.ts"
 
 /** The columns every reading of an account has. */
 export const accountColumns = {

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
-import { int, kid, nullable, text, uuid } from "../kernel/sql/Column.ts"
-import { perFilters } from "../kernel/sql/Filters.ts"
-import { keptTotal } from "../kernel/sql/KeptCounts.ts"
-import { first, lenient, lenientFirst } from "../kernel/sql/Query.ts"
-import type { Fragments } from "../kernel/sql/Statement.ts"
-import { select, statement } from "../kernel/sql/Statement.ts"
+import { int, kid, nullable, text, uuid } from "../engine/sql/Column.ts"
+import { perFilters } from "../engine/sql/Filters.ts"
+import { keptTotal } from "../engine/sql/KeptCounts.ts"
+import { first, lenient, lenientFirst } from "../engine/sql/Query.ts"
+import type { Fragments } from "../engine/sql/Statement.ts"
+import { select, statement } from "../engine/sql/Statement.ts"
 import { accountColumns } from "./AccountRows.ts"
 
 /* Searches of accounts for operators: by id without a profile, or by any of a set of filters. */

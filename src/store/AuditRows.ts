@@ -1,14 +1,14 @@
 import * as Effect from "effect/Effect"
 import type { AuditEvent, AuditRow } from "../domain/Audit.ts"
 import { bounded, outcomeOf } from "../domain/Audit.ts"
-import { int, nullable, text } from "../kernel/sql/Column.ts"
-import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { afterCommit, transaction } from "../kernel/sql/Database.ts"
-import { all, run } from "../kernel/sql/Query.ts"
-import { statement } from "../kernel/sql/Statement.ts"
-import { emit } from "../kernel/telemetry/EventLog.ts"
-import { count } from "../kernel/telemetry/Metrics.ts"
-import { currentMillis } from "../kernel/Time.ts"
+import { int, nullable, text } from "../engine/sql/Column.ts"
+import type { Database, StorageFailed } from "../engine/sql/Database.ts"
+import { afterCommit, transaction } from "../engine/sql/Database.ts"
+import { all, run } from "../engine/sql/Query.ts"
+import { statement } from "../engine/sql/Statement.ts"
+import { emit } from "../engine/telemetry/EventLog.ts"
+import { count } from "../engine/telemetry/Metrics.ts"
+import { currentMillis } from "../engine/Time.ts"
 
 const insertStatement = statement({
   name: "audit_insert",

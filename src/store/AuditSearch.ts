@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { ActorKind, AuditOutcome } from "../domain/Audit.ts"
-import { int, members, nullable, text, texts } from "../kernel/sql/Column.ts"
-import type { Database, StorageFailed } from "../kernel/sql/Database.ts"
-import { perFilters } from "../kernel/sql/Filters.ts"
-import { keptTotal } from "../kernel/sql/KeptCounts.ts"
-import { first, lenient, lenientFirst } from "../kernel/sql/Query.ts"
-import type { Fragments } from "../kernel/sql/Statement.ts"
-import { select, statement } from "../kernel/sql/Statement.ts"
+import { int, members, nullable, text, texts } from "../engine/sql/Column.ts"
+import type { Database, StorageFailed } from "../engine/sql/Database.ts"
+import { perFilters } from "../engine/sql/Filters.ts"
+import { keptTotal } from "../engine/sql/KeptCounts.ts"
+import { first, lenient, lenientFirst } from "../engine/sql/Query.ts"
+import type { Fragments } from "../engine/sql/Statement.ts"
+import { select, statement } from "../engine/sql/Statement.ts"
 
 /* Searches of the audit trail for operators. */
 

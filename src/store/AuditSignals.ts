@@ -1,6 +1,6 @@
-import { int, nullable, text } from "../kernel/sql/Column.ts"
-import { first, lenient } from "../kernel/sql/Query.ts"
-import { statement } from "../kernel/sql/Statement.ts"
+import { int, nullable, text } from "../engine/sql/Column.ts"
+import { first, lenient } from "../engine/sql/Query.ts"
+import { statement } from "../engine/sql/Statement.ts"
 
 /* The figures of the audit trail that monitoring reads. */
 

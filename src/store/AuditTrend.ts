@@ -1,8 +1,8 @@
 import type { AuditEvent } from "../domain/Audit.ts"
-import { int, text } from "../kernel/sql/Column.ts"
-import { lenient } from "../kernel/sql/Query.ts"
-import type { Fragments } from "../kernel/sql/Statement.ts"
-import { statement } from "../kernel/sql/Statement.ts"
+import { int, text } from "../engine/sql/Column.ts"
+import { lenient } from "../engine/sql/Query.ts"
+import type { Fragments } from "../engine/sql/Statement.ts"
+import { statement } from "../engine/sql/Statement.ts"
 
 /* Counts rows of the audit trail over time. */
 

@@ -1,7 +1,7 @@
 import type { OrderIdentifier } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
 import type { ValidationCause } from "../domain/ValidationCause.ts"
-import { json } from "../kernel/sql/Column.ts"
+import { json } from "../engine/sql/Column.ts"
 
 /* Columns of JSON that several tables have. */
 

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import type { OrderStatus } from "../domain/Order.ts"
-import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../kernel/sql/Column.ts"
-import { all, first, run } from "../kernel/sql/Query.ts"
-import type { Fragments } from "../kernel/sql/Statement.ts"
-import { statement } from "../kernel/sql/Statement.ts"
+import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../engine/sql/Column.ts"
+import { all, first, run } from "../engine/sql/Query.ts"
+import type { Fragments } from "../engine/sql/Statement.ts"
+import { statement } from "../engine/sql/Statement.ts"
 
 /* Deletes accounts and orders, and counts the certificates that forbid it. */
 

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import { firstIdAt, OrderId as makeOrderId } from "../domain/Id.ts"
-import { int, text, uuid } from "../kernel/sql/Column.ts"
-import { first } from "../kernel/sql/Query.ts"
-import { statement } from "../kernel/sql/Statement.ts"
+import { int, text, uuid } from "../engine/sql/Column.ts"
+import { first } from "../engine/sql/Query.ts"
+import { statement } from "../engine/sql/Statement.ts"
 
 /*
  * These statements tell whether there are as many rows of a kind as the limit, and when the last row that counts was made.

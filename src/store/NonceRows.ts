@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import { int, nullable, rows, text } from "../kernel/sql/Column.ts"
-import { all, first, partitioned, run } from "../kernel/sql/Query.ts"
-import { statement } from "../kernel/sql/Statement.ts"
+import { int, nullable, rows, text } from "../engine/sql/Column.ts"
+import { all, first, partitioned, run } from "../engine/sql/Query.ts"
+import { statement } from "../engine/sql/Statement.ts"
 
 const moment = { second: int, millisecond: nullable(int) }
 const momentColumns = `created_at AS "second", created_millisecond AS "millisecond"`

@@ -1,7 +1,7 @@
 import type * as Effect from "effect/Effect"
-import { int, nullable, rows, text } from "../kernel/sql/Column.ts"
-import { all, lenient, run } from "../kernel/sql/Query.ts"
-import { statement } from "../kernel/sql/Statement.ts"
+import { int, nullable, rows, text } from "../engine/sql/Column.ts"
+import { all, lenient, run } from "../engine/sql/Query.ts"
+import { statement } from "../engine/sql/Statement.ts"
 
 /* Which worker can sign for which profile. Only a worker has signers; the other processes read these rows. */
 

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import { int, text } from "../kernel/sql/Column.ts"
-import { all, first } from "../kernel/sql/Query.ts"
-import { statement } from "../kernel/sql/Statement.ts"
+import { int, text } from "../engine/sql/Column.ts"
+import { all, first } from "../engine/sql/Query.ts"
+import { statement } from "../engine/sql/Statement.ts"
 
 /*
  * Counts what happens under a key within a window of time, for all processes. The first count opens the window. One statement

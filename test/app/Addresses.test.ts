@@ -2,8 +2,8 @@ import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { checkAddresses } from "../../src/app/Addresses.ts"
-import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
-import { layerMemory } from "../../src/kernel/telemetry/EventLog.ts"
+import type { Record } from "../../src/engine/telemetry/EventLog.ts"
+import { layerMemory } from "../../src/engine/telemetry/EventLog.ts"
 import { configOf } from "../support/Graph.ts"
 
 const verdict = (server: string, metrics: string, roles: ReadonlyArray<"acme" | "worker"> = ["acme", "worker"]) =>

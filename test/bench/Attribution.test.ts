@@ -36,7 +36,7 @@ describe("the attribution of a profile", () => {
     const shares = sharesOf(profileOf([
       ["signOneShot", "node:internal/crypto/sig", 1],
       ["run", "", 3],
-      ["execute", "file:///service/src/kernel/sql/Sqlite.ts", 1],
+      ["execute", "file:///service/src/engine/sql/Sqlite.ts", 1],
       ["run", "", 3]
     ]))
     assert.deepStrictEqual(Object.fromEntries(shares), {

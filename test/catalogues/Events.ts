@@ -1,7 +1,7 @@
-import type { Declaration } from "../../src/kernel/telemetry/Declaration.ts"
-import { events } from "../../src/kernel/telemetry/Event.ts"
-import { fields } from "../../src/kernel/telemetry/EventField.ts"
-import { targetOf } from "../../src/kernel/telemetry/LogFilter.ts"
+import type { Declaration } from "../../src/engine/telemetry/Declaration.ts"
+import { events } from "../../src/engine/telemetry/Event.ts"
+import { fields } from "../../src/engine/telemetry/EventField.ts"
+import { targetOf } from "../../src/engine/telemetry/LogFilter.ts"
 import { tableOf } from "./Markdown.ts"
 
 const byName = ([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number => one < other ? -1 : 1

@@ -1,10 +1,10 @@
+import * as Jose from "../../src/crypto/jose/JoseRefused.ts"
 import type { AcmeError } from "../../src/domain/AcmeError.ts"
 import * as Acme from "../../src/domain/AcmeError.ts"
 import { limitedThings } from "../../src/domain/Limit.ts"
 import { problemOf, problemType, retryAfter } from "../../src/domain/Problem.ts"
 import { recordsOf } from "../../src/domain/ProblemRecords.ts"
-import * as Http from "../../src/kernel/http/HttpRefused.ts"
-import * as Jose from "../../src/pki/jose/JoseRefused.ts"
+import * as Http from "../../src/engine/http/HttpRefused.ts"
 import { recordText, renderCauses, renderOperatorRecords } from "./Causes.ts"
 import { tableOf } from "./Markdown.ts"
 

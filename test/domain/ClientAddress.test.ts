@@ -9,7 +9,7 @@ import {
   parseAddress,
   parseCidr,
   pointerName
-} from "../../src/kernel/net/Address.ts"
+} from "../../src/engine/net/Address.ts"
 import { fuzz } from "../support/Fuzz.ts"
 
 const proxies = ["10.0.0.0/8", "2001:db8::/32"]

@@ -22,7 +22,7 @@ import {
   Panicked,
   PayloadUnreadable,
   RowUnreadable
-} from "../../src/kernel/queue/Failure.ts"
+} from "../../src/engine/queue/Failure.ts"
 
 const read = Schema.decodeUnknownSync(Schema.fromJsonString(JobFailure))
 

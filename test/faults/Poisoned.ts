@@ -31,10 +31,10 @@ const changed = (url: string, before: string, after: string, more = "") => {
 
 registerHooks({
   load: (url, context, next) => {
-    if (url.endsWith("/src/kernel/Supervised.ts")) {
+    if (url.endsWith("/src/engine/Supervised.ts")) {
       return changed(url, "Effect.exit(work)", "Effect.exit(Effect.raceFirst(work, poisonOf(loop)))", poisoned)
     }
-    return end !== undefined && url.endsWith("/src/kernel/Loops.ts")
+    return end !== undefined && url.endsWith("/src/engine/Loops.ts")
       ? changed(url, "end: 8 }", `end: ${end} }`)
       : next(url, context)
   }

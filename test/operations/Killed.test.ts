@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import { Database } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
 import * as auditTrail from "../../src/operations/AuditTrail.ts"
 import * as nonceRecords from "../../src/operations/NonceRecords.ts"
 import type { AtKeyboard } from "../../src/operations/Operator.ts"

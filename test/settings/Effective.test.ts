@@ -1,6 +1,6 @@
 import { Result } from "effect"
 import { assert, describe, it } from "vitest"
-import { declaredKeys } from "../../src/kernel/config/Key.ts"
+import { declaredKeys } from "../../src/engine/config/Key.ts"
 import { configKeyObject, profileObjects } from "../../src/operations/objects/SettingObjects.ts"
 import { effectiveKeys } from "../../src/settings/Effective.ts"
 import { resolveConfig } from "../../src/settings/Resolve.ts"

@@ -1,11 +1,11 @@
 import { describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { assert } from "vitest"
-import { assemble, merge } from "../../src/kernel/config/Assemble.ts"
-import type { Names } from "../../src/kernel/config/Key.ts"
-import { declaredKeys, entries, flag, nodeOf, text } from "../../src/kernel/config/Key.ts"
-import { readEnvironment, readFile } from "../../src/kernel/config/Source.ts"
-import { anyText } from "../../src/kernel/config/ValueForm.ts"
+import { assemble, merge } from "../../src/engine/config/Assemble.ts"
+import type { Names } from "../../src/engine/config/Key.ts"
+import { declaredKeys, entries, flag, nodeOf, text } from "../../src/engine/config/Key.ts"
+import { readEnvironment, readFile } from "../../src/engine/config/Source.ts"
+import { anyText } from "../../src/engine/config/ValueForm.ts"
 
 const names = (inherits: boolean): Names => ({
   fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),

@@ -2,7 +2,7 @@ import { describe, it } from "@effect/vitest"
 import { assert } from "vitest"
 import type { Role } from "../../src/domain/Role.ts"
 import { everyRole } from "../../src/domain/Role.ts"
-import { declaredKeys } from "../../src/kernel/config/Key.ts"
+import { declaredKeys } from "../../src/engine/config/Key.ts"
 import { table } from "../../src/settings/Table.ts"
 import { accepted, fileWith, minimal, refused } from "./Samples.ts"
 

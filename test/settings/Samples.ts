@@ -1,7 +1,7 @@
 import { Redacted, Result } from "effect"
 import { assert } from "vitest"
-import type { Fault } from "../../src/kernel/config/ConfigRefused.ts"
-import { variableOf } from "../../src/kernel/config/KeyPath.ts"
+import type { Fault } from "../../src/engine/config/ConfigRefused.ts"
+import { variableOf } from "../../src/engine/config/KeyPath.ts"
 import type { Resolved, Sources } from "../../src/settings/Resolve.ts"
 import { resolveConfig } from "../../src/settings/Resolve.ts"
 

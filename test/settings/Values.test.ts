@@ -1,8 +1,8 @@
 import { describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { assert } from "vitest"
-import { declaredKeys } from "../../src/kernel/config/Key.ts"
-import { variableOf } from "../../src/kernel/config/KeyPath.ts"
+import { declaredKeys } from "../../src/engine/config/Key.ts"
+import { variableOf } from "../../src/engine/config/KeyPath.ts"
 import { table } from "../../src/settings/Table.ts"
 import type { Sample } from "./Samples.ts"
 import {

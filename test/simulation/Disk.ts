@@ -2,10 +2,10 @@ import { Context, Effect, Exit, Layer } from "effect"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Database } from "../../src/kernel/sql/Database.ts"
-import type { Connection } from "../../src/kernel/sql/Driver.ts"
-import type { SqliteOptions } from "../../src/kernel/sql/Sqlite.ts"
-import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
+import type { Connection } from "../../src/engine/sql/Driver.ts"
+import type { SqliteOptions } from "../../src/engine/sql/Sqlite.ts"
+import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 
 /*
  * The database after a power cut. A synced commit is there, and every commit before it; of unsynced commits, the last

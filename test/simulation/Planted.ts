@@ -55,13 +55,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "leases of dead workers stay",
-    file: "src/kernel/queue/Leases.ts",
+    file: "src/engine/queue/Leases.ts",
     guard: "if (isDead(row, since, life, now)) dead.push(row)",
     without: "if (isDead(row, since, life, now) && life < 0) dead.push(row)"
   },
   {
     name: "a job is given up without its abandon step",
-    file: "src/kernel/queue/Settlement.ts",
+    file: "src/engine/queue/Settlement.ts",
     guard: "if (yield* settle(job, abandon(failure), row)) {",
     without: "if (yield* settle(job, Effect.asVoid(Effect.succeed(abandon)), row)) {"
   },
@@ -85,7 +85,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "an answer is given whether or not its transaction was committed",
-    file: "src/kernel/sql/GroupCommit.ts",
+    file: "src/engine/sql/GroupCommit.ts",
     guard: "        for (const member of group) outcomes.set(member, Exit.failCause(together.cause))\n",
     without: ""
   },
@@ -103,19 +103,19 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "commits are not synced, whatever is asked for",
-    file: "src/kernel/sql/Sqlite.ts",
+    file: "src/engine/sql/Sqlite.ts",
     guard: "`synchronous = ${synchronous}`",
     without: "\"synchronous = normal\""
   },
   {
     name: "jobs that a clock ahead has dated stay where they are",
-    file: "src/kernel/queue/Runner.ts",
+    file: "src/engine/queue/Runner.ts",
     guard: "Effect.suspend(() => Times.correct(reach, options.retry_max_seconds))",
     without: "Effect.succeed(reach === undefined ? 1 : 0)"
   },
   {
     name: "all slots go to whoever came first",
-    file: "src/kernel/queue/Job.ts",
+    file: "src/engine/queue/Job.ts",
     guard: "firstCome: Math.ceil(slots / 4),",
     without: "firstCome: slots,"
   },
@@ -147,13 +147,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "background work that dies stays dead",
-    file: "src/kernel/Supervised.ts",
+    file: "src/engine/Supervised.ts",
     guard: "        yield* Effect.sleep(waitMillis)\n",
     without: "        yield* Effect.never\n"
   },
   {
     name: "a job that cannot be read fails the claim of all",
-    file: "src/kernel/queue/JobClaims.ts",
+    file: "src/engine/queue/JobClaims.ts",
     guard: "import { lenient, partitioned } from \"../sql/Query.ts\"\n",
     without: `import { all, lenient } from "../sql/Query.ts"
 const partitioned = (statement, params) =>

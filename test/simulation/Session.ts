@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import type { Answer, Request } from "../../src/kernel/http/Message.ts"
+import type { Answer, Request } from "../../src/engine/http/Message.ts"
 import type { AcmeKey } from "../support/AcmeSession.ts"
 import { posted, requestOf, signed, urlOf } from "../support/Handle.ts"
 import { accountKeyNamed } from "./Keys.ts"

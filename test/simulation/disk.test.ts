@@ -1,6 +1,6 @@
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
-import { Database } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
 import { sql } from "../support/OpenDatabase.ts"
 import { syncsCommits } from "./Disk.ts"
 import { Machine } from "./Machine.ts"

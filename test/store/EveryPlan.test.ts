@@ -2,9 +2,9 @@ import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readdirSync } from "node:fs"
 import { assert, describe } from "vitest"
-import { makers } from "../../src/kernel/sql/Filters.ts"
-import type { Statement } from "../../src/kernel/sql/Statement.ts"
-import { declared } from "../../src/kernel/sql/Statement.ts"
+import { makers } from "../../src/engine/sql/Filters.ts"
+import type { Statement } from "../../src/engine/sql/Statement.ts"
+import { declared } from "../../src/engine/sql/Statement.ts"
 import { databases, useDatabase } from "../support/Databases.ts"
 import { sql } from "../support/Graph.ts"
 import { grow } from "../support/Grown.ts"
@@ -15,7 +15,7 @@ import { grow } from "../support/Grown.ts"
  * with what bounds it.
  */
 
-for (const room of ["kernel/sql", "kernel/queue", "store"]) {
+for (const room of ["engine/sql", "engine/queue", "store"]) {
   const folder = new URL(`../../src/${room}/`, import.meta.url)
   for (const file of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     // A program of its own is no module of statements.

@@ -1,5 +1,5 @@
-import { int, text } from "../../src/kernel/sql/Column.ts"
-import { statement } from "../../src/kernel/sql/Statement.ts"
+import { int, text } from "../../src/engine/sql/Column.ts"
+import { statement } from "../../src/engine/sql/Statement.ts"
 
 /* Statements on the table `nonces`, which has the fewest columns: for tests of what any statement meets. */
 

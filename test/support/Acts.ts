@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { Dialect } from "../../src/kernel/sql/Column.ts"
-import type { Database } from "../../src/kernel/sql/Database.ts"
+import type { Dialect } from "../../src/engine/sql/Column.ts"
+import type { Database } from "../../src/engine/sql/Database.ts"
 import * as eab from "../../src/operations/Eab.ts"
 import * as operators from "../../src/operations/operators/Operators.ts"
 import * as tokens from "../../src/operations/operators/Tokens.ts"

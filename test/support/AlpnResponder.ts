@@ -6,7 +6,22 @@ import { once } from "node:events"
 import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
 import * as Tls from "node:tls"
-import { algorithms, bitString, cn, der, dns, ecKey, ext, int, oid, pem, sanOf, seq, spkiOf, utf8 } from "../pki/Pki.ts"
+import {
+  algorithms,
+  bitString,
+  cn,
+  der,
+  dns,
+  ecKey,
+  ext,
+  int,
+  oid,
+  pem,
+  sanOf,
+  seq,
+  spkiOf,
+  utf8
+} from "../crypto/Pki.ts"
 import { pending } from "./Pending.ts"
 
 export const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"

@@ -1,8 +1,8 @@
 import { Effect, Stream } from "effect"
-import { BodyTooLarge } from "../../src/kernel/http/HttpRefused.ts"
-import type { App, Request } from "../../src/kernel/http/Message.ts"
+import { BodyTooLarge } from "../../src/engine/http/HttpRefused.ts"
+import type { App, Request } from "../../src/engine/http/Message.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
-import { sessionCookie } from "../../src/surfaces/admin/Credentials.ts"
+import { sessionCookie } from "../../src/surfaces/operator/gate/Credentials.ts"
 
 /* The listener of operators without a socket: requests are handed to the app that it serves. */
 

@@ -1,4 +1,4 @@
-import { totpCode } from "../../src/pki/Totp.ts"
+import { totpCode } from "../../src/crypto/Totp.ts"
 
 /* An authenticator app, also for programs that are no tests. */
 

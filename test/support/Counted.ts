@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Metrics } from "../../src/kernel/telemetry/Metrics.ts"
+import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 
 /** The value of a series of the process's own counters, `name{labels}` as a scrape has it; undefined if there is none. */
 export const counted = (series: string) =>

@@ -6,7 +6,7 @@ import { createSocket } from "node:dgram"
 import { once } from "node:events"
 import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
-import type { Resolver } from "../../src/kernel/net/Resolver.ts"
+import type { Resolver } from "../../src/engine/net/Resolver.ts"
 
 /** The answers for one name. A name with an entry but no records of the type asked for answers "no data". */
 export interface Entry {

@@ -156,7 +156,7 @@ export const linesOf = {
     demo: "npm run demo",
     pictures: "npm run pictures",
     catalogues: "npm run catalogues",
-    firstChange: "npm test -- kernel/telemetry operations/account catalogues",
+    firstChange: "npm test -- app/Cli surfaces/operator surfaces/api catalogues",
     format: "npm run format"
   }
 } as const

@@ -1,5 +1,5 @@
-import { int } from "../../src/kernel/sql/Column.ts"
-import { statement } from "../../src/kernel/sql/Statement.ts"
+import { int } from "../../src/engine/sql/Column.ts"
+import { statement } from "../../src/engine/sql/Statement.ts"
 
 /** A read that ends only when the engine is told to give it up. */
 export const endless = statement({

@@ -1,5 +1,5 @@
 import { Cause, Effect, Exit } from "effect"
-import type { Connection } from "../../src/kernel/sql/Driver.ts"
+import type { Connection } from "../../src/engine/sql/Driver.ts"
 
 /* What an engine answers, in a form in which two connections to it can be compared. */
 

@@ -1,7 +1,7 @@
 import { Deferred, Effect } from "effect"
-import type { Database } from "../../src/kernel/sql/Database.ts"
-import type { Connection, Driver } from "../../src/kernel/sql/Driver.ts"
-import { SqlError } from "../../src/kernel/sql/SqlError.ts"
+import type { Database } from "../../src/engine/sql/Database.ts"
+import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
+import { SqlError } from "../../src/engine/sql/SqlError.ts"
 import { sql } from "./Graph.ts"
 
 /* Faults of a database and its users: writes that fail, processes that die between two statements. */

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Database } from "../../src/kernel/sql/Database.ts"
+import type { Database } from "../../src/engine/sql/Database.ts"
 import { sql } from "./Graph.ts"
 import { startsAt } from "./Operators.ts"
 

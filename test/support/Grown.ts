@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Database } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
 /*

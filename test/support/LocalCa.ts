@@ -2,7 +2,7 @@ import { Redacted, Result } from "effect"
 import type { KeyObject } from "node:crypto"
 import { createHash, sign } from "node:crypto"
 import { join } from "node:path"
-import { parseCsr } from "../../src/pki/x509/Csr.ts"
+import { parseCsr } from "../../src/crypto/x509/Csr.ts"
 import type { SigningProfile } from "../../src/services/signing/Backends.ts"
 import type { LocalCaSettings } from "../../src/services/signing/LocalCa.ts"
 import type { IssueRequest } from "../../src/services/signing/Signer.ts"
@@ -22,7 +22,7 @@ import {
   seq,
   spkiOf,
   utf8
-} from "../pki/Pki.ts"
+} from "../crypto/Pki.ts"
 import { configOf, newPrivateKey } from "./Graph.ts"
 
 /** 2026-01-01, when these CAs are made. */

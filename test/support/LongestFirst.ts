@@ -25,9 +25,9 @@ export const longest: ReadonlyArray<string> = [
   "e2e/databaseGone.test.ts",
   "surfaces/panel/Fuzz.test.ts",
   "surfaces/api/Conformity.test.ts",
-  "kernel/net/DnsUpdate.test.ts",
-  "kernel/http/Listener.test.ts",
-  "kernel/queue/Runner.test.ts"
+  "engine/net/DnsUpdate.test.ts",
+  "engine/http/Listener.test.ts",
+  "engine/queue/Runner.test.ts"
 ]
 
 /**

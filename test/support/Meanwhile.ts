@@ -1,6 +1,6 @@
 import { Effect, Fiber } from "effect"
-import { Database } from "../../src/kernel/sql/Database.ts"
-import type { Connection, Driver } from "../../src/kernel/sql/Driver.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
+import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
 import { sql } from "./Graph.ts"
 
 /* What happens while something is under way, at a place that the test chooses. */

@@ -1,10 +1,10 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { Scope } from "effect"
-import { Database } from "../../src/kernel/sql/Database.ts"
-import type { Driver } from "../../src/kernel/sql/Driver.ts"
-import * as Postgres from "../../src/kernel/sql/Postgres.ts"
-import type { SqlError } from "../../src/kernel/sql/SqlError.ts"
-import * as Sqlite from "../../src/kernel/sql/Sqlite.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
+import type { Driver } from "../../src/engine/sql/Driver.ts"
+import * as Postgres from "../../src/engine/sql/Postgres.ts"
+import type { SqlError } from "../../src/engine/sql/SqlError.ts"
+import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 import { patienceMs } from "./Patience.ts"
 
 /* A database read from outside the service, by tests and by other programs. */

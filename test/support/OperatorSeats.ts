@@ -1,6 +1,6 @@
 import { request } from "node:http"
 import { text } from "node:stream/consumers"
-import { sessionCookie } from "../../src/surfaces/admin/Credentials.ts"
+import { sessionCookie } from "../../src/surfaces/operator/gate/Credentials.ts"
 
 /* What operators do about themselves and others over the API and in the panel, each by its own requests, over sockets. */
 

@@ -1,5 +1,5 @@
-import type { Guarded } from "../../src/surfaces/admin/RouteMatcher.ts"
-import { matcherOf } from "../../src/surfaces/admin/RouteMatcher.ts"
+import type { Guarded } from "../../src/surfaces/operator/gate/RouteMatcher.ts"
+import { matcherOf } from "../../src/surfaces/operator/gate/RouteMatcher.ts"
 import { routesOf } from "../../src/surfaces/panel/PanelRoutes.ts"
 import { configOf } from "./Graph.ts"
 

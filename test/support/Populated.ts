@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Database } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
 import type { Canonical } from "../../src/store/transfer/CopiedTable.ts"
 import { encodeRow, insertText } from "../../src/store/transfer/CopiedTable.ts"
 import { tables } from "../../src/store/transfer/Tables.ts"

@@ -1,12 +1,12 @@
 import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Scope } from "effect"
-import type { Database } from "../../src/kernel/sql/Database.ts"
-import type { Record } from "../../src/kernel/telemetry/EventLog.ts"
+import { Entropy } from "../../src/crypto/Entropy.ts"
+import type { Database } from "../../src/engine/sql/Database.ts"
+import type { Record } from "../../src/engine/telemetry/EventLog.ts"
 import type { Caller } from "../../src/operations/Caller.ts"
 import { finalize } from "../../src/operations/order/Finalize.ts"
 import * as orders from "../../src/operations/order/Orders.ts"
-import { Entropy } from "../../src/pki/Entropy.ts"
 import * as LocalCa from "../../src/services/signing/LocalCa.ts"
 import type {
   CsrRejected,

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import { Database } from "../../src/kernel/sql/Database.ts"
-import type { Driver } from "../../src/kernel/sql/Driver.ts"
-import { currentSeconds } from "../../src/kernel/Time.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
+import type { Driver } from "../../src/engine/sql/Driver.ts"
+import { currentSeconds } from "../../src/engine/Time.ts"
 
 /** Runs an effect over a database whose server's clock reads these epoch seconds; by default it is the test's clock. */
 export const withServerClock = <A, E, R>(self: Effect.Effect<A, E, R>, seconds?: number) =>

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { Database } from "../../src/kernel/sql/Database.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
 import { openDriver, sql } from "./OpenDatabase.ts"
 import { certificatesOf } from "./Openssl.ts"
 

@@ -1,4 +1,4 @@
-import { Queue } from "../../src/kernel/queue/Queue.ts"
+import { Queue } from "../../src/engine/queue/Queue.ts"
 import type { Backend } from "./Databases.ts"
 import { useStore } from "./UseTests.ts"
 

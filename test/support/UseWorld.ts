@@ -1,4 +1,4 @@
-import type { Database } from "../../src/kernel/sql/Database.ts"
+import type { Database } from "../../src/engine/sql/Database.ts"
 import type { Backend, TestDatabase } from "./Databases.ts"
 import type { Script, World } from "./Graph.ts"
 import { world } from "./Graph.ts"

@@ -4,7 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { readWhole } from "../../domain/WholeNumber.ts"
-import { hiddenIn } from "../../kernel/HiddenText.ts"
+import { hiddenIn } from "../../engine/HiddenText.ts"
 
 /** The values a flag accepts. `read` returns undefined for any other. */
 interface Values<A> {

@@ -1,6 +1,6 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import { said } from "../../kernel/host/KeyFile.ts"
+import { said } from "../../engine/host/KeyFile.ts"
 import type { Fields } from "../../surfaces/operator/Field.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { readGiven } from "../GivenFile.ts"

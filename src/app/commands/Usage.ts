@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import { nearest } from "../../kernel/config/KeyPath.ts"
+import { nearest } from "../../engine/config/KeyPath.ts"
 import type { CommandNode, Flag } from "../../surfaces/cli/CommandTree.ts"
 import { childOf, wordOf } from "../../surfaces/cli/CommandTree.ts"
 import { globalFlags } from "../../surfaces/cli/Globals.ts"

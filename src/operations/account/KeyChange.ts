@@ -1,14 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { Account } from "../../domain/Account.ts"
-import type { AcmeError } from "../../domain/AcmeError.ts"
-import { KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
-import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { sameBytes } from "../../pki/asn1/DerReader.ts"
-import { BadPublicKey } from "../../pki/jose/JoseRefused.ts"
-import type { AccountKey } from "../../pki/jose/Jwk.ts"
-import { importJwk } from "../../pki/jose/Jwk.ts"
+import { sameBytes } from "../../crypto/asn1/DerReader.ts"
+import { BadPublicKey } from "../../crypto/jose/JoseRefused.ts"
+import type { AccountKey } from "../../crypto/jose/Jwk.ts"
+import { importJwk } from "../../crypto/jose/Jwk.ts"
 import {
   checkAlgorithm,
   checkKey,
@@ -17,7 +13,11 @@ import {
   parseObject,
   signatureFault,
   verifyJws
-} from "../../pki/jose/Jws.ts"
+} from "../../crypto/jose/Jws.ts"
+import type { Account } from "../../domain/Account.ts"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import * as audit from "../../store/AuditRows.ts"

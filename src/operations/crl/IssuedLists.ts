@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { listHead } from "../../pki/x509/Crl.ts"
+import { listHead } from "../../crypto/x509/Crl.ts"
 import type { CrlIssuer } from "../../services/signing/Signer.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import { compare, raiseAbove, restore } from "./RestoredRevocations.ts"

@@ -1,5 +1,5 @@
-import type { JobRecord } from "../../kernel/queue/JobRecords.ts"
-import { decodePayload } from "../../kernel/queue/Queue.ts"
+import type { JobRecord } from "../../engine/queue/JobRecords.ts"
+import { decodePayload } from "../../engine/queue/Queue.ts"
 import * as jobs from "../Jobs.ts"
 import { jobObject } from "../Objects.ts"
 

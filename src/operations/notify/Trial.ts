@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { Entropy } from "../../crypto/Entropy.ts"
 import type {
   ExpiringCertificate,
   MessageKind,
@@ -8,9 +9,8 @@ import type {
 } from "../../domain/Notification.ts"
 import { contactEvent, onlyEntry, payloadOf } from "../../domain/Notification.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
-import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
-import { Entropy } from "../../pki/Entropy.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
 import { hasReminders, isOfScope, routesOf, sectionsOf } from "../../services/notify/NotifyRoutes.ts"
 import type { Config } from "../../settings/AppConfig.ts"

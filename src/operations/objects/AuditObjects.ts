@@ -1,4 +1,4 @@
-import { rfc3339 } from "../../kernel/Time.ts"
+import { rfc3339 } from "../../engine/Time.ts"
 import type { AuditRecord } from "../../store/AuditSearch.ts"
 import type { Trend } from "../Trends.ts"
 import { member } from "./Members.ts"

@@ -1,5 +1,5 @@
-import { rfc3339 } from "../../kernel/Time.ts"
-import type { DecodedCertificate } from "../../pki/x509/Decoded.ts"
+import type { DecodedCertificate } from "../../crypto/x509/Decoded.ts"
+import { rfc3339 } from "../../engine/Time.ts"
 import type { DecodedChain } from "../order/CertificateView.ts"
 import { member } from "./Members.ts"
 

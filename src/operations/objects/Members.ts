@@ -1,4 +1,4 @@
-import { rfc3339 } from "../../kernel/Time.ts"
+import { rfc3339 } from "../../engine/Time.ts"
 
 /*
  * Members of objects. A member without a value is left out, so that a program has to handle only one kind of absence.

@@ -1,5 +1,5 @@
-import { rfc3339 } from "../../kernel/Time.ts"
-import { readLeaf } from "../../pki/x509/FoundLeaf.ts"
+import { readLeaf } from "../../crypto/x509/FoundLeaf.ts"
+import { rfc3339 } from "../../engine/Time.ts"
 import type { OrphanRecord } from "../../store/orders/OrphanedCertificateRows.ts"
 import { member } from "./Members.ts"
 

@@ -1,5 +1,5 @@
 import type * as Effect from "effect/Effect"
-import { rfc3339 } from "../../kernel/Time.ts"
+import { rfc3339 } from "../../engine/Time.ts"
 import type * as purge from "../order/Purge.ts"
 import { timeMember } from "./Members.ts"
 

@@ -1,4 +1,4 @@
-import { sectionText } from "../../kernel/config/Section.ts"
+import { sectionText } from "../../engine/config/Section.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 import type { EffectiveKey } from "../../settings/Effective.ts"
 import { member } from "./Members.ts"

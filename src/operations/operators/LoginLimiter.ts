@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { addressKey, networkKey } from "../../domain/LoginKey.ts"
 import { Busy, RateLimited } from "../../domain/OperatorError.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
+import { currentSeconds } from "../../engine/Time.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import type { Taken } from "../../store/operators/LoginAttempts.ts"

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { isTotpCode, totpStep } from "../../crypto/Totp.ts"
 import {
   InvalidCode,
   InvalidCredentials,
@@ -9,10 +10,9 @@ import {
   SessionInvalid
 } from "../../domain/OperatorError.ts"
 import { readRecoveryCode } from "../../domain/RecoveryCode.ts"
-import { transaction } from "../../kernel/sql/Database.ts"
-import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
-import { isTotpCode, totpStep } from "../../pki/Totp.ts"
+import { transaction } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
 import { Passwords } from "../../services/operators/Passwords.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as recoveryCodes from "../../store/operators/RecoveryCodes.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { InsufficientRole, LastAdmin, NoSuch } from "../../domain/OperatorError.ts"
 import { readUsername } from "../../domain/Username.ts"
-import { transaction } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../engine/sql/Database.ts"
 import type { User } from "../../store/operators/Users.ts"
 import * as users from "../../store/operators/Users.ts"
 import type { Operator } from "../Operator.ts"

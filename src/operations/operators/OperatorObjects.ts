@@ -1,5 +1,5 @@
 import { roleRead } from "../../domain/OperatorRole.ts"
-import { rfc3339 } from "../../kernel/Time.ts"
+import { rfc3339 } from "../../engine/Time.ts"
 import type { ApiTokenRecord } from "../../store/operators/ApiTokens.ts"
 import type { ListedSession } from "../../store/operators/SessionRows.ts"
 import { nameOf } from "../../store/operators/SessionRows.ts"

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import { namedLeafOf } from "../../pki/x509/CertId.ts"
-import { decodeChain } from "../../pki/x509/Decoded.ts"
+import { namedLeafOf } from "../../crypto/x509/CertId.ts"
+import { decodeChain } from "../../crypto/x509/Decoded.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import { issuedOrder } from "./OrderRecords.ts"
 import { windowOf } from "./Renewal.ts"

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { serialPart } from "../../crypto/x509/CertId.ts"
 import { OrderId } from "../../domain/Id.ts"
-import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { aside } from "../../kernel/sql/Database.ts"
-import { pages } from "../../kernel/sql/Pages.ts"
-import { serialPart } from "../../pki/x509/CertId.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { aside } from "../../engine/sql/Database.ts"
+import { pages } from "../../engine/sql/Pages.ts"
 import * as expiring from "../../store/orders/ExpiringRows.ts"
 
 /* The certificates of a window of time, and which of them were followed by others (docs/decisions/expiring.md). */

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 
-import type { NamedLeaf } from "../../pki/x509/CertId.ts"
-import { namedLeafOf } from "../../pki/x509/CertId.ts"
+import type { NamedLeaf } from "../../crypto/x509/CertId.ts"
+import { namedLeafOf } from "../../crypto/x509/CertId.ts"
 
 /** As many chains are parsed in one Effect.yieldNow of the event loop: it takes some milliseconds. */
 const parsedAtOnce = 50

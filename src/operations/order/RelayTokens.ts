@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { currentSeconds } from "../../kernel/Time.ts"
+import { currentSeconds } from "../../engine/Time.ts"
 import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
 
 /** The answer to a token of the relay's http01 strategy; `undefined` for an unknown token. */

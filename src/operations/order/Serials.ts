@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
+import { parseSerial } from "../../crypto/x509/Serial.ts"
 import { BadRequest, NoSuch } from "../../domain/OperatorError.ts"
-import { parseSerial } from "../../pki/x509/Serial.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 
 /* Orders by the serial numbers of their certificates, which is what an operator has who looks at a certificate. */

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { count } from "../../kernel/telemetry/Metrics.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { count } from "../../engine/telemetry/Metrics.ts"
 import * as unknownEnds from "../../store/orders/UnknownEndRows.ts"
 import { leavesOf } from "./Leaves.ts"
 

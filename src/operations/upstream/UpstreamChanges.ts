@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { shownContacts } from "../../domain/Audit.ts"
-import { transaction } from "../../kernel/sql/Database.ts"
+import { transaction } from "../../engine/sql/Database.ts"
 import * as AcmeClient from "../../services/signing/relay/AcmeClient.ts"
 import { loadKey, readKid } from "../../services/signing/relay/UpstreamAccount.ts"
 import { changeKey, keyInForce } from "../../services/signing/relay/UpstreamKey.ts"

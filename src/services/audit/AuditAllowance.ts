@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { currentMillis } from "../../kernel/Time.ts"
+import { currentMillis } from "../../engine/Time.ts"
 
 const rowsPerMinute = 10
 const minuteMillis = 60_000

@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
-import type { AccountKey } from "../../pki/jose/Jwk.ts"
-import { importSpki } from "../../pki/jose/Jwk.ts"
+import type { AccountKey } from "../../crypto/jose/Jwk.ts"
+import { importSpki } from "../../crypto/jose/Jwk.ts"
 
 const capacity = 10_000
 

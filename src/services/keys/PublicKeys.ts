@@ -2,9 +2,9 @@ import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
-import { sha1, sha256 } from "../../pki/Digest.ts"
-import { keyWeakness, modulusOf } from "../../pki/keys/KeyWeakness.ts"
+import { sha1, sha256 } from "../../crypto/Digest.ts"
+import { keyWeakness, modulusOf } from "../../crypto/keys/KeyWeakness.ts"
+import { readTextFile, said } from "../../engine/host/KeyFile.ts"
 
 /** Why the service refuses a key. `detail` is a sentence for the client. */
 export interface KeyFault {

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Payload } from "../../domain/Notification.ts"
 import { recipientsOf } from "../../domain/Notification.ts"
-import type { Mail, MailServer } from "../../kernel/net/Mail.ts"
+import type { Mail, MailServer } from "../../engine/net/Mail.ts"
 import type { Receipt } from "./Delivery.ts"
 import { DeliveryRefused, unrendered } from "./Delivery.ts"
 import type { Messages } from "./MessageTemplates.ts"

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import { RateLimited } from "../../domain/OperatorError.ts"
-import { Shares } from "../../kernel/http/Shares.ts"
-import { currentPeer, makeFairSemaphore } from "../../kernel/net/FairSemaphore.ts"
-import type { Peer } from "../../kernel/net/Peer.ts"
+import { Shares } from "../../engine/http/Shares.ts"
+import { currentPeer, makeFairSemaphore } from "../../engine/net/FairSemaphore.ts"
+import type { Peer } from "../../engine/net/Peer.ts"
 
 /** Computes hashes in turn. */
 export interface HashQueue {

@@ -1,10 +1,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { RateLimited } from "../../domain/OperatorError.ts"
-import { currentPeer } from "../../kernel/net/FairSemaphore.ts"
-import { Entropy } from "../../pki/Entropy.ts"
-import type { Derive, PasswordHash } from "../../pki/PasswordHash.ts"
+import { Entropy } from "../../crypto/Entropy.ts"
+import type { Derive, PasswordHash } from "../../crypto/PasswordHash.ts"
 import {
   derive as pbkdf2,
   isHashOf,
@@ -13,7 +11,9 @@ import {
   saltSize,
   unmatchable,
   unmatchableSize
-} from "../../pki/PasswordHash.ts"
+} from "../../crypto/PasswordHash.ts"
+import type { RateLimited } from "../../domain/OperatorError.ts"
+import { currentPeer } from "../../engine/net/FairSemaphore.ts"
 import { makeHashQueue } from "./HashQueue.ts"
 
 /** The result of a comparison of a password with a stored hash. */

@@ -1,4 +1,4 @@
-import { makeAddressSet } from "../../kernel/net/Address.ts"
+import { makeAddressSet } from "../../engine/net/Address.ts"
 import type { Check, CheckConfig } from "./Check.ts"
 import { addressUnknown, passed, refused } from "./Check.ts"
 

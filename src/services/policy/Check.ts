@@ -1,7 +1,7 @@
 import type * as Effect from "effect/Effect"
 import type { NameRequest } from "../../domain/policy/Stage.ts"
-import { oneLine } from "../../kernel/HiddenText.ts"
-import type { Comparable } from "../../kernel/net/Address.ts"
+import { oneLine } from "../../engine/HiddenText.ts"
+import type { Comparable } from "../../engine/net/Address.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
 /** A name as policies see it: `dns` of an order or a SAN, `cn` of a CSR's subject. */

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { ScriptOutcome, Scripts } from "../../kernel/host/Scripts.ts"
-import { wordsOf } from "../../kernel/host/Scripts.ts"
-import type { FairSemaphore } from "../../kernel/net/FairSemaphore.ts"
+import type { ScriptOutcome, Scripts } from "../../engine/host/Scripts.ts"
+import { wordsOf } from "../../engine/host/Scripts.ts"
+import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import type { Check, CheckAnswer, CheckConfig, Question } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"
 

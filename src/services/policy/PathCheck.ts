@@ -1,5 +1,5 @@
+import { shownName } from "../../crypto/Character.ts"
 import { pathGlob } from "../../domain/policy/Glob.ts"
-import { shownName } from "../../pki/Character.ts"
 import type { Check, CheckConfig } from "./Check.ts"
 import { passed, refused } from "./Check.ts"
 import { listsOf } from "./PolicyLists.ts"

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { readTextFile } from "../../kernel/host/KeyFile.ts"
-import { sameBytes } from "../../pki/asn1/DerReader.ts"
-import { splitPem } from "../../pki/asn1/Pem.ts"
-import { listHead } from "../../pki/x509/Crl.ts"
+import { sameBytes } from "../../crypto/asn1/DerReader.ts"
+import { splitPem } from "../../crypto/asn1/Pem.ts"
+import { listHead } from "../../crypto/x509/Crl.ts"
+import { readTextFile } from "../../engine/host/KeyFile.ts"
 import type { CrlIssuer } from "./Signer.ts"
 
 const largest = 512 * 1024 * 1024

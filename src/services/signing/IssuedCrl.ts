@@ -1,11 +1,11 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type { FileUnusable } from "../../kernel/host/KeyFile.ts"
-import { isTaken, readOctets, replaceFile, said, stampOf } from "../../kernel/host/KeyFile.ts"
-import { Entropy } from "../../pki/Entropy.ts"
-import type { CaMaterial } from "../../pki/x509/CaMaterial.ts"
-import type { ListUnusable, RevocationList } from "../../pki/x509/RevocationList.ts"
-import { readRevocationList, verifyList } from "../../pki/x509/RevocationList.ts"
+import { Entropy } from "../../crypto/Entropy.ts"
+import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
+import type { ListUnusable, RevocationList } from "../../crypto/x509/RevocationList.ts"
+import { readRevocationList, verifyList } from "../../crypto/x509/RevocationList.ts"
+import type { FileUnusable } from "../../engine/host/KeyFile.ts"
+import { isTaken, readOctets, replaceFile, said, stampOf } from "../../engine/host/KeyFile.ts"
 
 /* A file on the disk of the worker that records the last list of a CA (docs/decisions/issued-lists.md). */
 

@@ -2,8 +2,8 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { readTextFile, said } from "../../kernel/host/KeyFile.ts"
-import { foldSerial } from "../../pki/x509/Serial.ts"
+import { foldSerial } from "../../crypto/x509/Serial.ts"
+import { readTextFile, said } from "../../engine/host/KeyFile.ts"
 
 /** A revocation of an old ledger. */
 export interface LedgerEntry {

@@ -1,11 +1,11 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { makeRecorder } from "../../kernel/sql/Unreadable.ts"
-import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentMillis } from "../../kernel/Time.ts"
-import { isRevocationList } from "../../pki/x509/Crl.ts"
+import { isRevocationList } from "../../crypto/x509/Crl.ts"
+import { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { makeRecorder } from "../../engine/sql/Unreadable.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentMillis } from "../../engine/Time.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 
 const staleEveryMillis = 3_600_000

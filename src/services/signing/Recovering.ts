@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { lifeMillis } from "../../kernel/Time.ts"
+import { lifeMillis } from "../../engine/Time.ts"
 import type { Signer } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
 

@@ -1,11 +1,11 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { Scripts } from "../../kernel/host/Scripts.ts"
-import { restOf, wordsOf } from "../../kernel/host/Scripts.ts"
-import type { FairSemaphore } from "../../kernel/net/FairSemaphore.ts"
-import { emit } from "../../kernel/telemetry/EventLog.ts"
-import { currentMillis } from "../../kernel/Time.ts"
+import type { Scripts } from "../../engine/host/Scripts.ts"
+import { restOf, wordsOf } from "../../engine/host/Scripts.ts"
+import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentMillis } from "../../engine/Time.ts"
 
 /** `signer.custom`. */
 export interface CustomSettings {

@@ -3,7 +3,7 @@ import type * as Ref from "effect/Ref"
 import type { ChallengeType } from "../../domain/Challenge.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
 import type { ValidationReason } from "../../domain/ValidationCause.ts"
-import { exhausted, isExhaustion } from "../../kernel/host/Exhausted.ts"
+import { exhausted, isExhaustion } from "../../engine/host/Exhausted.ts"
 
 /** The part of the `challenge` section that a validation obeys; keys and units are those of the configuration. */
 export interface ChallengePolicy {

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { AccountId } from "../../domain/Id.ts"
-import { bytes, int, kid, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, lenient, lenientFirst, run } from "../../kernel/sql/Query.ts"
-import { select, statement } from "../../kernel/sql/Statement.ts"
+import { bytes, int, kid, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
+import { select, statement } from "../../engine/sql/Statement.ts"
 
 /** `active` binds accounts, `revoked` binds no new ones. */
 export type EabStatus = "active" | "revoked"

@@ -1,7 +1,7 @@
 import type { AccountId } from "../../domain/Id.ts"
-import { kid, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { first } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { kid, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { first } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 import type { EabStatus } from "./EabKeys.ts"
 
 const ofAccountStatement = statement({

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import type { JobStatus } from "../../kernel/queue/Job.ts"
-import { record } from "../../kernel/queue/JobRecords.ts"
-import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import { perFilters } from "../../kernel/sql/Filters.ts"
-import { keptTotal } from "../../kernel/sql/KeptCounts.ts"
-import { first, lenient } from "../../kernel/sql/Query.ts"
-import { select, statement } from "../../kernel/sql/Statement.ts"
+import type { JobStatus } from "../../engine/queue/Job.ts"
+import { record } from "../../engine/queue/JobRecords.ts"
+import { int, text, uuid } from "../../engine/sql/Column.ts"
+import { perFilters } from "../../engine/sql/Filters.ts"
+import { keptTotal } from "../../engine/sql/KeptCounts.ts"
+import { first, lenient } from "../../engine/sql/Query.ts"
+import { select, statement } from "../../engine/sql/Statement.ts"
 
 /* Searches of the queue for operators. */
 

@@ -1,6 +1,6 @@
-import { int, text } from "../../kernel/sql/Column.ts"
-import { first, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, text } from "../../engine/sql/Column.ts"
+import { first, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /* The last notice to operators about the end of each CA (docs/decisions/notifications.md, "CAs that end"). */
 

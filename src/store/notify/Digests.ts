@@ -1,6 +1,6 @@
-import { int, nullable, text } from "../../kernel/sql/Column.ts"
-import { first, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, nullable, text } from "../../engine/sql/Column.ts"
+import { first, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /*
  * When the last digest of a profile's certificates was sent (docs/decisions/notifications.md, "Expiring certificates").

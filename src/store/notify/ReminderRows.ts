@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, packedUuid, rows, uuid } from "../../kernel/sql/Column.ts"
-import { all, lenient } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, packedUuid, rows, uuid } from "../../engine/sql/Column.ts"
+import { all, lenient } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
 /*

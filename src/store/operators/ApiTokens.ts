@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
-import { int, nullable, text, texts, uuid } from "../../kernel/sql/Column.ts"
-import { perFilters } from "../../kernel/sql/Filters.ts"
-import { first, lenient, run } from "../../kernel/sql/Query.ts"
-import { select, statement } from "../../kernel/sql/Statement.ts"
+import { int, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
+import { perFilters } from "../../engine/sql/Filters.ts"
+import { first, lenient, run } from "../../engine/sql/Query.ts"
+import { select, statement } from "../../engine/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
 
 /** The columns of a token that are shown: all but its hash. */

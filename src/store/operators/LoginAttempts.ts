@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import { int, text } from "../../kernel/sql/Column.ts"
-import { first, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, text } from "../../engine/sql/Column.ts"
+import { first, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
 /*

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import { exhaustedWait, failureWaits, freeFailures } from "../../domain/LoginFailure.ts"
-import { int, text } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, text } from "../../engine/sql/Column.ts"
+import { all, first, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /*
  * Counts wrong passwords in a row, for all processes. One statement decides and counts, so that concurrent guesses cannot pass

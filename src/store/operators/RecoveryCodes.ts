@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import { int, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { all, first, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 const unusedStatement = statement({
   name: "recovery_code_unused",

@@ -1,6 +1,6 @@
-import { bytes, int, nullable, uuid } from "../../kernel/sql/Column.ts"
-import { first } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { bytes, int, nullable, uuid } from "../../engine/sql/Column.ts"
+import { first } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /*
  * The secrets of authenticators. Each change names the secrets on which it was decided, so of two concurrent changes

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, lenient, run } from "../../kernel/sql/Query.ts"
-import { select, statement } from "../../kernel/sql/Statement.ts"
+import { int, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { all, first, lenient, run } from "../../engine/sql/Query.ts"
+import { select, statement } from "../../engine/sql/Statement.ts"
 import type { UserStatus } from "./Users.ts"
 
 /** A `pending_mfa` session may use only the routes of the second factor. */

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
-import { bytes, int, nullable, text, texts, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, lenient, lenientFirst, run } from "../../kernel/sql/Query.ts"
-import { select, statement } from "../../kernel/sql/Statement.ts"
+import { bytes, int, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
+import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
+import { select, statement } from "../../engine/sql/Statement.ts"
 
 /** `disabled` operators cannot sign in, and their tokens are refused. */
 export type UserStatus = "active" | "disabled"

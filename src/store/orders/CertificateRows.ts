@@ -1,8 +1,8 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { distinct } from "../../kernel/sql/Distinct.ts"
-import { all, first } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { bytes, int, nullable, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { distinct } from "../../engine/sql/Distinct.ts"
+import { all, first } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 import { identifiersColumn } from "../Columns.ts"
 
 const issued = {

@@ -1,5 +1,5 @@
-import { int } from "../../kernel/sql/Column.ts"
-import type { Fragments } from "../../kernel/sql/Statement.ts"
+import { int } from "../../engine/sql/Column.ts"
+import type { Fragments } from "../../engine/sql/Statement.ts"
 
 /*
  * SQL that tells whether an order has not expired. What counts is the expiry that its client was told

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderFilterWord } from "../../domain/Order.ts"
-import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { perFilters } from "../../kernel/sql/Filters.ts"
-import { first, lenient } from "../../kernel/sql/Query.ts"
-import type { Fragments } from "../../kernel/sql/Statement.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, text, uuid } from "../../engine/sql/Column.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { perFilters } from "../../engine/sql/Filters.ts"
+import { first, lenient } from "../../engine/sql/Query.ts"
+import type { Fragments } from "../../engine/sql/Statement.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /*
  * Searches orders for a text in their names, when no index helps. It walks from the newest order to older ones, a

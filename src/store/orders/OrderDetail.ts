@@ -2,9 +2,9 @@ import * as Effect from "effect/Effect"
 import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../../domain/Challenge.ts"
 import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
-import { int, members, nullable, text, texts, uuid } from "../../kernel/sql/Column.ts"
-import { lenient, lenientFirst } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, members, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
+import { lenient, lenientFirst } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 import { causeColumn, identifierColumn, problemColumn } from "../Columns.ts"
 
 /* The details of one order, for operators who want to know why it has its status. */

@@ -1,7 +1,7 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, lenient } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, text, uuid } from "../../engine/sql/Column.ts"
+import { all, lenient } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 import { isAlive, lifetimeParams } from "./Lifetime.ts"
 
 const id = uuid<OrderId>()

@@ -1,7 +1,7 @@
 import type { OrderId } from "../../domain/Id.ts"
-import { text, uuid } from "../../kernel/sql/Column.ts"
-import { first } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { text, uuid } from "../../engine/sql/Column.ts"
+import { first } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /* Finds the order of an authorization or of a challenge. */
 

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import { firstIdAt, OrderId } from "../../domain/Id.ts"
-import { int, text, uuid } from "../../kernel/sql/Column.ts"
-import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
-import { first, lenient } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
-import { currentSeconds } from "../../kernel/Time.ts"
+import { int, text, uuid } from "../../engine/sql/Column.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { first, lenient } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
+import { currentSeconds } from "../../engine/Time.ts"
 import { reversedRange } from "./NameWalk.ts"
 
 /*

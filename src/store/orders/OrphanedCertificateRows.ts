@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { bytes, int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { perFilters } from "../../kernel/sql/Filters.ts"
-import { keptTotal } from "../../kernel/sql/KeptCounts.ts"
-import { all, first, lenient } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { bytes, int, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { perFilters } from "../../engine/sql/Filters.ts"
+import { keptTotal } from "../../engine/sql/KeptCounts.ts"
+import { all, first, lenient } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /* Certificates that programs and upstreams issued for orders that ended without them. */
 

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, nullable, packedUuid, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, lenient } from "../../kernel/sql/Query.ts"
-import type { Fragments } from "../../kernel/sql/Statement.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, nullable, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { all, first, lenient } from "../../engine/sql/Query.ts"
+import type { Fragments } from "../../engine/sql/Statement.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /* Deletes orders whose certificate expired long ago. Revoked ones have an index of their own. */
 

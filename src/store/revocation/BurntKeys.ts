@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import { AccountId } from "../../domain/Id.ts"
-import type { Dialect } from "../../kernel/sql/Column.ts"
-import { bytes, int, uuid } from "../../kernel/sql/Column.ts"
-import { first, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import type { Dialect } from "../../engine/sql/Column.ts"
+import { bytes, int, uuid } from "../../engine/sql/Column.ts"
+import { first, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /** Stands for every account, including future ones. */
 export const everybody = AccountId("00000000-0000-0000-0000-000000000000")

@@ -1,6 +1,6 @@
-import { bytes, int, text } from "../../kernel/sql/Column.ts"
-import { all, first, lenient, lenientFirst } from "../../kernel/sql/Query.ts"
-import { select, statement } from "../../kernel/sql/Statement.ts"
+import { bytes, int, text } from "../../engine/sql/Column.ts"
+import { all, first, lenient, lenientFirst } from "../../engine/sql/Query.ts"
+import { select, statement } from "../../engine/sql/Statement.ts"
 
 const head = { crlNumber: int, thisUpdate: int, nextUpdate: int }
 const stored = { ...head, der: bytes }

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { distinct } from "../../kernel/sql/Distinct.ts"
-import { all, first, lenient, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, nullable, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { distinct } from "../../engine/sql/Distinct.ts"
+import { all, first, lenient, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 const stampStatement = statement({
   name: "order_revoke",

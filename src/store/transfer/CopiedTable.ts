@@ -1,5 +1,5 @@
-import type { Column, Dialect } from "../../kernel/sql/Column.ts"
-import { bool, bytes, nullable, text, uuid } from "../../kernel/sql/Column.ts"
+import type { Column, Dialect } from "../../engine/sql/Column.ts"
+import { bool, bytes, nullable, text, uuid } from "../../engine/sql/Column.ts"
 
 /** A value as text that is the same for both engines; NULL is `undefined`. */
 export type Canonical = string | undefined

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import { int, text } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, text } from "../../engine/sql/Column.ts"
+import { all, first, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /* Key authorizations of the relay's http01 strategy, for the processes that serve them. */
 

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { bytes, int, nullable, rows, text, uuid } from "../../kernel/sql/Column.ts"
-import { all, first, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { bytes, int, nullable, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { all, first, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /* What a relay stores about its orders at the upstream: one row for each order here, under that order's id. */
 

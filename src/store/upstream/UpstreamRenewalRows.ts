@@ -1,7 +1,7 @@
 import type { OrderId } from "../../domain/Id.ts"
-import { int, nullable, text, uuid } from "../../kernel/sql/Column.ts"
-import { lenient, run } from "../../kernel/sql/Query.ts"
-import { statement } from "../../kernel/sql/Statement.ts"
+import { int, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { lenient, run } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
 
 /* What upstreams say about the renewal of relayed certificates (RFC 9773), in the rows of their orders. */
 

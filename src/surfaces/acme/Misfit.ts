@@ -1,5 +1,5 @@
 import type * as SchemaIssue from "effect/SchemaIssue"
-import { formOf, pathText } from "../../kernel/JsonForm.ts"
+import { formOf, pathText } from "../../engine/JsonForm.ts"
 
 /**
  * Describes the fault of the first member of a payload that does not fit its schema. It names the member and the

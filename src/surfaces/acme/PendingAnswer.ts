@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
-import type { Answer } from "../../kernel/http/Message.ts"
-import { withHeaders } from "../../kernel/http/Message.ts"
-import type { Moment, Subject } from "../../kernel/queue/Ends.ts"
-import { Waits } from "../../kernel/queue/Waits.ts"
+import type { Answer } from "../../engine/http/Message.ts"
+import { withHeaders } from "../../engine/http/Message.ts"
+import type { Moment, Subject } from "../../engine/queue/Ends.ts"
+import { Waits } from "../../engine/queue/Waits.ts"
 
 /** The job that is about to change an answer. */
 export interface Awaited extends Subject {

@@ -1,4 +1,4 @@
-import { escapeHidden } from "../../kernel/HiddenText.ts"
+import { escapeHidden } from "../../engine/HiddenText.ts"
 
 /** A text from somebody else, made safe to print: it stays on its line and does not control the terminal. */
 export const escaped = escapeHidden

@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Result from "effect/Result"
-import type { LevelWord } from "../../kernel/telemetry/LogFilter.ts"
-import { levelOf, levelWords } from "../../kernel/telemetry/LogFilter.ts"
+import type { LevelWord } from "../../engine/telemetry/LogFilter.ts"
+import { levelOf, levelWords } from "../../engine/telemetry/LogFilter.ts"
 import type { Flag } from "./CommandTree.ts"
 
 const colours = ["auto", "always", "never"] as const

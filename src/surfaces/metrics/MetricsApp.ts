@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { Answer, App } from "../../kernel/http/Message.ts"
-import { unmatched } from "../../kernel/http/Message.ts"
+import type { Answer, App } from "../../engine/http/Message.ts"
+import { unmatched } from "../../engine/http/Message.ts"
 
 const contentType = "application/openmetrics-text; version=1.0.0"
 

@@ -2,11 +2,11 @@ import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import type { OperatorCode, RefusalWith, UsualCode } from "../../domain/OperatorProblem.ts"
-import type { StorageFailed } from "../../kernel/sql/Database.ts"
-import type { Access } from "../admin/Access.ts"
+import type { StorageFailed } from "../../engine/sql/Database.ts"
 import type { Rendered } from "../cli/Rendered.ts"
 import type { Cell } from "../cli/TextTable.ts"
 import type { Fields, InputOf } from "./Field.ts"
+import type { Access } from "./gate/Access.ts"
 
 /*
  * An act is one thing that an operator can do. It is declared once. Its route with decoding, refusals and OpenAPI, its command with

@@ -1,8 +1,8 @@
-import type { Guarded } from "../admin/RouteMatcher.ts"
 import type { AnyAct } from "./Act.ts"
 import type { ActingAtKeyboard } from "./Acting.ts"
 import type { Fields } from "./Field.ts"
 import { secret } from "./Field.ts"
+import type { Guarded } from "./gate/RouteMatcher.ts"
 
 /* The route of an act, and where each of its members stands in a request. */
 

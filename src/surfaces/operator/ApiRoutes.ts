@@ -3,7 +3,7 @@ import * as HttpApi from "effect/http-api/HttpApi"
 import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
-import type { Guarded } from "../admin/RouteMatcher.ts"
+import type { Guarded } from "./gate/RouteMatcher.ts"
 import { AccessRule } from "./ReachedBy.ts"
 
 /* The routes of the declaration, in the form that the checks need. */

@@ -1,7 +1,7 @@
+import { parseSerial } from "../../crypto/x509/Serial.ts"
 import { isId } from "../../domain/Id.ts"
-import { hiddenIn } from "../../kernel/HiddenText.ts"
-import { parseMoment } from "../../kernel/Time.ts"
-import { parseSerial } from "../../pki/x509/Serial.ts"
+import { hiddenIn } from "../../engine/HiddenText.ts"
+import { parseMoment } from "../../engine/Time.ts"
 
 /*
  * The members that acts of operators take. A member is declared once. It is read from the body, the query and the path of a

@@ -2,13 +2,13 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
 import { usualCodes } from "../../domain/OperatorProblem.ts"
-import type { Access } from "../admin/Access.ts"
-import { sessionCookie } from "../admin/Credentials.ts"
-import { isChange } from "../admin/OperatorChecks.ts"
 import { declaration } from "./ActDocument.ts"
 import type { Route } from "./ApiRoutes.ts"
 import { routesOf } from "./ApiRoutes.ts"
 import { makeErrorResponses } from "./ErrorResponses.ts"
+import type { Access } from "./gate/Access.ts"
+import { sessionCookie } from "./gate/Credentials.ts"
+import { isChange } from "./gate/OperatorChecks.ts"
 
 /* The OpenAPI document. It is made from the declaration that serves the routes. */
 

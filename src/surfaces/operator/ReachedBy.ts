@@ -1,8 +1,8 @@
 import * as Context from "effect/Context"
-import type { Access, Guard } from "../admin/Access.ts"
+import type { Access, Guard } from "./gate/Access.ts"
 
 /** Who may use an endpoint. */
-export class AccessRule extends Context.Service<AccessRule, Guard>()("acme/surfaces/api/AccessRule") {}
+export class AccessRule extends Context.Service<AccessRule, Guard>()("acme/surfaces/operator/AccessRule") {}
 
 /** States who may use an endpoint. The surface is not built if an endpoint lacks this. */
 export const reachedBy = (

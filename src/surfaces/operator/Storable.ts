@@ -1,8 +1,8 @@
 import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
-import { pathText } from "../../kernel/JsonForm.ts"
-import { isStorable } from "../admin/OperatorBody.ts"
+import { pathText } from "../../engine/JsonForm.ts"
+import { isStorable } from "./gate/OperatorBody.ts"
 
 /** The name of a member in a sentence. */
 export const nameOf = (path: ReadonlyArray<PropertyKey>): string => pathText(path).slice(0, 128)

@@ -1,5 +1,5 @@
 import { readWhole } from "../../domain/WholeNumber.ts"
-import { rfc3339 } from "../../kernel/Time.ts"
+import { rfc3339 } from "../../engine/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 
 /* Lists. Filters, page and export are in the URL, and all links of a list are made from one description. */

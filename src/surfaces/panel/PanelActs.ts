@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import type { OperatorCode } from "../../domain/OperatorProblem.ts"
-import type { Database, StorageFailed } from "../../kernel/sql/Database.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import type { Exported } from "../../operations/Exports.ts"
 import type { Act, Output } from "../operator/Act.ts"
 import { perform } from "../operator/Act.ts"

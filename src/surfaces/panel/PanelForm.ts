@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { BadRequest, MediaTypeRefused } from "../../domain/OperatorError.ts"
-import type { Request } from "../../kernel/http/Message.ts"
-import { isPlain, isStorable, octetsOf, readFields } from "../admin/OperatorBody.ts"
+import type { Request } from "../../engine/http/Message.ts"
+import { isPlain, isStorable, octetsOf, readFields } from "../operator/gate/OperatorBody.ts"
 
 /* The fields of a form and the parameters of a page, as a browser sends them. */
 

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { operatorProblemOf } from "../../domain/OperatorProblem.ts"
 import type { Config } from "../../settings/AppConfig.ts"
-import type { Failure } from "../admin/Failures.ts"
+import type { Failure } from "../operator/gate/Failures.ts"
 import { orRefusal } from "./RefusedPage.ts"
 
 /* The parts that pages of lists share. */

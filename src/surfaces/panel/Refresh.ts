@@ -1,4 +1,4 @@
-import { sha256 } from "../../pki/Digest.ts"
+import { sha256 } from "../../crypto/Digest.ts"
 import { urlOf } from "./Listing.ts"
 
 /* Fragments that ask for themselves again while what they show can still change (docs/decisions/panel.md, "Live refresh"). */

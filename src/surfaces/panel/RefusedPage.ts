@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import { isOperatorError } from "../../domain/OperatorProblem.ts"
-import type { Failure } from "../admin/Failures.ts"
+import type { Failure } from "../operator/gate/Failures.ts"
 
 /** Separates the refusals that a page shows itself from the failures that every page shows alike. */
 export const orRefusal = <A, E extends Failure, R>(

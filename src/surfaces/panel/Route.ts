@@ -1,11 +1,11 @@
 import type * as Effect from "effect/Effect"
-import type { Answer, Request } from "../../kernel/http/Message.ts"
-import type { ClientFacts } from "../../kernel/queue/Job.ts"
+import type { Answer, Request } from "../../engine/http/Message.ts"
+import type { ClientFacts } from "../../engine/queue/Job.ts"
 import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
-import type { Access } from "../admin/Access.ts"
-import type { Failure } from "../admin/Failures.ts"
-import type { Sender } from "../admin/OperatorChecks.ts"
-import type { Guarded } from "../admin/RouteMatcher.ts"
+import type { Access } from "../operator/gate/Access.ts"
+import type { Failure } from "../operator/gate/Failures.ts"
+import type { Sender } from "../operator/gate/OperatorChecks.ts"
+import type { Guarded } from "../operator/gate/RouteMatcher.ts"
 
 /* Routes of the panel: their requests, and their replies. */
 

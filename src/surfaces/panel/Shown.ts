@@ -1,4 +1,4 @@
-import { replaceHidden } from "../../kernel/HiddenText.ts"
+import { replaceHidden } from "../../engine/HiddenText.ts"
 
 /* Foreign text on a page. It must not change how the text beside it reads, and must not hide a part of itself. */
 

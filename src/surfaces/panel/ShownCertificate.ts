@@ -1,4 +1,4 @@
-import { parseRfc3339 } from "../../kernel/Time.ts"
+import { parseRfc3339 } from "../../engine/Time.ts"
 import type { decodedChainObject } from "../../operations/objects/CertificateObjects.ts"
 
 const percent = (from: string, to: string, now: number): number => {

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
-import { readText } from "../../kernel/host/Files.ts"
-import { deflated } from "../../kernel/http/Compressed.ts"
-import type { Answer, Request } from "../../kernel/http/Message.ts"
-import { header } from "../../kernel/http/Message.ts"
-import { sha256 } from "../../pki/Digest.ts"
+import { sha256 } from "../../crypto/Digest.ts"
+import { readText } from "../../engine/host/Files.ts"
+import { deflated } from "../../engine/http/Compressed.ts"
+import type { Answer, Request } from "../../engine/http/Message.ts"
+import { header } from "../../engine/http/Message.ts"
 
 /* The stylesheet, the scripts and the mark. Their names carry a digest, so that browsers keep them for a year. */
 

@@ -1,5 +1,5 @@
-import type { Filter } from "../../kernel/template/TemplateFilters.ts"
-import { parseRfc3339 } from "../../kernel/Time.ts"
+import type { Filter } from "../../engine/template/TemplateFilters.ts"
+import { parseRfc3339 } from "../../engine/Time.ts"
 
 /* The filters of the panel's templates. They write times, counts and ids for people. */
 

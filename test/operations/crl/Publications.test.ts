@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs"
 import { assert, describe } from "vitest"
 import { anchor, issuerCertificate } from "../../../src/operations/crl/Publications.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
-import { openssl } from "../../pki/Pki.ts"
+import { openssl } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { foreignCa, settingsIn, signerOf } from "../../support/LocalCa.ts"
 

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import * as series from "../../../src/kernel/telemetry/Series.ts"
+import * as series from "../../../src/engine/telemetry/Series.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"
 import * as operators from "../../../src/operations/operators/Operators.ts"
 import * as sessions from "../../../src/operations/operators/Sessions.ts"

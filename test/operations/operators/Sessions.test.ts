@@ -1,7 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import { Database } from "../../../src/kernel/sql/Database.ts"
+import { Database } from "../../../src/engine/sql/Database.ts"
 import type { SessionToken } from "../../../src/operations/operators/Identity.ts"
 import { hasCsrfToken } from "../../../src/operations/operators/Identity.ts"
 import * as mfa from "../../../src/operations/operators/MfaSignIn.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { generateKeyPairSync } from "node:crypto"
-import { importJwk } from "../../../src/pki/jose/Jwk.ts"
+import { importJwk } from "../../../src/crypto/jose/Jwk.ts"
 import { AccountKeys } from "../../../src/services/keys/AccountKeys.ts"
 
 const imported = () => {

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "vitest"
 import { PublicKeys } from "../../../src/services/keys/PublicKeys.ts"
-import { ecKey, rsaKey, rsaSpki, spkiOf } from "../../pki/Pki.ts"
+import { ecKey, rsaKey, rsaSpki, spkiOf } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 
 /** A list of keys in a file of its own. */

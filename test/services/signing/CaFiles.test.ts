@@ -15,7 +15,7 @@ import {
   loadForSigning,
   refuseLacks
 } from "../../../src/services/signing/CaFiles.ts"
-import { ecKey, openssl } from "../../pki/Pki.ts"
+import { ecKey, openssl } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import type { ForeignCa } from "../../support/LocalCa.ts"
@@ -217,7 +217,7 @@ describe("a CA that is not there yet", () => {
     const source = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href)
     const code = `
       import { Effect } from "effect"
-      import { Entropy } from ${source("pki/Entropy.ts")}
+      import { Entropy } from ${source("crypto/Entropy.ts")}
       import { generateIfAbsent } from ${source("services/signing/CaFiles.ts")}
       process.stdin.once("data", () =>
         Effect.runPromise(Effect.provide(Effect.result(generateIfAbsent(${JSON.stringify(settings)})), Entropy.layer))

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import { transaction } from "../../../src/kernel/sql/Database.ts"
+import { transaction } from "../../../src/engine/sql/Database.ts"
 import * as apiTokens from "../../../src/store/operators/ApiTokens.ts"
 import * as factors from "../../../src/store/operators/SecondFactors.ts"
 import * as sessions from "../../../src/store/operators/SessionRows.ts"

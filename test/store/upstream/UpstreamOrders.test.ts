@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import { OrderId } from "../../../src/domain/Id.ts"
-import { Database, transaction } from "../../../src/kernel/sql/Database.ts"
+import { Database, transaction } from "../../../src/engine/sql/Database.ts"
 import * as upstreamOrders from "../../../src/store/upstream/UpstreamOrderRows.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, count, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { Answer } from "../../../src/engine/http/Message.ts"
 import type { FlattenedJws } from "../../support/AcmeSession.ts"
 import { databases } from "../../support/Databases.ts"
 import { accountKeyOf, callerAt, configOf, count, profileOf } from "../../support/Graph.ts"

@@ -1,9 +1,9 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import { BodyTooLarge, BodyTooSlow, Shed } from "../../../src/kernel/http/HttpRefused.ts"
-import type { Answer, Request } from "../../../src/kernel/http/Message.ts"
-import { ReverseNames } from "../../../src/kernel/net/ReverseNames.ts"
+import { BodyTooLarge, BodyTooSlow, Shed } from "../../../src/engine/http/HttpRefused.ts"
+import type { Answer, Request } from "../../../src/engine/http/Message.ts"
+import { ReverseNames } from "../../../src/engine/net/ReverseNames.ts"
 import { databases } from "../../support/Databases.ts"
 import { configOf, count, eventsOf, sql } from "../../support/Graph.ts"
 import {

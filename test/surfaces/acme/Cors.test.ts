@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { Answer } from "../../../src/engine/http/Message.ts"
 import { databases } from "../../support/Databases.ts"
 import { configOf } from "../../support/Graph.ts"
 import { acmeKey, at, freshNonce, posted, requestOf, signed, surfaceOf, urlOf } from "../../support/Handle.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { Answer } from "../../../src/engine/http/Message.ts"
 import * as sweeps from "../../../src/operations/Sweeps.ts"
 import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
 import { databases } from "../../support/Databases.ts"

@@ -1,7 +1,7 @@
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { Answer } from "../../../src/engine/http/Message.ts"
 import { SigningFailed } from "../../../src/services/signing/Signer.ts"
 import { HookFailed } from "../../../src/services/signing/SignerScript.ts"
 import { asleep, wakened } from "../../support/Asleep.ts"

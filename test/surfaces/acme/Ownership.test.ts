@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { X509Certificate } from "node:crypto"
 import { assert, describe } from "vitest"
-import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { Answer } from "../../../src/engine/http/Message.ts"
 import * as LocalCa from "../../../src/services/signing/LocalCa.ts"
 import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"

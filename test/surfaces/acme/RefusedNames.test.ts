@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import type { Answer } from "../../../src/kernel/http/Message.ts"
+import type { Answer } from "../../../src/engine/http/Message.ts"
 import type { OrderBody } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import { namedLeafOf } from "../../../src/pki/x509/CertId.ts"
+import { namedLeafOf } from "../../../src/crypto/x509/CertId.ts"
 import { databases } from "../../support/Databases.ts"
 import { accountKeyOf, callerAt, configOf, profileOf, sql } from "../../support/Graph.ts"
 import { acmeKey, at, bodyOf, byAccount, register, requestOf, surfaceOf } from "../../support/Handle.ts"

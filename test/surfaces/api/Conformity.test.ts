@@ -1,7 +1,7 @@
 import { Arbitrary, Effect, Schema, SchemaAST } from "effect"
 import * as fc from "fast-check"
 import { assert, describe } from "vitest"
-import { Database } from "../../../src/kernel/sql/Database.ts"
+import { Database } from "../../../src/engine/sql/Database.ts"
 import type { Route } from "../../../src/surfaces/operator/ApiRoutes.ts"
 import { documentOf } from "../../../src/surfaces/operator/OpenApiDocument.ts"
 import type { Asking } from "../../support/Api.ts"

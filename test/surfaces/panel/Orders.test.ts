@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import { readStoredChain } from "../../../src/pki/x509/Chain.ts"
+import { readStoredChain } from "../../../src/crypto/x509/Chain.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { callerAt, column, idLiteral, orderOf, orderWith, profileOf, sql } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import * as workers from "../../../src/kernel/queue/Workers.ts"
+import * as workers from "../../../src/engine/queue/Workers.ts"
 import { databases } from "../../support/Databases.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"

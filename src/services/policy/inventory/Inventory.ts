@@ -2,7 +2,7 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import type { Comparable } from "../../../kernel/net/Address.ts"
+import type { Comparable } from "../../../engine/net/Address.ts"
 
 /** The inventory gave no usable answer. `detail` names what was asked, and contains no secret. */
 export class InventoryFailed extends Data.TaggedError("InventoryFailed")<{ readonly detail: string }> {}

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { JsonAnswer, JsonGet } from "../../../kernel/net/JsonGet.ts"
+import type { JsonAnswer, JsonGet } from "../../../engine/net/JsonGet.ts"
 import { InventoryFailed } from "./Inventory.ts"
 
 /** A query in the order in which it is sent. */

@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { readTextFile, said } from "../../../kernel/host/KeyFile.ts"
-import { certificatesIn } from "../../../pki/x509/TlsCertificate.ts"
+import { certificatesIn } from "../../../crypto/x509/TlsCertificate.ts"
+import { readTextFile, said } from "../../../engine/host/KeyFile.ts"
 
 /** The file of the roots that an inventory's certificate may have cannot be used. */
 export class RootsUnusable extends Data.TaggedError("RootsUnusable")<{

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { lifeMillis } from "../../../kernel/Time.ts"
+import { lifeMillis } from "../../../engine/Time.ts"
 import type { AcmeClient } from "./AcmeClient.ts"
 import type { Strategy } from "./Strategy.ts"
 import type { UpstreamAnswer } from "./UpstreamAnswer.ts"

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { currentMillis, lifeMillis } from "../../../kernel/Time.ts"
+import { currentMillis, lifeMillis } from "../../../engine/Time.ts"
 import type { Conversation } from "./Conversation.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"

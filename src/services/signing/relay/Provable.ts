@@ -1,4 +1,4 @@
-import { isInZone } from "../../../kernel/net/Zone.ts"
+import { isInZone } from "../../../engine/net/Zone.ts"
 import type { RelaySettings } from "./RelaySettings.ts"
 
 /* Which names a relay can prove to its upstream (docs/signers.md, "An upstream ACME CA"). */

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { rfc3339 } from "../../../kernel/Time.ts"
+import { rfc3339 } from "../../../engine/Time.ts"
 import type { UpstreamChallenge } from "./Strategy.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"

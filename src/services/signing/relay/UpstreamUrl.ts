@@ -1,6 +1,6 @@
 import * as Option from "effect/Option"
-import { makeAddressPolicy, parseAddress } from "../../../kernel/net/Address.ts"
-import { metadataServices } from "../../../kernel/net/MetadataServices.ts"
+import { makeAddressPolicy, parseAddress } from "../../../engine/net/Address.ts"
+import { metadataServices } from "../../../engine/net/MetadataServices.ts"
 import { plain } from "./UpstreamAnswer.ts"
 
 /**

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { currentSeconds } from "../../../kernel/Time.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
 import { jobObject, upstreamOrderObject } from "../../../operations/Objects.ts"
 import * as upstreamOrders from "../../../operations/upstream/UpstreamOrders.ts"
 import { act, noun } from "../Act.ts"

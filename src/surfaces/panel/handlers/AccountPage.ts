@@ -4,7 +4,6 @@ import { operatorDetailObject, sessionObject } from "../../../operations/operato
 import * as operators from "../../../operations/operators/Operators.ts"
 import * as sessions from "../../../operations/operators/Sessions.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
-import { clearSession } from "../../admin/Credentials.ts"
 import {
   beginEnrolment,
   changeOwnContact,
@@ -14,6 +13,7 @@ import {
   reissueRecoveryCodes,
   revokeOwnSession
 } from "../../operator/acts/OwnActs.ts"
+import { clearSession } from "../../operator/gate/Credentials.ts"
 import { submitted } from "../PanelActs.ts"
 import { qrCode } from "../QrCode.ts"
 import { forRole, moved, page, requesterOf } from "../Route.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { operatorRoles } from "../../../domain/OperatorRole.ts"
-import type { StorageFailed } from "../../../kernel/sql/Database.ts"
+import type { StorageFailed } from "../../../engine/sql/Database.ts"
 import type { SessionIdentity } from "../../../operations/operators/Identity.ts"
 import { sessionObject } from "../../../operations/operators/OperatorObjects.ts"
 import * as operatorSessions from "../../../operations/operators/OperatorSessions.ts"

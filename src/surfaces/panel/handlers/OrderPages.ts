@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { orderFilterWords, statusShown } from "../../../domain/Order.ts"
 import { reasonShown, revocationReasons } from "../../../domain/RevocationReason.ts"
-import { currentSeconds } from "../../../kernel/Time.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
 import { mostOverApi } from "../../../operations/Exports.ts"
 import { orderDetailObject } from "../../../operations/Objects.ts"
 import { decodedChainObject } from "../../../operations/objects/CertificateObjects.ts"

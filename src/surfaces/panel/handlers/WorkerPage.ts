@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as workers from "../../../kernel/queue/Workers.ts"
-import { currentSeconds } from "../../../kernel/Time.ts"
+import * as workers from "../../../engine/queue/Workers.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
 import { workerObject } from "../../../operations/Objects.ts"
 import { forRole, page } from "../Route.ts"
 

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { flattenedVerify, importJWK } from "jose"
 import { createPublicKey } from "node:crypto"
 import { assert, describe } from "vitest"
-import { Web } from "../../../../src/kernel/net/Web.ts"
+import { Web } from "../../../../src/engine/net/Web.ts"
 import * as AcmeClient from "../../../../src/services/signing/relay/AcmeClient.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import {

@@ -1,0 +1,187 @@
+import * as Result from "effect/Result"
+import type { KeyObject } from "node:crypto"
+import { createPublicKey } from "node:crypto"
+import { decodeBase64url } from "../Base64url.ts"
+import { sha256Octets } from "../Digest.ts"
+import { BadPublicKey } from "./JoseRefused.ts"
+
+/** The algorithms of RFC 7518 section 3.1 and RFC 8037 that are implemented: one for each kind of key that may be certified. */
+export const signatureAlgorithms = ["ES256", "RS256", "ES384", "ES512", "EdDSA"] as const
+export type SignatureAlgorithm = (typeof signatureAlgorithms)[number]
+
+/** What signs with each of them. */
+export const keyKinds: { readonly [A in SignatureAlgorithm]: string } = {
+  ES256: "a P-256 key",
+  RS256: "an RSA key",
+  ES384: "a P-384 key",
+  ES512: "a P-521 key",
+  EdDSA: "an Ed25519 key"
+}
+
+/** A public key that verifies signed requests. */
+export interface AccountKey {
+  readonly algorithm: SignatureAlgorithm
+  readonly key: KeyObject
+  /** DER SubjectPublicKeyInfo, as `accounts.pubkey` and `orders.cert_pubkey` hold it. */
+  readonly spki: Buffer
+  /** base64url SHA-256 of the canonical JWK (RFC 7638). */
+  readonly thumbprint: string
+}
+
+const refuse = (detail: string) => Result.fail(new BadPublicKey({ detail }))
+
+const thumbprintOf = (canonical: string): string => sha256Octets(canonical).toString("base64url")
+
+interface Curve {
+  readonly crv: "P-256" | "P-384" | "P-521"
+  readonly algorithm: SignatureAlgorithm
+  /** Octets of a coordinate. */
+  readonly size: number
+  /** The AlgorithmIdentifier and the start of the BIT STRING; the coordinates follow. */
+  readonly prefix: Buffer
+}
+
+const curves: ReadonlyArray<Curve> = [
+  {
+    crv: "P-256",
+    algorithm: "ES256",
+    size: 32,
+    prefix: Buffer.from("3059301306072a8648ce3d020106082a8648ce3d03010703420004", "hex")
+  },
+  {
+    crv: "P-384",
+    algorithm: "ES384",
+    size: 48,
+    prefix: Buffer.from("3076301006072a8648ce3d020106052b8104002203620004", "hex")
+  },
+  {
+    crv: "P-521",
+    algorithm: "ES512",
+    size: 66,
+    prefix: Buffer.from("30819b301006072a8648ce3d020106052b810400230381860004", "hex")
+  }
+]
+
+type Jwk = { readonly [member: string]: unknown }
+
+const ecThumbprint = ({ crv, x, y }: Jwk): string =>
+  thumbprintOf(`{"crv":"${String(crv)}","kty":"EC","x":"${String(x)}","y":"${String(y)}"}`)
+
+const importEc = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
+  const { crv, x, y } = jwk
+  const curve = curves.find((one) => one.crv === crv)
+  if (curve === undefined) return refuse("An EC key must be on curve P-256, P-384 or P-521.")
+  const { algorithm, prefix, size } = curve
+  const [left, right] = [x, y].map((member) => typeof member === "string" ? decodeBase64url(member) : undefined)
+  if (left?.length !== size || right?.length !== size) {
+    return refuse(`EC coordinates must be base64url of exactly ${size} octets.`)
+  }
+  const spki = Buffer.concat([prefix, left, right])
+  try {
+    // For the larger curves the check of the JWK import costs four times that of the DER import (crypto/keys/WeakKey.ts).
+    const key = crv === "P-256"
+      ? createPublicKey({ key: { kty: "EC", crv, x: String(x), y: String(y) }, format: "jwk" })
+      : createPublicKey({ key: spki, format: "der", type: "spki" })
+    return Result.succeed({ algorithm, key, spki, thumbprint: ecThumbprint(jwk) })
+  } catch {
+    return refuse(`The EC coordinates are not a point of curve ${curve.crv}.`)
+  }
+}
+
+const ed25519Prefix = Buffer.from("302a300506032b6570032100", "hex")
+const ed25519Size = 32
+
+const okpThumbprint = ({ x }: Jwk): string => thumbprintOf(`{"crv":"Ed25519","kty":"OKP","x":"${String(x)}"}`)
+
+const importOkp = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
+  const { crv, x } = jwk
+  if (crv !== "Ed25519") return refuse("An OKP key must be on curve Ed25519.")
+  const octets = typeof x === "string" ? decodeBase64url(x) : undefined
+  if (octets?.length !== ed25519Size) return refuse("The member x must be base64url of exactly 32 octets.")
+  try {
+    const key = createPublicKey({ key: { kty: "OKP", crv, x: String(x) }, format: "jwk" })
+    const spki = Buffer.concat([ed25519Prefix, octets])
+    return Result.succeed({ algorithm: "EdDSA", key, spki, thumbprint: okpThumbprint(jwk) })
+  } catch {
+    return refuse("The Ed25519 key cannot be used.")
+  }
+}
+
+/**
+ * The bound of an RSA exponent. A verification costs as many multiplications as the exponent has bits, on the event
+ * loop, and any client can ask for it.
+ */
+export const maxExponentOctets = 8
+
+const minRsaBits = 2048
+const maxRsaBits = 8192
+const maxMemberLength = 1400 // 8192 bits in base64url, with room for leading zeros
+
+const unsigned = (member: unknown): Buffer | undefined => {
+  if (typeof member !== "string" || member.length > maxMemberLength) return undefined
+  const bytes = decodeBase64url(member)
+  if (bytes === undefined) return undefined
+  const start = bytes.findIndex((octet) => octet !== 0)
+  return start < 0 ? undefined : bytes.subarray(start)
+}
+
+const bitLength = (bytes: Buffer): number => bytes.length * 8 - Math.clz32(bytes[0] ?? 0) + 24
+
+const rsaThumbprint = ({ e, n }: Jwk): string => thumbprintOf(`{"e":"${String(e)}","kty":"RSA","n":"${String(n)}"}`)
+
+const importRsa = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
+  const modulus = unsigned(jwk.n)
+  const exponent = unsigned(jwk.e)
+  if (modulus === undefined || exponent === undefined) return refuse("RSA members n and e must be base64url integers.")
+  const bits = bitLength(modulus)
+  if (bits < minRsaBits || bits > maxRsaBits) return refuse("An RSA key must have 2048 to 8192 bits.")
+  const isOdd = ((exponent.at(-1) ?? 0) & 1) === 1
+  if (!isOdd || (exponent.length === 1 && (exponent[0] ?? 0) < 3)) {
+    return refuse("An RSA exponent must be odd and at least 3.")
+  }
+  if (exponent.length > maxExponentOctets) return refuse("An RSA exponent must have at most 64 bits.")
+  const n = modulus.toString("base64url")
+  const e = exponent.toString("base64url")
+  try {
+    const key = createPublicKey({ key: { kty: "RSA", n, e }, format: "jwk" })
+    const spki = key.export({ type: "spki", format: "der" })
+    return Result.succeed({
+      algorithm: "RS256",
+      key,
+      spki,
+      thumbprint: rsaThumbprint({ e, n })
+    })
+  } catch {
+    return refuse("The RSA key cannot be used.")
+  }
+}
+
+/**
+ * Reads a `jwk` header (RFC 7517): EC on P-256, P-384 or P-521, Ed25519, and RSA of 2048 to 8192 bits. Other members than the
+ * required ones, private ones included, are neither kept nor read. The algorithm follows from the key, never from a header;
+ * which of them a request may use is another question.
+ */
+export const importJwk = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
+  switch (jwk["kty"]) {
+    case "EC":
+      return importEc(jwk)
+    case "RSA":
+      return importRsa(jwk)
+    case "OKP":
+      return importOkp(jwk)
+    default:
+      return refuse("The key type must be EC, RSA or OKP.")
+  }
+}
+
+/** Reads a stored key, which {@link importJwk} has checked before it was stored. */
+export const importSpki = (spki: Uint8Array): AccountKey => {
+  const der = Buffer.from(spki)
+  const key = createPublicKey({ key: der, format: "der", type: "spki" })
+  const jwk: Jwk = { ...key.export({ format: "jwk" }) }
+  const known = { key, spki: der }
+  if (jwk["kty"] === "RSA") return { ...known, algorithm: "RS256", thumbprint: rsaThumbprint(jwk) }
+  if (jwk["kty"] === "OKP") return { ...known, algorithm: "EdDSA", thumbprint: okpThumbprint(jwk) }
+  const { algorithm = "ES256" } = curves.find(({ crv }) => crv === jwk["crv"]) ?? {}
+  return { ...known, algorithm, thumbprint: ecThumbprint(jwk) }
+}

@@ -1,0 +1,100 @@
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+
+/**
+ * The background work of a process, by the names in its records and metrics. Vital work is what the service needs to
+ * answer and to issue; only its failures make a process unready or end it.
+ */
+export const loops = {
+  crl_export: { isVital: false },
+  crl_first_list: { isVital: false },
+  generation_retired: { isVital: false },
+  job_claims: { isVital: true },
+  // without it, requests look by themselves
+  job_ends_heard: { isVital: false },
+  job_leases: { isVital: true },
+  // attempts beyond their time keep their slots
+  job_overdue: { isVital: true },
+  job_periodic: { isVital: false },
+  job_polls: { isVital: true },
+  // each pass of the claims does the same
+  job_times: { isVital: false },
+  // polls find the jobs that no notification announced
+  job_wakes_heard: { isVital: false },
+  listener_closed: { isVital: false },
+  // requests and connections beyond their time keep their places
+  listener_sweep: { isVital: true },
+  profile_states: { isVital: false },
+  reload_refused: { isVital: false },
+  stop_signal: { isVital: false },
+  // a listener goes on with the pair that it has
+  tls_expiry: { isVital: false },
+  trace_export: { isVital: false },
+  worker_presence: { isVital: false }
+} as const
+
+/** The name of background work. */
+export type Loop = keyof typeof loops
+
+/** How many deaths of a vital loop in a row make its process unready, and how many end it. */
+export const bounds = { unready: 2, end: 8 } as const
+
+/**
+ * How long a run must last to count as healthy, and how long until its earlier deaths no longer count, in milliseconds.
+ */
+const wellAfterMillis = 10_000
+const steadyAfterMillis = 60_000
+
+const longestWaitMillis = 30_000
+
+/** One piece of background work, as long as its scope lives. Times are milliseconds of the process's life. */
+export interface Watched {
+  readonly loop: Loop
+  readonly begun: (life: number) => void
+  /** Answers the milliseconds to wait before it runs again: 1, 2, 4 … 30 seconds. */
+  readonly died: (life: number) => number
+  readonly ended: () => void
+}
+
+/** The state of a process's background work. It decides whether the process is ready, and whether it has to end. */
+export class Loops extends Context.Service<Loops, {
+  readonly watch: (loop: Loop) => Watched
+  /** The vital loops that keep dying; none in a process that is ready. */
+  readonly failing: (life: number) => ReadonlyArray<Loop>
+  /** Waits until a vital loop has died too often in a row. */
+  readonly givenUp: Effect.Effect<Loop>
+}>()("acme/engine/Loops") {
+  static readonly layer: Layer.Layer<Loops> = Layer.sync(this, () => make())
+}
+
+const make = (): Loops["Service"] => {
+  const watched = new Set<Readonly<{ loop: Loop; isFailing: (life: number) => boolean }>>()
+  const over = Deferred.makeUnsafe<Loop>()
+  return {
+    watch: (loop) => {
+      let deaths = 0
+      let begunAt: number | undefined
+      const { isVital } = loops[loop]
+      const isFailing = (life: number) =>
+        isVital && deaths >= bounds.unready && (begunAt === undefined || life - begunAt < wellAfterMillis)
+      const one = { loop, isFailing }
+      watched.add(one)
+      return {
+        loop,
+        begun: (life) => void (begunAt = life),
+        died: (life) => {
+          deaths = begunAt !== undefined && life - begunAt >= steadyAfterMillis ? 1 : deaths + 1
+          begunAt = undefined
+          if (isVital && deaths >= bounds.end) Deferred.doneUnsafe(over, Exit.succeed(loop))
+          return Math.min(1000 * 2 ** (deaths - 1), longestWaitMillis)
+        },
+        ended: () => void watched.delete(one)
+      }
+    },
+    failing: (life) => [...new Set([...watched].filter(({ isFailing }) => isFailing(life)).map(({ loop }) => loop))],
+    givenUp: Deferred.await(over)
+  }
+}

@@ -1,0 +1,178 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { STATUS_CODES } from "node:http"
+import type { Entropy } from "../../crypto/Entropy.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import type { Answer, Request } from "./Message.ts"
+import type { Target } from "./Target.ts"
+
+/** Only characters that logs, headers and terminals treat as plain text. */
+const usableRequestId = /^[A-Za-z0-9._:-]{1,128}$/
+
+const usableId = (given: string | ReadonlyArray<string> | undefined): Effect.Effect<string | undefined> =>
+  given === undefined || (typeof given === "string" && usableRequestId.test(given))
+    ? Effect.succeed(given)
+    : Effect.as(emit("request_id_header_invalid", {}), undefined)
+
+/**
+ * Whether a head names its host exactly once, as HTTP/1.1 requires. With two hosts, programs may differ on which one
+ * counts.
+ */
+export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts++
+  }
+  return hosts === 1 || (hosts === 0 && httpVersion === "1.0")
+}
+
+/** An IPv4 peer of a dual-stack socket reads `::ffff:192.0.2.1`. */
+export const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
+
+/**
+ * Headers that may occur once. If there is a second line, Node.js drops some of these and joins others to the first
+ * line. But a proxy in front of this service may have read the second one.
+ */
+const single: ReadonlySet<string> = new Set([
+  "authorization",
+  "content-type",
+  "origin",
+  "sec-fetch-site",
+  "x-csrf-token"
+])
+
+/**
+ * The headers of a message. If a header that may occur once was sent more than once, its value is a list of its lines.
+ */
+const headersOf = (message: IncomingMessage): Request["headers"] => {
+  const { headers, rawHeaders } = message
+  let surplus = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) if (single.has(rawHeaders[at]?.toLowerCase() ?? "")) surplus++
+  for (const name of single) if (headers[name] !== undefined) surplus--
+  if (surplus === 0) return headers
+  const repeated = [...single].filter((name) => (message.headersDistinct[name]?.length ?? 0) > 1)
+  return { ...headers, ...Object.fromEntries(repeated.map((name) => [name, message.headersDistinct[name]])) }
+}
+
+const longestAgent = 256
+
+/**
+ * The name of the client's program; undefined if it is blank. The runtime reads headers as Latin-1, but programs write
+ * UTF-8.
+ */
+const agentOf = (given: string | undefined): string | undefined => {
+  if (given === undefined || given.trim() === "") return undefined
+  if (!/[\x80-\xff]/.test(given)) return given.slice(0, longestAgent)
+  const octets = Buffer.from(given, "latin1")
+  const text = octets.toString("utf8")
+  return (Buffer.from(text).equals(octets) ? text : given).slice(0, longestAgent)
+}
+
+/** The facts of a request head. */
+export const readHead = (
+  message: IncomingMessage,
+  { host, target }: Target,
+  entropy: Entropy["Service"],
+  body: Request["body"]
+): Effect.Effect<Request> =>
+  Effect.flatMap(
+    usableId(message.headers["x-request-id"]),
+    (given) =>
+      Effect.map(given === undefined ? entropy.uuid : Effect.succeed(given), (id) => {
+        const headers = headersOf(message)
+        const query = target.indexOf("?")
+        return {
+          id,
+          method: message.method ?? "",
+          target,
+          path: query < 0 ? target : target.slice(0, query),
+          headers: host === undefined ? headers : { ...headers, host },
+          clientIp: unmapped(message.socket.remoteAddress ?? ""),
+          userAgent: agentOf(message.headers["user-agent"]),
+          body
+        }
+      })
+  )
+
+/** On every answer of a listener, names and values in turn (docs/decisions/process.md, "Bounds of a socket"). */
+export type Hardening = ReadonlyArray<string>
+
+const everywhere: Hardening = ["x-content-type-options", "nosniff", "x-frame-options", "DENY"]
+
+/**
+ * The headers of every answer of a listener. `isForOperators` means that its host name is used for nothing else. So
+ * browsers may be told to use only TLS for that name and all names below it.
+ */
+export const hardeningOf = (isForOperators: boolean): Hardening =>
+  isForOperators ? ["strict-transport-security", "max-age=31536000; includeSubDomains", ...everywhere] : everywhere
+
+/** The statuses for a peer whose request cannot be handled at all. */
+export type BareStatus = 400 | 408 | 431 | 503
+
+/** The status for input that Node.js could not parse, or that did not come in time. */
+export const statusOf = ({ code }: NodeJS.ErrnoException): BareStatus =>
+  code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
+
+/** The whole text of an answer to input that cannot be handled as a request. The connection ends with it. */
+export const bareAnswer = (status: BareStatus, hardening: Hardening): string => {
+  const headers = ["connection", "close", "content-length", "0", ...hardening]
+  const lines = headers.flatMap((name, index) => index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [])
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")
+}
+
+/** Sends an answer; if its body is a stream, only the head. */
+export const write = (response: ServerResponse, id: string, answer: Answer, hardening: Hardening): void => {
+  const headers = [...hardening, "x-request-id", id]
+  for (const name in answer.headers) {
+    const given = answer.headers[name] ?? []
+    if (typeof given === "string") headers.push(name, given)
+    else for (const value of given) headers.push(name, value)
+  }
+  if (answer.stream !== undefined) return void response.writeHead(answer.status, headers)
+  if (answer.status !== 204 && answer.status !== 304) {
+    headers.push("content-length", String(answer.body === undefined ? 0 : Buffer.byteLength(answer.body)))
+  }
+  response.writeHead(answer.status, headers).end(answer.body)
+}
+
+/** Hands a chunk to the socket. Answers whether the peer must take it before the next one. */
+const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<boolean> =>
+  Effect.sync(() => !response.write(chunk))
+
+const taken = (response: ServerResponse): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const go = () => resume(Effect.void)
+    // The peer may have taken it by now, because a fiber can pause between two steps.
+    if (!response.writableNeedDrain) return go()
+    response.once("drain", go)
+    return Effect.sync(() => void response.off("drain", go))
+  })
+
+/**
+ * Sends the body of a streamed answer. `goesOn` runs after each chunk is handed to the socket, again if the peer had to
+ * be waited for, and at the end. If the stream fails or is interrupted, the connection is cut.
+ */
+export const writeStream = (
+  response: ServerResponse,
+  method: string,
+  stream: NonNullable<Answer["stream"]>,
+  goesOn: Effect.Effect<void>
+): Effect.Effect<void> =>
+  Stream.runForEach(
+    method === "HEAD" ? Stream.empty : stream,
+    (chunk) =>
+      Effect.flatMap(handOver(response, chunk), (isSlower) =>
+        isSlower ? Effect.andThen(goesOn, Effect.andThen(taken(response), goesOn)) : goesOn)
+  ).pipe(
+    Effect.interruptible,
+    Effect.exit,
+    Effect.flatMap((exit) => {
+      if (Exit.isSuccess(exit)) {
+        response.end()
+      } else response.destroy()
+      return goesOn
+    })
+  )

@@ -1,0 +1,291 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import type * as Http from "node:http"
+import type { Socket } from "node:net"
+import type { TLSSocket } from "node:tls"
+import { Entropy } from "../../crypto/Entropy.ts"
+import { makeAwake } from "../Awake.ts"
+import type { Loops } from "../Loops.ts"
+import { comparable } from "../net/Address.ts"
+import type { Comparable } from "../net/Address.ts"
+import { currentPeer } from "../net/FairSemaphore.ts"
+import type { Peer } from "../net/Peer.ts"
+import { peerOf } from "../net/Peer.ts"
+import { supervised } from "../Supervised.ts"
+import { emit, emitIn, withinSpan } from "../telemetry/EventLog.ts"
+import { count, countIn } from "../telemetry/Metrics.ts"
+import { traced } from "../telemetry/Tracing.ts"
+import { accessWeight } from "../telemetry/Weight.ts"
+import { currentMillis, millisOf } from "../Time.ts"
+import type { BodyLimits } from "./Body.ts"
+import { Body, leaveUnread } from "./Body.ts"
+import type { BindFailed, BoundAddress, TlsSettings } from "./BoundSocket.ts"
+import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
+import { HandshakeLate, linger } from "./Connections.ts"
+import { ForwardingPeers } from "./ForwardingPeers.ts"
+import type { BareStatus } from "./Head.ts"
+import { bareAnswer, hardeningOf, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
+import type { InFlight } from "./InFlight.ts"
+import { handedOver, RequestsInFlight } from "./InFlight.ts"
+import type { Answer, App, Request, Routed } from "./Message.ts"
+import { isProbe, unmatched } from "./Message.ts"
+import { seldom } from "./Seldom.ts"
+import type { Target } from "./Target.ts"
+import { loggedTarget, readTarget } from "./Target.ts"
+
+/** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
+export interface SocketOptions extends BoundAddress {
+  readonly name: "acme" | "admin" | "metrics" | "publish"
+  readonly maxConnections: number
+}
+
+type TlsPair = Pick<TlsSettings, "cert" | "key">
+
+/** What a listener serves, and how: `server.*` of the configuration. */
+export interface Serving<R> extends BodyLimits {
+  readonly app: App<R>
+  readonly tls: TlsSettings | undefined
+  readonly requestTimeoutMillis: number
+  /** Whether its requests are counted in the metrics. */
+  readonly isCounted: boolean
+  /** Whether many clients stand behind an address, so that it has no share of its own. */
+  readonly isProxy: (address: Comparable) => boolean
+  /** The headers, in lower case, by which such an address names the client. */
+  readonly forwardedHeaders: ReadonlyArray<string>
+}
+
+const sweepMillis = 250
+const cutMillis = 5000
+
+/** A bound socket. */
+export interface Listener {
+  /** `host:port` as bound. */
+  readonly address: string
+  /**
+   * Begins to serve, or changes to another app and other settings. Requests in flight finish with the app and settings
+   * that they began with. Connections stay with or without TLS, as they were accepted.
+   */
+  readonly serve: <R>(serving: Serving<R>) => Effect.Effect<void, never, R | Entropy>
+  /** Shows another certificate to connections accepted from now on, if that of the former pair is in force. */
+  readonly renew: (former: TlsPair, next: TlsPair) => Effect.Effect<void>
+  /**
+   * Stops accepting connections and lets requests in flight finish within the request deadline; their answers say
+   * `connection: close`. Then cuts the remaining requests and waits for their handlers. Answers how many were cut.
+   */
+  readonly drain: Effect.Effect<number>
+}
+
+const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
+  Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
+
+/** Binds a socket for as long as the scope lives; call {@link Listener.drain} before the scope ends. */
+export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed, Loops | Scope.Scope> =>
+  Effect.gen(function*() {
+    const bodies = new Body()
+    const inFlight = new RequestsInFlight()
+    const hardening = hardeningOf(options.name === "admin")
+    let deadlineMillis = 0
+    let draining = false
+    let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
+    let onRequest: (message: Http.IncomingMessage, response: Http.ServerResponse, server: Http.Server) => void =
+      () => {}
+    let log: (records: Effect.Effect<void>) => void = () => {}
+    /** Answers input that is not a request, or that cannot be handled as one yet, behind the requests before it. */
+    const refuse = (socket: Socket, status: BareStatus) =>
+      inFlight.afterAll(socket, () => {
+        socket.end(bareAnswer(status, hardening))
+        linger(socket)
+        // The fault may be in the body of a request in flight, which will get a record of its own.
+        if (!inFlight.isOn(socket)) onRefused(socket, status)
+      })
+
+    const socket = new BoundSocket(options.maxConnections, (server) => {
+      server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+        const isGone = error.code === "ECONNRESET" || error instanceof HandshakeLate
+        if (isGone || !(socket.writable || socket.writableEnded)) socket.destroy()
+        else if (socket.writable) refuse(socket, statusOf(error))
+      })
+      // The interim answer 100 is sent when the body is read, not before.
+      for (const event of ["request", "checkContinue", "checkExpectation"]) {
+        server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => {
+          onRequest(message, response, server)
+        })
+      }
+      server.on("tlsClientError", (error: Error, { remoteAddress }: TLSSocket) => {
+        const isLate = error instanceof HandshakeLate
+        const address = isLate ? error.address : remoteAddress
+        const fields = { listener: options.name, client_ip: address && unmapped(address), error: error.message }
+        log(emit(isLate ? "tls_handshake_timeout" : "tls_handshake_failed", fields))
+      })
+    })
+    const { connections } = socket
+    const awake = makeAwake(sweepMillis, () => inFlight.size === 0 && connections.pending === 0)
+    const [logRefusal, logPipeline] = [seldom((record) => log(record)), seldom((record) => log(record))]
+    connections.onRefused = (address, open, pending) =>
+      logRefusal(
+        emit("server_connection_refused", { listener: options.name, address: unmapped(address), open, pending })
+      )
+    const cutPipeline = (socket: Socket) => {
+      const address = unmapped(socket.remoteAddress ?? "")
+      logPipeline(emit("request_pipeline_cut", { listener: options.name, address }))
+      socket.destroy()
+    }
+    const address = yield* socket.bind(options)
+
+    // One timer for every request in flight, instead of one each.
+    connections.onOpened = awake.wake
+    const sweep = awake.repeat(Effect.map(currentMillis, (now) => {
+      bodies.expire(now)
+      connections.expire(now)
+      inFlight.expire(now)
+    }))
+    yield* supervised("listener_sweep", sweep)
+
+    const forwarding = new ForwardingPeers()
+    const serve = <R>(
+      { app, forwardedHeaders, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>
+    ) =>
+      Effect.gen(function*() {
+        const entropy = yield* Entropy
+        const fork = Effect.runForkWith(yield* Effect.context<R | Entropy>())
+        const limits = { maxBodies, maxBodyBytes }
+        const shareOf = (address: string): Peer | undefined => {
+          const read = comparable(address)
+          return read !== undefined && isProxy(read) ? undefined : peerOf(address)
+        }
+
+        const answered = (
+          one: InFlight,
+          { handle, late }: Routed<R>,
+          request: Request
+        ): Effect.Effect<Answer | undefined, never, R> =>
+          Effect.flatMap(Effect.exit(Effect.interruptible(handle(request))), (exit) => {
+            if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
+            // This fiber stays interrupted, so a new fiber makes the late answer.
+            if (one.ending === "late") {
+              return Effect.andThen(
+                emit("request_deadline_exceeded", {}),
+                Effect.flatMap(Effect.forkChild(Effect.interruptible(late(request))), Fiber.join)
+              )
+            }
+            return Cause.hasInterruptsOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
+          })
+
+        const program = (one: InFlight, target: Target, message: Http.IncomingMessage, response: Http.ServerResponse) =>
+          Effect.withFiber<void, never, R>((fiber) => {
+            const startedAt = millisOf(fiber)
+            one.endsAt = startedAt + requestTimeoutMillis
+            return Effect.flatMap(
+              readHead(message, target, entropy, bodies.read(message, response, limits)),
+              (received) => {
+                const routed = app.route(received)
+                const { clientIp, pattern, profile } = routed
+                const request = { ...received, clientIp }
+                const span = {
+                  request_id: request.id,
+                  client_ip: request.clientIp,
+                  method: request.method,
+                  uri: loggedTarget(request),
+                  version: `HTTP/${message.httpVersion}`,
+                  profile
+                }
+                const answer = traced(
+                  `${request.method} ${pattern}`,
+                  () => ({ "http.route": pattern, "acme.profile": profile, request_id: request.id }),
+                  one.ending === undefined ? answered(one, routed, request) : Effect.undefined,
+                  (given) => ({ "http.response.status_code": given?.status })
+                )
+                const whole = Effect.flatMap(answer, (given): Effect.Effect<void> => {
+                  const now = millisOf(fiber)
+                  const took = now - startedAt
+                  const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
+                  const status = isSent ? given.status : 499
+                  // One record for every request, malformed ones and those whose client went away included (499, not sent).
+                  const ended = () => {
+                    const labels = { profile: profile ?? "none", route: pattern, status }
+                    if (isCounted) countIn(fiber, (metrics) => metrics.requestFinished(labels, took / 1000))
+                    const weight = accessWeight(status, isProbe(request))
+                    emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
+                  }
+                  const stream = isSent ? send(one, message, response, request, given, now) : undefined
+                  if (stream !== undefined) return Effect.map(stream, ended)
+                  ended()
+                  return Effect.void
+                })
+                return Effect.provideService(withinSpan(span, startedAt, whole), currentPeer, shareOf(clientIp))
+              }
+            )
+          })
+
+        /** Hands the answer to the socket. What is left to do is the stream of its body, if it has one. */
+        const send = (
+          one: InFlight,
+          message: Http.IncomingMessage,
+          response: Http.ServerResponse,
+          { id, method }: Request,
+          answer: Answer,
+          now: number
+        ): Effect.Effect<void> | undefined => {
+          leaveUnread(message, response)
+          if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
+          write(response, id, answer, hardening)
+          handedOver(one, now, requestTimeoutMillis)
+          if (answer.stream === undefined) return undefined
+          // Each chunk has its own time: a file may be long, but its client has to take it.
+          const goesOn = Effect.map(currentMillis, (at) => handedOver(one, at, requestTimeoutMillis))
+          return writeStream(response, method, answer.stream, goesOn)
+        }
+
+        const begin: typeof onRequest = (message, response, server) => {
+          connections.headSeen(message.socket)
+          if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
+          const target = hasOneHost(message) ? readTarget(message.url ?? "") : undefined
+          if (target === undefined) return refuse(message.socket, 400)
+          awake.wake()
+          const told = forwarding.told(message, forwardedHeaders, isProxy)
+          if (told !== undefined) log(emit("server_proxy_untrusted", { listener: options.name, ...told }))
+          const isKept = inFlight.come(
+            message,
+            response,
+            server,
+            (one) => fork(Effect.uninterruptible(program(one, target, message, response)))
+          )
+          if (!isKept) cutPipeline(message.socket)
+        }
+
+        // All of this is one step, so that no request sees a mixture of old and new settings.
+        yield* Effect.sync(() => {
+          log = fork
+          onRefused = ({ remoteAddress }, status) => {
+            const labels = { profile: "none", route: unmatched, status }
+            const counted = isCounted ? count((metrics) => metrics.requestFinished(labels, 0)) : Effect.void
+            const line = emit("request_completed", { status, latency_ms: 0 }, accessWeight(status, false))
+            const span = { client_ip: unmapped(remoteAddress ?? "") }
+            log(Effect.flatMap(currentMillis, (now) => withinSpan(span, now, Effect.andThen(counted, line))))
+          }
+          onRequest = begin
+          connections.peerOf = shareOf
+          deadlineMillis = requestTimeoutMillis
+          socket.speak(tls)
+        })
+      })
+
+    const drain = Effect.gen(function*() {
+      draining = true
+      socket.close()
+      inFlight.endIdle()
+      yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), deadlineMillis)
+      const cut = inFlight.cut()
+      socket.cut()
+      // A statement that the database does not answer cannot be interrupted: the process ends without waiting for it.
+      yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), cutMillis)
+      return cut
+    })
+
+    const renew = (former: TlsPair, next: TlsPair) => Effect.sync(() => socket.renew(former, next))
+
+    return { address, serve, renew, drain }
+  })

@@ -1,0 +1,193 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { finallyDo } from "../Finally.ts"
+import type { Peer } from "./Peer.ts"
+
+/**
+ * The peer that the fiber works for; `undefined` for the service itself, and for a proxy that stands for many clients.
+ */
+export const currentPeer: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
+  "acme/engine/net/FairSemaphore/currentPeer",
+  { defaultValue: () => undefined }
+)
+
+/** A bound on the work that is done at once, shared among the peers it is done for ({@link currentPeer}). */
+export interface FairSemaphore {
+  /** Runs `self` once there is a turn for it. Every exit returns the turn. */
+  readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Like `take`, but runs `otherwise` if no turn comes within `millis`. */
+  readonly takeWithin: <A, E, R, B, E2, R2>(
+    millis: number,
+    self: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ) => Effect.Effect<A | B, E | E2, R | R2>
+  /** Like `take`, but runs `otherwise` if there is no turn now. */
+  readonly takeIfFree: <A, E, R, B, E2, R2>(
+    self: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ) => Effect.Effect<A | B, E | E2, R | R2>
+  /**
+   * Like `take`, but runs `otherwise` if the waiting is called off. If it has to wait, `waits` is given what calls that off, and may
+   * do so at once. Nobody has to be interruptible for it.
+   */
+  readonly takeUnless: <A, E, R, B, E2, R2>(
+    waits: (callOff: () => void) => void,
+    self: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ) => Effect.Effect<A | B, E | E2, R | R2>
+  /** Whether `takeIfFree` would find a turn now. */
+  readonly isFree: Effect.Effect<boolean>
+}
+
+/** A turn that a fiber holds or waits for. It is given in one step, so that no interruption can occur in between. */
+interface Ticket {
+  readonly peer: Peer | undefined
+  held: boolean
+  called: () => void
+}
+
+/** How turns are shared. */
+export interface Sharing {
+  /** In whose share the turns of a fiber are counted; by default {@link currentPeer}. */
+  readonly peer?: Context.Reference<Peer | undefined>
+  /**
+   * A host gets a turn only while it holds fewer turns than this many times the free ones, and a network while it holds fewer than twice as
+   * many; by default 2.
+   */
+  readonly hostToFree?: number
+}
+
+class Bound {
+  readonly #hostToFree: number
+  #free: number
+  /** Turns held, by host and by network. */
+  readonly #hosts = new Map<string, number>()
+  readonly #networks = new Map<string, number>()
+  /** The tickets that wait, by host, in the order they came. */
+  readonly #waiting = new Map<string, Set<Ticket>>()
+
+  constructor(turns: number, hostToFree: number) {
+    this.#free = turns
+    this.#hostToFree = hostToFree
+  }
+
+  enter(ticket: Ticket): boolean {
+    if (!this.isFor(ticket.peer)) return false
+    this.#give(ticket)
+    return true
+  }
+
+  wait(ticket: Ticket): void {
+    const host = ticket.peer?.host ?? ""
+    const beside = this.#waiting.get(host)
+    if (beside === undefined) this.#waiting.set(host, new Set([ticket]))
+    else beside.add(ticket)
+  }
+
+  leave(ticket: Ticket): void {
+    if (!ticket.held) return this.#forget(ticket)
+    this.#free++
+    this.#count(ticket.peer, -1)
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      this.#forget(next)
+      this.#give(next)
+      next.called()
+    }
+  }
+
+  isFor(peer: Peer | undefined): boolean {
+    if (this.#free === 0 || peer === undefined) return this.#free > 0
+    const most = this.#hostToFree * this.#free
+    return (this.#hosts.get(peer.host) ?? 0) < most && (this.#networks.get(peer.network) ?? 0) < 2 * most
+  }
+
+  #give(ticket: Ticket): void {
+    ticket.held = true
+    this.#free--
+    this.#count(ticket.peer, 1)
+  }
+
+  #count(peer: Peer | undefined, by: 1 | -1): void {
+    if (peer === undefined) return
+    add(this.#hosts, peer.host, by)
+    add(this.#networks, peer.network, by)
+  }
+
+  #forget(ticket: Ticket): void {
+    const host = ticket.peer?.host ?? ""
+    const beside = this.#waiting.get(host)
+    if (beside === undefined) return
+    beside.delete(ticket)
+    // A host that has been served goes behind the others.
+    this.#waiting.delete(host)
+    if (beside.size > 0) this.#waiting.set(host, beside)
+  }
+
+  /**
+   * Among the tickets that may have a turn, one of the peer with the fewest turns: by network, then by host, then by
+   * arrival.
+   */
+  #next(): Ticket | undefined {
+    if (this.#free === 0) return undefined
+    let found: Ticket | undefined
+    let [ofNetwork, ofHost] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+    for (const [ticket] of this.#waiting.values()) {
+      if (ticket === undefined || !this.isFor(ticket.peer)) continue
+      const network = ticket.peer === undefined ? 0 : this.#networks.get(ticket.peer.network) ?? 0
+      const host = ticket.peer === undefined ? 0 : this.#hosts.get(ticket.peer.host) ?? 0
+      if (network > ofNetwork || (network === ofNetwork && host >= ofHost)) continue
+      ;[found, ofNetwork, ofHost] = [ticket, network, host]
+    }
+    return found
+  }
+}
+
+const add = (counts: Map<string, number>, name: string, by: number): void => {
+  const count = (counts.get(name) ?? 0) + by
+  if (count === 0) counts.delete(name)
+  else counts.set(name, count)
+}
+
+/**
+ * Makes a bound of `count` turns at once. One host, or the hosts of one network, never have all of them: some are left
+ * for a newcomer, however long the others' work takes. Among the waiting peers, the one with the fewest turns is next.
+ * By default a lone host gets at most two thirds of the turns, a lone network four fifths.
+ */
+export const makeFairSemaphore = (
+  count: number,
+  { hostToFree = 2, peer = currentPeer }: Sharing = {}
+): FairSemaphore => {
+  const bound = new Bound(count, hostToFree)
+  const taken = <A, E, R, B, E2, R2>(
+    self: Effect.Effect<A, E, R>,
+    waiting: (turn: Effect.Effect<void>) => Effect.Effect<Option.Option<void>>,
+    otherwise: Effect.Effect<B, E2, R2>,
+    waits: (callOff: () => void) => void = () => {}
+  ): Effect.Effect<A | B, E | E2, R | R2> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.withFiber((fiber) => {
+        const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {} }
+        const leave = () => bound.leave(ticket)
+        // The uncontended path needs neither a timer nor a fiber.
+        if (bound.enter(ticket)) return finallyDo(restore(self), leave)
+        const turn = Effect.callback<void>((resume) => {
+          ticket.called = () => resume(Effect.void)
+          bound.wait(ticket)
+          waits(ticket.called)
+        })
+        const admitted = Effect.flatMap(
+          restore(waiting(turn)),
+          (): Effect.Effect<A | B, E | E2, R | R2> => ticket.held ? restore(self) : otherwise
+        )
+        return finallyDo(admitted, leave)
+      })
+    )
+  return {
+    take: (self) => taken(self, Effect.map(Option.some), Effect.never),
+    takeIfFree: (self, otherwise) => taken(self, () => Effect.succeed(Option.none()), otherwise),
+    takeUnless: (waits, self, otherwise) => taken(self, Effect.map(Option.some), otherwise, waits),
+    isFree: Effect.map(peer, (one) => bound.isFor(one)),
+    takeWithin: (millis, self, otherwise) => taken(self, Effect.timeoutOption(millis), otherwise)
+  }
+}

@@ -1,0 +1,88 @@
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Net from "node:net"
+import { traced } from "../telemetry/Tracing.ts"
+import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
+import { direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
+import { exchange } from "./Exchange.ts"
+
+/** One GET, and where to send it. The caller has checked the address, and exactly this address is dialled. */
+export interface HttpGetRequest extends ConnectRequest {
+  /** TLS 1.2 or later, any certificate; SNI is the name of `host`. */
+  readonly secure: boolean
+  /** The Host header, verbatim: a name or a literal (IPv6 in brackets), with a port if the URL has one. */
+  readonly host: string
+  /** Path and query, percent-encoded ASCII. */
+  readonly path: string
+  /** The most bytes of body that are returned. One more byte is read, to see whether the body goes on. */
+  readonly maxBytes: number
+}
+
+/** An answer. `location` is raw header text. The body of a redirect (3xx) is not read. */
+export interface HttpAnswer {
+  readonly status: number
+  readonly location: string | undefined
+  /** As sent: never decompressed, at most `maxBytes`. */
+  readonly body: Buffer
+  /** The body went on past `maxBytes`. */
+  readonly truncated: boolean
+}
+
+/** The connection was established, but no complete, well-formed HTTP/1 answer came over it. */
+export class ExchangeFailed extends Data.TaggedError("ExchangeFailed")<{
+  readonly detail: string
+  /** The system's error code, if there is one. */
+  readonly code?: string | undefined
+}> {}
+
+export type HttpGetFailed = ConnectFailed | TlsFailed | ExchangeFailed
+
+const ask = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) => {
+  let secured = !request.secure
+  // RFC 8555 section 8.3 leaves the certificate of a redirect target out of the proof
+  const stream = request.secure ? secure(socket, sni(request.host)).on("error", ignore) : socket
+  stream.once("secureConnect", () => {
+    secured = true
+  })
+  return exchange(stream, {
+    method: "GET",
+    path: request.path,
+    headers: { Host: request.host, "User-Agent": userAgent, Accept: "*/*" },
+    maxBytes: request.maxBytes,
+    skipsRedirects: true
+  }).pipe(Effect.mapBoth({
+    onSuccess: ({ body, headers, status, truncated }) => ({ status, location: headers.location, body, truncated }),
+    onFailure: ({ code, detail }) => secured ? new ExchangeFailed({ detail, code }) : new TlsFailed({ detail, code })
+  }))
+}
+
+/**
+ * The network access of http-01: one GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
+ * redirects, no decompression. The head and the body are bounded, and only the given address is dialled.
+ */
+export class HttpGet extends Context.Service<HttpGet, {
+  /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
+  readonly get: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
+}>()("acme/engine/net/HttpGet") {
+  /** Over sockets, with the user agent `acme-svc/<version>`. */
+  static readonly layer = (version: string, dialer: Dialer = direct): Layer.Layer<HttpGet> =>
+    Layer.succeed(this, {
+      get: (request) =>
+        traced(
+          "validation GET",
+          () => ({ "server.address": request.host }),
+          Effect.scoped(Effect.flatMap(
+            dialer(request, request.secure ? "https" : "http", request.host.replace(/:[0-9]+$/, "")),
+            (socket) => ask(socket, request, `acme-svc/${version}`)
+          )),
+          ({ status }) => ({ "http.response.status_code": status })
+        )
+    })
+
+  /** Opens no socket: a function answers every request. */
+  static readonly layerScripted = (
+    script: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
+  ): Layer.Layer<HttpGet> => Layer.succeed(this, { get: script })
+}

@@ -1,0 +1,174 @@
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type { SMTPPoolOptions } from "nodemailer/lib/smtp-pool"
+import { tlsFault } from "../TlsFault.ts"
+
+/** The server that takes mail. */
+export interface MailServer {
+  readonly host: string
+  readonly port: number
+  /** `starttls` never goes on without TLS. */
+  readonly security: "starttls" | "tls" | "none"
+  readonly username: string
+  readonly password: Redacted.Redacted<string>
+  readonly timeoutMillis: number
+}
+
+/** One message of plain text. A mailbox is an address, alone or as `Name <address>`. */
+export interface Letter {
+  readonly from: string
+  readonly to: ReadonlyArray<string>
+  readonly subject: string
+  readonly text: string
+  /** With its angle brackets. */
+  readonly messageId: string
+  /** Epoch seconds. */
+  readonly at: number
+}
+
+/** The message was not taken. `detail` names no password. */
+export class MailFailed extends Data.TaggedError("MailFailed")<{
+  readonly detail: string
+  /** The answer of the server, if it answered. */
+  readonly status: number | undefined
+  /** The server refused this message or all its recipients for good. */
+  readonly isPermanent: boolean
+}> {}
+
+/** The server has taken a message. */
+export interface Posted {
+  readonly answer: string
+  /** Recipients that it refused while it took others. */
+  readonly refused: ReadonlyArray<string>
+}
+
+/** A connection is kept this long for the next message of a batch. */
+const idleMillis = 5000
+
+const optionsOf = (server: MailServer): SMTPPoolOptions & { readonly pool: true } => {
+  const { host, password, port, security, timeoutMillis, username } = server
+  return {
+    pool: true,
+    host,
+    port,
+    secure: security === "tls",
+    requireTLS: security === "starttls",
+    ignoreTLS: security === "none",
+    ...(username === "" ? {} : { auth: { user: username, pass: Redacted.value(password) } }),
+    tls: { minVersion: "TLSv1.2" },
+    maxConnections: 2,
+    // The queue decides about another attempt.
+    maxRequeues: 0,
+    idleTimeout: idleMillis,
+    connectionTimeout: timeoutMillis,
+    greetingTimeout: timeoutMillis,
+    socketTimeout: timeoutMillis,
+    dnsTimeout: timeoutMillis
+  }
+}
+
+interface SmtpError extends Error {
+  readonly command?: string
+  readonly responseCode?: number
+}
+
+/** Commands whose refusal is about the message or its recipients, and not about the connection. */
+const aboutTheMessage = new Set(["MAIL FROM", "RCPT TO", "DATA"])
+
+const failureOf = (cause: unknown): MailFailed => {
+  const { command = "", message, responseCode }: SmtpError = cause instanceof Error ? cause : new Error(String(cause))
+  return new MailFailed({
+    detail: tlsFault(message),
+    status: responseCode,
+    isPermanent: responseCode !== undefined && responseCode >= 500 && aboutTheMessage.has(command)
+  })
+}
+
+const within = <A>({ timeoutMillis }: MailServer, self: Effect.Effect<A, MailFailed>): Effect.Effect<A, MailFailed> =>
+  Effect.timeoutOrElse(self, {
+    duration: timeoutMillis,
+    orElse: () =>
+      Effect.fail(
+        new MailFailed({ detail: `not taken within ${timeoutMillis} ms`, status: undefined, isPermanent: false })
+      )
+  })
+
+/** Sends mail through the operator's mail server. */
+export class Mail extends Context.Service<Mail, {
+  readonly send: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
+  /** Connects and signs in as for a message, and sends none. */
+  readonly greet: (server: MailServer) => Effect.Effect<void, MailFailed>
+}>()("acme/engine/net/Mail") {
+  /** Over SMTP. Messages to one server share its connections, which end with the layer. The library is loaded when needed. */
+  static readonly layer: Layer.Layer<Mail> = Layer.effect(
+    this,
+    Effect.gen(function*() {
+      const library = yield* Effect.cached(Effect.promise(() => import("nodemailer")))
+      const open = new Map<string, ReturnType<(typeof import("nodemailer"))["createTransport"]>>()
+      yield* Effect.addFinalizer(() => Effect.sync(() => open.forEach((one) => one.close())))
+      return Mail.of({
+        greet: Effect.fnUntraced(function*(server) {
+          const { createTransport } = yield* library
+          yield* within(
+            server,
+            Effect.acquireUseRelease(
+              Effect.sync(() => createTransport(optionsOf(server))),
+              (transport) => Effect.tryPromise({ try: () => transport.verify(), catch: failureOf }),
+              (transport) => Effect.sync(() => transport.close())
+            )
+          )
+        }),
+        send: Effect.fnUntraced(function*(server, letter) {
+          const { createTransport } = yield* library
+          const key = JSON.stringify({ ...server, password: Redacted.value(server.password) })
+          const transport = open.get(key) ?? createTransport(optionsOf(server))
+          open.set(key, transport)
+          return yield* within(server, post(transport, letter))
+        })
+      })
+    })
+  )
+
+  /** Opens no connection: a function takes every message. */
+  static readonly layerScripted = (
+    script: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
+  ): Layer.Layer<Mail> => Layer.succeed(this, { send: script, greet: () => Effect.void })
+}
+
+/**
+ * The two parts of a mailbox. The library would read a name by itself, and take it for a group or a comment if it has a
+ * colon, a semicolon or brackets.
+ */
+const partsOf = (mailbox: string): { readonly name: string; readonly address: string } => {
+  const [, name = "", address = mailbox] = /^([^<>]*)<([^<>]*)>$/.exec(mailbox) ?? []
+  return { name: name.trim().replace(/^"(.*)"$/, "$1"), address }
+}
+
+const post = (
+  transport: ReturnType<(typeof import("nodemailer"))["createTransport"]>,
+  { at, from, messageId, subject, text, to }: Letter
+): Effect.Effect<Posted, MailFailed> =>
+  Effect.map(
+    Effect.tryPromise({
+      try: (signal) =>
+        transport.sendMail({
+          from: partsOf(from),
+          to: to.map(partsOf),
+          subject,
+          text,
+          messageId,
+          date: new Date(at * 1000),
+          headers: { "Auto-Submitted": "auto-generated", Precedence: "bulk" },
+          encoding: "quoted-printable",
+          xMailer: false,
+          disableFileAccess: true,
+          disableUrlAccess: true,
+          signal
+        }),
+      catch: failureOf
+    }),
+    (info) => ({ answer: String(info.response), refused: (info.rejected ?? []).map(String) })
+  )

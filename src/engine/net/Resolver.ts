@@ -1,0 +1,209 @@
+import * as Array from "effect/Array"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Dns from "node:dns"
+import { exhaustion, isExhaustion } from "../host/Exhausted.ts"
+import { traced } from "../telemetry/Tracing.ts"
+import type { Comparable, IpAddress, Nameserver } from "./Address.ts"
+import { familyOf, parseAddress, parseNameserver, pointerName } from "./Address.ts"
+
+/**
+ * The DNS did not answer with records: SERVFAIL, a refusal, no server, no reply, or no such name where that matters.
+ * `code` is the resolver's code (`ESERVFAIL`, `ETIMEOUT`, ...), for logs. If this host could not ask, it is the
+ * system's code.
+ */
+export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
+  readonly name: string
+  readonly code: string
+}> {}
+
+/**
+ * The addresses of a name, and how many seconds they may be kept: the smallest TTL of the records, 0 without records.
+ */
+export interface TimedAddresses {
+  readonly addresses: ReadonlyArray<IpAddress>
+  readonly seconds: number
+}
+
+/** How many aliases are followed if a name has aliases but no record. */
+const longestChain = 16
+
+/** How long the second address family may take once the first has given addresses, in ms. */
+const grace = 1000
+
+/**
+ * Asks one question. If there is no record of the type, the answer is an empty list. Every question has a resolver
+ * object of its own: nothing is cached, interruption cancels it, and no thread of the pool waits (c-ares, never
+ * getaddrinfo, so neither hosts file nor search list is read). Retransmission goes on for minutes: the caller's budget
+ * is the bound.
+ */
+const ask = (server: Option.Option<Nameserver>) =>
+<A>(
+  name: string,
+  question: (
+    resolver: Dns.Resolver,
+    reply: (error: NodeJS.ErrnoException | null, answers: ReadonlyArray<A> | undefined) => void
+  ) => void
+): Effect.Effect<ReadonlyArray<A>, ResolveFailed> =>
+  Effect.callback<ReadonlyArray<A>, ResolveFailed>((resume) => {
+    const resolver = new Dns.Resolver({ timeout: 1000, tries: 8 })
+    if (Option.isSome(server)) {
+      const { address, port } = server.value
+      resolver.setServers([familyOf(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`])
+    }
+    question(resolver, (error, answers) => {
+      if (error === null) return resume(Effect.succeed(answers ?? []))
+      const code = (unanswered.has(error.code) ? exhaustion() : undefined) ?? error.code ?? "unknown"
+      resume(code === Dns.NODATA ? Effect.succeed([]) : new ResolveFailed({ name, code }))
+    })
+    return Effect.sync(() => resolver.cancel())
+  }).pipe(
+    // ECONNREFUSED may have come from a shortage of descriptors that is already over, and nothing else would show that.
+    // So the question is asked once more.
+    Effect.retry({ times: 1, while: (error: ResolveFailed) => error.code === Dns.CONNREFUSED })
+  )
+
+/** The codes for "no server has answered". The resolver also uses them if it could not open a socket to ask. */
+const unanswered: ReadonlySet<string | undefined> = new Set([Dns.CONNREFUSED, Dns.TIMEOUT, Dns.NOMEM, Dns.FILE])
+
+/** Whether a name server said that the name does not exist, as opposed to having no answer. */
+export const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
+
+/** RFC 6761 section 6.3: `localhost` and every name below it is the loopback interface. No server is asked. */
+const isLocalhost = (name: string) => /(?:^|\.)localhost\.?$/i.test(name)
+const loopback = Array.getSomes(Array.map(["::1", "127.0.0.1"], parseAddress))
+
+const make = (server: Option.Option<Nameserver>): Resolver["Service"] => {
+  const query = ask(server)
+  const ofFamily = (name: string, family: 4 | 6) =>
+    query<Dns.RecordWithTtl>(name, (resolver, reply) => {
+      if (family === 6) resolver.resolve6(name, { ttl: true }, reply)
+      else resolver.resolve4(name, { ttl: true }, reply)
+    }).pipe(Effect.catchIf(noSuchName, () => Effect.succeed([])))
+  const literals = (records: ReadonlyArray<Dns.RecordWithTtl>) =>
+    Array.getSomes(records.map(({ address }) => parseAddress(address)))
+
+  const timedAddresses: Resolver["Service"]["timedAddresses"] = (name, family) =>
+    isLocalhost(name)
+      ? Effect.succeed({ addresses: loopback.filter((ip) => familyOf(ip) === family), seconds: 0 })
+      : Effect.map(ofFamily(name, family), (records) => ({
+        addresses: literals(records),
+        seconds: records.length === 0 ? 0 : Math.min(...records.map(({ ttl }) => ttl))
+      }))
+
+  const addresses = Effect.fnUntraced(
+    function*(name: string): Effect.fn.Return<ReadonlyArray<IpAddress>, ResolveFailed> {
+      if (isLocalhost(name)) return loopback
+      const answered = yield* Deferred.make<void>()
+      const tooLate = Deferred.await(answered).pipe(
+        Effect.andThen(Effect.sleep(grace)),
+        Effect.andThen(new ResolveFailed({ name, code: "second family unanswered" }))
+      )
+      const family = (version: 4 | 6) =>
+        ofFamily(name, version).pipe(
+          Effect.tap((found) => found.length > 0 ? Deferred.succeed(answered, undefined) : Effect.void),
+          Effect.raceFirst(tooLate),
+          Effect.result
+        )
+      const [found, failures] = Array.separate(
+        yield* Effect.all([family(6), family(4)], { concurrency: "unbounded" })
+      )
+      const list = literals(found.flat())
+      const failure = failures.find(({ code }) => isExhaustion(code)) ?? failures[0]
+      return list.length === 0 && failure !== undefined ? yield* failure : list
+    }
+  )
+
+  const pointers = (ip: Comparable) =>
+    query<string>(pointerName(ip), (resolver, reply) => resolver.resolvePtr(pointerName(ip), reply)).pipe(
+      Effect.catchIf(noSuchName, () => Effect.succeed([]))
+    )
+
+  /** Whether the aliases of a name form a loop, so that no server can find their end. */
+  const isLoop = Effect.fnUntraced(function*(name: string) {
+    const seen = new Set<string>()
+    let at: string | undefined = name.toLowerCase()
+    while (at !== undefined && seen.size < longestChain) {
+      if (seen.has(at)) return true
+      seen.add(at)
+      const alias: string = at
+      const [next]: ReadonlyArray<string> = yield* query<string>(
+        alias,
+        (resolver, reply) => resolver.resolveCname(alias, reply)
+      ).pipe(Effect.catchIf(noSuchName, () => Effect.succeed([])))
+      at = next?.toLowerCase()
+    }
+    return at !== undefined
+  })
+
+  const texts = Effect.fnUntraced(function*(name: string) {
+    const records = yield* query<ReadonlyArray<string>>(name, (resolver, reply) => resolver.resolveTxt(name, reply))
+    if (records.length === 0 && (yield* isLoop(name))) return yield* new ResolveFailed({ name, code: "alias loop" })
+    return records.map((strings) => strings.join(""))
+  })
+  const asked = (type: string, name: string) => <A, E>(self: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    traced(`DNS ${type}`, () => ({ "dns.question.name": name }), self)
+  return {
+    addresses: (name) => asked("A, AAAA", name)(addresses(name)),
+    timedAddresses: (name, family) => asked(family === 4 ? "A" : "AAAA", name)(timedAddresses(name, family)),
+    pointers: (ip) => asked("PTR", ip.text)(pointers(ip)),
+    texts: (name) => asked("TXT", name)(texts(name))
+  }
+}
+
+/** The DNS for validators, policy checks and reports. */
+export class Resolver extends Context.Service<Resolver, {
+  /**
+   * A and AAAA records of exactly this name (no search list), AAAA first. Empty if the name has none. Fails only if a
+   * query failed and neither family gave an address. No timeout of its own; interruption cancels the queries.
+   */
+  readonly addresses: (name: string) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
+  /** The addresses of one family, and how long they may be kept. Otherwise like {@link addresses}. */
+  readonly timedAddresses: (name: string, family: 4 | 6) => Effect.Effect<TimedAddresses, ResolveFailed>
+  /** The names in the PTR records of an address; empty if it has none. Otherwise like {@link addresses}. */
+  readonly pointers: (ip: Comparable) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
+  /**
+   * TXT records of exactly this name, with the strings of each record joined. The name server follows aliases. Empty if
+   * the name has none; a name that does not exist is a failure, `ENOTFOUND`. Otherwise like {@link addresses}.
+   */
+  readonly texts: (name: string) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
+}>()("acme/engine/net/Resolver") {
+  /** Asks the server of dns.resolver, or the system's name servers if that key is empty. */
+  static readonly layer = (resolver: string): Layer.Layer<Resolver> => {
+    if (resolver === "") return Layer.sync(this, () => make(Option.none()))
+    return Option.match(parseNameserver(resolver), {
+      onNone: () => Layer.effect(this, Effect.die(new Error(`dns.resolver is not an address: ${resolver}`))),
+      onSome: (server) => Layer.sync(this, () => make(Option.some(server)))
+    })
+  }
+
+  /**
+   * Answers from tables, with addresses that may be kept for 0 seconds. A name that is not in the first table has no
+   * addresses. A name that is not in the second table does not exist. An address that is not in the third table has no
+   * name.
+   */
+  static readonly layerStatic = (
+    zone: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed },
+    txt: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed } = {},
+    ptr: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed } = {}
+  ): Layer.Layer<Resolver> => {
+    const look = (entry: ReadonlyArray<string> | ResolveFailed) =>
+      entry instanceof ResolveFailed ? entry : Effect.succeed(entry)
+    const addresses = (name: string) =>
+      Effect.map(look(zone[name] ?? []), (texts) => Array.getSomes(texts.map(parseAddress)))
+    return Layer.succeed(this, {
+      addresses,
+      timedAddresses: (name, family) =>
+        Effect.map(addresses(name), (found) => ({
+          addresses: found.filter((ip) => familyOf(ip) === family),
+          seconds: 0
+        })),
+      pointers: ({ text }) => look(ptr[text] ?? []),
+      texts: (name) => look(txt[name] ?? new ResolveFailed({ name, code: Dns.NOTFOUND }))
+    })
+  }
+}

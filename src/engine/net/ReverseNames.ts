@@ -1,0 +1,102 @@
+import * as Cache from "effect/Cache"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { emit } from "../telemetry/EventLog.ts"
+import { comparable, makeAddressSet } from "./Address.ts"
+import { makeFairSemaphore } from "./FairSemaphore.ts"
+import { Resolver } from "./Resolver.ts"
+
+const isLoopback = makeAddressSet(["127.0.0.0/8", "::1"])
+const longestName = 253
+const mostKept = 10_000
+/** The most look-ups at once: each costs its caller a wait, and the name server a question. */
+const mostAtOnce = 64
+
+/** The name of an address, if it has one, and how long this is remembered. */
+interface Found {
+  readonly name: string | undefined
+  readonly life: Duration.Input
+}
+
+const named = (name: string): Found => ({ name: name.slice(0, longestName), life: "5 minutes" })
+const nameless: Found = { name: undefined, life: "1 minute" }
+const unasked: Found = { name: undefined, life: "1 second" }
+
+/** The DNS names of clients' addresses, which are written into rows (`audit.reverse_dns`). */
+export class ReverseNames extends Context.Service<ReverseNames, {
+  /**
+   * Looks up the first PTR name of an address, unless the result is remembered. Ends when the answer has come, when the
+   * time is up, or at once if too many other look-ups are under way. The caller should hold nothing that others wait
+   * for.
+   */
+  readonly look: (ip: string) => Effect.Effect<void>
+  /** The name that {@link look} has found, without a wait; `undefined` if it found none, or found it too long ago. */
+  readonly of: (ip: string | undefined) => Effect.Effect<string | undefined>
+}>()("acme/engine/net/ReverseNames") {
+  static readonly layer = (
+    settings: { readonly reverse_dns: boolean; readonly reverse_dns_timeout_ms: number }
+  ): Layer.Layer<ReverseNames, never, Resolver> => {
+    if (!settings.reverse_dns) return this.layerNone
+    return Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const { pointers } = yield* Resolver
+        const scope = yield* Effect.scope
+        const turns = makeFairSemaphore(mostAtOnce)
+        const ask = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Found> {
+          const address = comparable(text)
+          if (address === undefined) return nameless
+          const found = yield* Effect.result(Effect.timeoutOption(pointers(address), settings.reverse_dns_timeout_ms))
+          if (found._tag === "Failure") {
+            yield* emit("audit_reverse_dns_failed", { address: text })
+            return nameless
+          }
+          if (Option.isNone(found.success)) {
+            yield* emit("audit_reverse_dns_timeout", { address: text })
+            return nameless
+          }
+          const [name] = found.success.value
+          return name === undefined ? nameless : named(name)
+        })
+        const known = yield* Cache.makeWith((text: string) => turns.takeIfFree(ask(text), Effect.succeed(unasked)), {
+          capacity: mostKept,
+          timeToLive: (exit: Exit.Exit<Found>) => Exit.isSuccess(exit) ? exit.value.life : Duration.zero
+        })
+        const keyOf = (ip: string | undefined) => {
+          const address = ip === undefined ? undefined : comparable(ip)
+          return address === undefined || isLoopback(address) ? undefined : address.text
+        }
+        return {
+          look: (ip) => {
+            const key = keyOf(ip)
+            if (key === undefined) return Effect.void
+            return Effect.flatMap(Cache.getSuccess(known, key), (found) =>
+              Option.isSome(found)
+                ? Effect.void
+                // A caller that is interrupted must not end the look-up that others wait for.
+                : Effect.asVoid(Effect.flatMap(Effect.forkIn(Cache.get(known, key), scope), Fiber.join)))
+          },
+          of: (ip) => {
+            const key = keyOf(ip)
+            if (key === undefined) return Effect.succeed(undefined)
+            return Effect.map(
+              Cache.getSuccess(known, key),
+              Option.match({ onNone: () => undefined, onSome: ({ name }) => name })
+            )
+          }
+        }
+      })
+    )
+  }
+
+  /** Knows no names. */
+  static readonly layerNone: Layer.Layer<ReverseNames> = Layer.succeed(this, {
+    look: () => Effect.void,
+    of: () => Effect.succeed(undefined)
+  })
+}

@@ -1,0 +1,204 @@
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type * as Net from "node:net"
+import * as Tls from "node:tls"
+import { traced } from "../telemetry/Tracing.ts"
+import { tlsFault } from "../TlsFault.ts"
+import { ignore, sni } from "./Connect.ts"
+import type { ExchangeAnswer, ExchangeHead } from "./Exchange.ts"
+import { exchange } from "./Exchange.ts"
+import type { ForwardProxy, ProxyOf } from "./Proxy.ts"
+import { noProxies } from "./Proxy.ts"
+import { reach, reachThrough } from "./Reach.ts"
+import { Resolver } from "./Resolver.ts"
+
+/** One request to a service the operator has named. */
+export interface WebRequest {
+  readonly method: string
+  /** `http` or `https`. */
+  readonly url: URL
+  /** Secrets go here and nowhere else: neither errors nor logs show them. */
+  readonly headers: { readonly [name: string]: string }
+  readonly body?: string | Uint8Array | undefined
+  /** PEM roots that are trusted in addition to the public ones. */
+  readonly roots?: ReadonlyArray<string>
+  /**
+   * The configuration key that names {@link roots}, for the message about a certificate that no trusted CA has signed.
+   */
+  readonly rootsKey?: string | undefined
+  /** Any certificate is accepted. */
+  readonly anyCertificate?: boolean
+  /** The most bytes of body that are read. */
+  readonly maxBytes: number
+}
+
+/** What a connection is made from. */
+type Handshake = Pick<WebRequest, "url" | "roots" | "rootsKey" | "anyCertificate">
+
+/** The answer. A redirect is an answer like any other. */
+export type WebAnswer = ExchangeAnswer
+
+/** No answer, or an answer that could not be read. `detail` names neither URL nor headers. */
+export class WebFailed extends Data.TaggedError("WebFailed")<{
+  readonly detail: string
+  /** Nothing of the request was sent, so the service does not know of it. */
+  readonly unsent?: boolean
+  /** The head of the answer, if it arrived in full before the body broke off. */
+  readonly head?: ExchangeHead | undefined
+}> {}
+
+const failed = (detail: string, unsent = false, head?: ExchangeHead) => new WebFailed({ detail, unsent, head })
+
+/**
+ * A connection to the service. `over` is the proxy if the connection goes to a proxy that reads the request itself,
+ * without a tunnel.
+ */
+const reached = Effect.fnUntraced(function*({ url }: Pick<WebRequest, "url">, proxyOf: ProxyOf) {
+  const isSecure = url.protocol === "https:"
+  const host = url.hostname.replace(/^\[|\]$/g, "")
+  const port = Number(url.port === "" ? isSecure ? 443 : 80 : url.port)
+  const proxy = proxyOf(isSecure ? "https" : "http", url.hostname)
+  const over = proxy === undefined || isSecure ? undefined : proxy
+  const socket = yield* Effect.mapError(
+    over !== undefined
+      ? reach(over.host, over.port)
+      : proxy !== undefined
+      ? reachThrough(proxy, host, port)
+      : reach(host, port),
+    ({ detail }) => failed(over === undefined ? detail : `the proxy: ${detail}`, true)
+  )
+  return { socket, over }
+})
+
+type Trusted = (roots: ReadonlyArray<string>) => Tls.SecureContext
+
+/**
+ * Without roots: all that the runtime trusts, NODE_EXTRA_CA_CERTS included. With roots: these and the public ones. Each
+ * context is made once, because reading every root again costs a request tens of milliseconds.
+ */
+const makeTrusted = (): Trusted => {
+  const made = new Map<string, Tls.SecureContext>()
+  return (roots) => {
+    const key = roots.join("\n")
+    const context = made.get(key) ??
+      Tls.createSecureContext({
+        minVersion: "TLSv1.2",
+        ...(roots.length === 0 ? {} : { ca: [...Tls.rootCertificates, ...roots] })
+      })
+    made.set(key, context)
+    return context
+  }
+}
+
+/** The message for a failed handshake. */
+const handshakeFault = (message: string, { roots = [], rootsKey }: Pick<WebRequest, "roots" | "rootsKey">): string =>
+  tlsFault(message, rootsKey === undefined ? undefined : { key: rootsKey, isSet: roots.length > 0 })
+
+const overTls = (
+  socket: Net.Socket,
+  { anyCertificate = false, roots = [], url }: Handshake,
+  trusted: Trusted
+): Tls.TLSSocket => {
+  const host = url.hostname.replace(/^\[|\]$/g, "")
+  return Tls.connect({
+    socket,
+    host,
+    ...sni(host),
+    secureContext: trusted(roots),
+    rejectUnauthorized: !anyCertificate
+  })
+}
+
+/** Waits for the end of a handshake. The socket is destroyed with its scope. */
+const handshaken = (...connection: Parameters<typeof overTls>): Effect.Effect<void, WebFailed> =>
+  Effect.callback((resume) => {
+    const stream = overTls(...connection)
+    const [, request] = connection
+    stream.once("secureConnect", () => resume(Effect.void))
+    stream.once("error", ({ message }) => resume(Effect.fail(failed(handshakeFault(message, request), true))))
+    stream.once("close", () => resume(Effect.fail(failed("closed within the handshake", true))))
+    return Effect.sync(() => stream.destroy())
+  })
+
+const ask = (
+  { over, socket }: { readonly socket: Net.Socket; readonly over: ForwardProxy | undefined },
+  request: WebRequest,
+  userAgent: string,
+  trusted: Trusted
+): Effect.Effect<WebAnswer, WebFailed> => {
+  const { body, maxBytes, method, url } = request
+  const isSecure = url.protocol === "https:"
+  const stream = isSecure ? overTls(socket, request, trusted).on("error", ignore) : socket
+  let isOpen = !isSecure
+  stream.once("secureConnect", () => isOpen = true)
+  return exchange(stream, {
+    method,
+    path: over === undefined ? `${url.pathname}${url.search}` : url.href,
+    headers: {
+      "User-Agent": userAgent,
+      ...request.headers,
+      ...(over?.authorization === undefined ? {} : { "Proxy-Authorization": Redacted.value(over.authorization) }),
+      ...(body === undefined ? {} : { "Content-Length": String(Buffer.byteLength(body)) }),
+      Host: url.host
+    },
+    body,
+    maxBytes
+  }).pipe(
+    Effect.mapError(({ detail, head, isUnsendable = false }) =>
+      failed(isOpen ? detail : handshakeFault(detail, request), isUnsendable || !isOpen, head)
+    ),
+    // Only a proxy answers with this status (RFC 9110 section 15.5.8), so the service itself was not asked.
+    Effect.filterOrFail(
+      ({ status }) => over === undefined || status !== 407,
+      ({ status }) => failed(`the proxy: answers ${status}`, true)
+    )
+  )
+}
+
+/**
+ * Sends requests to services of the operator's choice: one connection each, through a forward proxy if one is in force
+ * for them. No redirect is followed, nothing is decompressed, and there is no time limit of its own.
+ */
+export class Web extends Context.Service<Web, {
+  readonly send: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
+  /** Connects as for a request, up to the end of the TLS handshake, and sends none. */
+  readonly reach: (request: Handshake) => Effect.Effect<void, WebFailed>
+}>()("acme/engine/net/Web") {
+  /** Over sockets, with the user agent `acme-svc/<version>`. */
+  static readonly layer = (version: string, proxyOf: ProxyOf = noProxies): Layer.Layer<Web, never, Resolver> =>
+    Layer.effect(
+      this,
+      Effect.map(Resolver, (resolver) => {
+        const trusted = makeTrusted()
+        return {
+          reach: (request) =>
+            Effect.scoped(
+              Effect.flatMap(reached(request, proxyOf), ({ socket }) =>
+                request.url.protocol === "https:" ? handshaken(socket, request, trusted) : Effect.void)
+            ).pipe(
+              Effect.provideService(Resolver, resolver)
+            ),
+          send: (request) =>
+            traced(
+              `${request.method} ${request.url.protocol}`,
+              () => ({ "server.address": request.url.hostname }),
+              Effect.scoped(Effect.flatMap(
+                reached(request, proxyOf),
+                (connection): Effect.Effect<WebAnswer, WebFailed, Scope.Scope> =>
+                  ask(connection, request, `acme-svc/${version}`, trusted)
+              )).pipe(Effect.provideService(Resolver, resolver)),
+              ({ status }) => ({ "http.response.status_code": status })
+            )
+        }
+      })
+    )
+
+  /** Opens no socket: a function answers every request. */
+  static readonly layerScripted = (
+    script: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
+  ): Layer.Layer<Web> => Layer.succeed(this, { send: script, reach: () => Effect.void })
+}

@@ -1,0 +1,134 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Loops } from "../Loops.ts"
+import { makeFairSemaphore } from "../net/FairSemaphore.ts"
+import { untilBack } from "../Retries.ts"
+import type { StorageFailed } from "../sql/Database.ts"
+import { Database } from "../sql/Database.ts"
+import { supervised } from "../Supervised.ts"
+import { currentMillis, currentSeconds } from "../Time.ts"
+import type { Ends, Moment, Subject } from "./Ends.ts"
+import type { JobId } from "./Job.ts"
+import type { JobRecord } from "./JobRecords.ts"
+import * as jobRecords from "./JobRecords.ts"
+import * as jobs from "./JobRows.ts"
+import { Queue } from "./Queue.ts"
+
+const settled = new Set(["done", "failed", "cancelled"])
+
+// The row is also read at this interval, because ends in other processes may not be heard of: on SQLite, behind a proxy
+// that pools transactions, and while the listening connection is down.
+const lookEvery = "250 millis"
+const lookEveryIfTold = "1 second"
+
+/**
+ * Waits until a job has ended or the time is up, and answers its row; `undefined` if the row is gone. While a job signs
+ * a CRL, a new reason to sign it may come. The job may then leave that to a successor, which is waited for too.
+ */
+export const settledJob = (
+  first: JobId,
+  limitMillis: number,
+  ends?: Ends
+): Effect.Effect<JobRecord | undefined, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const until = (yield* currentMillis) + limitMillis
+    let id = first
+    for (;;) {
+      const moment = ends?.moment() ?? 0
+      const job = yield* jobRecords.find(id)
+      const successor = job?.status === "done" && job.kind === "local_ca_crl_regenerate"
+        ? yield* jobs.findLive(job.kind, job.dedupKey)
+        : undefined
+      if (successor !== undefined) id = successor.id
+      else if (job === undefined || settled.has(job.status) || (yield* currentMillis) >= until) return job
+      else if (ends === undefined) yield* Effect.sleep(lookEvery)
+      else yield* Effect.raceFirst(Effect.sleep(lookEveryIfTold), ends.after(moment, job))
+    }
+  })
+
+// Each request that waits for a revocation holds a request slot. The other slots are for requests that are answered at
+// once.
+const shareOfSlots = 4
+const answerMillis = 1000
+
+// A poll that is held has no slot, only its connection.
+const heldForSlot = 4
+const longestHoldMillis = 1000
+
+/** Hears of the ends of jobs of other processes while the scope lives, if the database sends notifications. */
+const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
+  const { listen } = yield* Database
+  if (listen === undefined) return
+  const hearing = listen(jobs.doneChannel, { heard: ends.tell, listening: Effect.void })
+  yield* supervised("job_ends_heard", Effect.orDie(Effect.retry(hearing, untilBack)))
+})
+
+// Bounds the wait if the next attempt is far away, because an operator may run the job earlier.
+const longestPauseSeconds = 30
+
+const pauseOf = Effect.fnUntraced(function*({ dedupKey, kind }: Subject, longest: number) {
+  const live = yield* jobs.findLive(kind, dedupKey)
+  if (live === undefined) return 1 // it has just ended
+  const now = yield* currentSeconds
+  return live.status === "ready" && live.runAt > now
+    ? Math.min(live.runAt - now, longestPauseSeconds)
+    : Math.min(Math.max(1, now - live.createdAt), longest)
+})
+
+/** Lets bounded numbers of requests at a time wait for jobs (docs/decisions/wake-up.md). */
+export class Waits extends Context.Service<Waits, {
+  /**
+   * Like {@link settledJob}, until shortly before the request's own deadline. Does not wait if too many requests wait
+   * already.
+   */
+  readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed>
+  /** The current moment, for `held`. Read it before the state whose change is waited for. */
+  readonly moment: () => Moment
+  /**
+   * Holds a request until the subject's job has ended, a second at most. `false` if it was not held, because too many
+   * are held already.
+   */
+  readonly held: (since: Moment, subject: Subject) => Effect.Effect<boolean>
+  /** Whether `held` would hold a request of this peer now. */
+  readonly mayHold: Effect.Effect<boolean>
+  /**
+   * In how many seconds a client should ask again if a hold ended before the job did. If the job waits for its next
+   * attempt, that is when the attempt begins, at most 30 seconds ahead. Otherwise it is the age of the job, from one
+   * second to `longest`.
+   */
+  readonly pause: (subject: Subject, longest: number) => Effect.Effect<number, StorageFailed>
+}>()("acme/engine/queue/Waits") {
+  /** `server.*`, and how long a poll is held at most. */
+  static readonly layer = (server: {
+    readonly request_timeout_ms: number
+    readonly max_concurrent_requests: number
+    readonly hold_ms?: number
+  }): Layer.Layer<Waits, never, Database | Loops | Queue> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const database = yield* Database
+        const { ends } = yield* Queue
+        yield* hearEnds(ends)
+        const turns = makeFairSemaphore(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
+        const holdMillis = Math.min(server.hold_ms ?? longestHoldMillis, server.request_timeout_ms / 2)
+        const holds = makeFairSemaphore(holdMillis > 0 ? heldForSlot * server.max_concurrent_requests : 0)
+        const longest = Math.max(0, server.request_timeout_ms - answerMillis)
+        return {
+          settled: (id) =>
+            turns.takeIfFree(settledJob(id, longest, ends), settledJob(id, 0)).pipe(
+              Effect.provideService(Database, database)
+            ),
+          moment: ends.moment,
+          held: (since, subject) =>
+            holds.takeIfFree(
+              Effect.as(Effect.raceFirst(Effect.sleep(holdMillis), ends.after(since, subject)), true),
+              Effect.succeed(false)
+            ),
+          mayHold: holds.isFree,
+          pause: (subject, longest) => Effect.provideService(pauseOf(subject, longest), Database, database)
+        }
+      })
+    )
+}

@@ -1,0 +1,181 @@
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import { emit } from "../telemetry/EventLog.ts"
+import { count } from "../telemetry/Metrics.ts"
+import { tracedWithin } from "../telemetry/Tracing.ts"
+import type { Connection, Driver, Executor } from "./Driver.ts"
+import { Late } from "./Late.ts"
+import type { SqlError } from "./SqlError.ts"
+import type { Plans } from "./Transaction.ts"
+import { noPlans, openTransaction } from "./Transaction.ts"
+
+/**
+ * A statement failed, or a row of its answer cannot be read. `detail` has the engine's own message, or which row and column that
+ * is, without the values of the row.
+ */
+export class StorageFailed extends Data.TaggedError("StorageFailed")<{
+  readonly statement: string
+  readonly detail: string
+  /** Deadlock or serialization failure: the whole transaction may be tried again. */
+  readonly transient: boolean
+  /** It was not done in time, or no connection came free in time. */
+  readonly isLate?: boolean
+  /** A row of its answer cannot be read: trying again does not help. */
+  readonly isUnreadable?: boolean
+}> {
+  override get message(): string {
+    return `${this.statement}: ${this.detail}`
+  }
+}
+
+/**
+ * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's
+ * open transaction if there is one. See `docs/architecture.md` for why transactions are not `sql.withTransaction`.
+ */
+export class Database extends Context.Service<Database, Driver>()("acme/engine/sql/Database") {}
+
+/** The database of a fiber whose effect requires one. */
+export const driverOf = (fiber: Fiber.Fiber<unknown, unknown>): Driver => Context.getUnsafe(fiber.context, Database)
+
+/**
+ * Fails as the named statement, and records that. If an earlier statement of the transaction, sent without waiting, has
+ * failed, the failure names that one.
+ */
+export const failed =
+  (driver: Driver, name: string, plans?: Plans) => (last: SqlError): Effect.Effect<never, StorageFailed> => {
+    const { error, statement } = plans?.failure ?? { error: last, statement: name }
+    const { cause, detail, transient } = driver.describe(error)
+    const isLate = error.cause instanceof Late
+    return Effect.andThen(
+      afterTransaction(Effect.andThen(
+        count((metrics) => metrics.databaseFailed(isLate ? "late" : cause)),
+        emit("db_statement_failed", { statement, error: detail })
+      )),
+      Effect.fail(new StorageFailed({ statement, detail, transient, isLate }))
+    )
+  }
+
+const transactionAttempts = 4
+
+/**
+ * Runs `body` in one transaction, or in the one already open. It is not interruptible, from the wait for a connection
+ * (bounded by the driver) to the effects given to {@link afterCommit}: a client that disconnects meanwhile changes
+ * nothing. After a deadlock the whole body runs again, so it must do nothing but statements: no network, script, hash,
+ * fork or caught {@link StorageFailed} inside.
+ */
+export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
+  Effect.withFiber((fiber) => {
+    if (fiber.getRef(openTransaction) !== undefined) return body
+    const driver = driverOf(fiber)
+    return Effect.uninterruptible(
+      tracedWithin(fiber, "transaction", () => ({}), attempts(driver, body, transactionAttempts))
+    )
+  })
+
+const isTransient = (error: unknown) => error instanceof StorageFailed && error.transient
+
+const asideMillis = 25_000
+
+/**
+ * Runs reads whose cost grows with the database, for `patienceMillis` at most. They have a connection of their own, if
+ * the engine offers one, so that they delay neither requests nor jobs. Within a transaction they are part of it.
+ * Nothing in `body` may write. When nobody waits for them any more and the fiber is interrupted, they wait no longer, and the engine gives
+ * up the one under way.
+ */
+export const aside = <A, E, R>(
+  body: Effect.Effect<A, E, R>,
+  patienceMillis: number = asideMillis
+): Effect.Effect<A, E | StorageFailed, R | Database> =>
+  Effect.withFiber((fiber) => {
+    const driver = driverOf(fiber)
+    const reading = driver.aside
+    if (reading === undefined || fiber.getRef(openTransaction) !== undefined) return body
+    return attempt(driver, body, (run) => reading(patienceMillis, run))
+  })
+
+const attempts = <A, E, R>(
+  driver: Driver,
+  body: Effect.Effect<A, E, R>,
+  left: number
+): Effect.Effect<A, E | StorageFailed, R> =>
+  Effect.catch(
+    attempt(driver, body, driver.transact),
+    (error) => left > 1 && isTransient(error) ? attempts(driver, body, left - 1) : Effect.fail(error)
+  )
+
+const attempt = <A, E, R>(
+  driver: Driver,
+  body: Effect.Effect<A, E, R>,
+  within: (
+    body: (connection: Executor) => Effect.Effect<Exit.Exit<A, E | StorageFailed>, never, R>
+  ) => Effect.Effect<Exit.Exit<A, E | StorageFailed>, SqlError, R>
+): Effect.Effect<A, E | StorageFailed, R> => {
+  let plans = noPlans()
+  const undo = (error: SqlError) =>
+    Effect.andThen(
+      Effect.all(plans.ended.concat(plans.undone), { discard: true }),
+      failed(driver, "transaction", plans)(error)
+    )
+  return Effect.matchEffect(
+    within((connection) => {
+      const { undone } = plans
+      const mine = plans = noPlans() // a body that runs again makes new plans
+      const run = Effect.flatMap(
+        Effect.provideService(Effect.exit(body), openTransaction, { connection, plans: mine }),
+        (exit: Exit.Exit<A, E | StorageFailed>): Effect.Effect<Exit.Exit<A, E | StorageFailed>> =>
+          // The body may have succeeded although a statement could not even be sent. The engine does not know of it and
+          // would commit.
+          mine.failure === undefined || Exit.isFailure(exit)
+            ? Effect.succeed(exit)
+            : Effect.exit(failed(driver, "transaction", mine)(mine.failure.error))
+      )
+      return undone.length === 0 ? run : Effect.andThen(Effect.all(undone, { discard: true }), run)
+    }),
+    {
+      onFailure: undo,
+      // The connection has been returned by now, so that these effects can use it.
+      onSuccess: (exit): Effect.Effect<A, E | StorageFailed> => {
+        if (plans.failure !== undefined && Exit.isSuccess(exit)) return undo(plans.failure.error)
+        const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
+        return due.length === 0
+          ? exit
+          : Effect.andThen(due.reduce((before, next) => Effect.andThen(before, next)), exit)
+      }
+    }
+  )
+}
+
+/** Rolls a transaction back. If ROLLBACK fails, the connection is gone, and the transaction with it. */
+export const rollback = (connection: Connection): Effect.Effect<void> =>
+  Effect.ignore(connection.executeRaw("ROLLBACK", []))
+
+const later = (plan: "committed" | "ended") => (effect: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.withFiber((fiber) => {
+    const transaction = fiber.getRef(openTransaction)
+    if (transaction === undefined) return effect
+    transaction.plans[plan].push(effect)
+    return Effect.void
+  })
+
+/** Runs `effect` after the open transaction has committed, or at once if there is none. */
+export const afterCommit = later("committed")
+
+/**
+ * Runs `effect` after the open transaction has ended either way, or at once if there is none. It is for records of
+ * failures in a body. A body may run more than once; the effects of its last run count.
+ */
+export const afterTransaction = later("ended")
+
+/**
+ * Runs `effect` when this run of the open transaction's body has come to nothing: after a rollback, and before the body
+ * runs once more. It gives back what was taken in the process. Answers `false` if there is no open transaction.
+ */
+export const ifUndone = (effect: Effect.Effect<void>): Effect.Effect<boolean> =>
+  Effect.withFiber((fiber) => {
+    const transaction = fiber.getRef(openTransaction)
+    transaction?.plans.undone.push(effect)
+    return Effect.succeed(transaction !== undefined)
+  })

@@ -1,0 +1,242 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import * as Path from "node:path"
+import { sha256 } from "../../crypto/Digest.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import { currentMillis } from "../Time.ts"
+import type { Dialect } from "./Column.ts"
+import { int, text } from "./Column.ts"
+import type { StorageFailed } from "./Database.ts"
+import { Database } from "./Database.ts"
+import type { Connection, Driver } from "./Driver.ts"
+import { all } from "./Query.ts"
+import type { SqlError } from "./SqlError.ts"
+import { statement } from "./Statement.ts"
+
+/** One file of `migrations/<dialect>`: `0001_name.sql`, its statements separated by an empty line. */
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  /** Hexadecimal SHA-256 of the file. */
+  readonly checksum: string
+  readonly statements: ReadonlyArray<string>
+}
+
+/** This build cannot use the schema. `detail` is a sentence for the operator. */
+export class SchemaUnusable extends Data.TaggedError("SchemaUnusable")<{
+  readonly reason: "behind" | "changed" | "failed" | "unreadable"
+  readonly migration: string
+  readonly detail: string
+}> {}
+
+const fileName = /^(\d{4})_([a-z0-9_]+)\.sql$/
+
+const onlyComment = (chunk: string): boolean => chunk.split("\n").every((line) => line === "" || line.startsWith("--"))
+
+/** Reads a folder of migrations, in order. */
+export const read = (folder: string, dialect: Dialect): Effect.Effect<ReadonlyArray<Migration>, SchemaUnusable> =>
+  Effect.try({
+    try: () => {
+      const directory = Path.join(folder, dialect)
+      return Fs.readdirSync(directory).sort().flatMap((file) => {
+        const parts = fileName.exec(file)
+        if (parts === null) return []
+        const content = Fs.readFileSync(Path.join(directory, file), "utf8")
+        return [{
+          version: Number(parts[1]),
+          name: `${parts[1]}_${parts[2]}`,
+          checksum: sha256(content),
+          statements: content.split(/\n\n+/).map((chunk) => chunk.trim()).filter((chunk) => !onlyComment(chunk))
+        }]
+      })
+    },
+    catch: (cause) =>
+      new SchemaUnusable({
+        reason: "unreadable",
+        migration: folder,
+        detail: `The migrations cannot be read: ${cause instanceof Error ? cause.message : String(cause)}.`
+      })
+  })
+
+const applied = { version: int, name: text(), checksum: text() }
+
+const tableExists = statement({
+  name: "schema_table_exists",
+  params: {},
+  row: { count: int },
+  sql: ({ dialect }) =>
+    dialect === "postgres"
+      ? `SELECT count(*) AS "count" FROM information_schema.tables
+         WHERE table_schema = ANY (current_schemas(FALSE)) AND table_name = 'schema_migrations'`
+      : `SELECT count(*) AS "count" FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`
+})
+
+const appliedStatement = statement({
+  name: "schema_applied",
+  params: {},
+  row: applied,
+  sql: () =>
+    `SELECT version AS "version", name AS "name", checksum AS "checksum" FROM schema_migrations ORDER BY version`
+})
+
+const createTable: { readonly [D in Dialect]: string } = {
+  sqlite: `CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL,
+    applied_at INTEGER NOT NULL) STRICT`,
+  postgres: `CREATE TABLE schema_migrations (version BIGINT PRIMARY KEY, name TEXT COLLATE "C" NOT NULL,
+    checksum TEXT COLLATE "C" NOT NULL, applied_at BIGINT NOT NULL)`
+}
+
+const insertText: { readonly [D in Dialect]: string } = {
+  sqlite: "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)",
+  postgres: "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)"
+}
+
+// One number for the whole service: processes that start together take turns.
+const advisoryKey = 4_738_219_001
+
+// For connections whose session lasts only for one transaction: each migration takes the lock in its own transaction.
+const lockTransaction =
+  `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(${advisoryKey})`
+
+const behind = (pending: ReadonlyArray<Migration>) =>
+  new SchemaUnusable({
+    reason: "behind",
+    migration: pending[0]?.name ?? "",
+    detail: `The database lacks ${pending.length} migration(s), from ${
+      pending[0]?.name ?? "?"
+    }; a process with the worker role applies them when it starts, or run acme-svc migrate.`
+  })
+
+/** The applied migrations, in order. This build may not know all of them. */
+const appliedRows = Effect.gen(function*() {
+  const [table] = yield* all(tableExists, {})
+  return table === undefined || table.count === 0 ? [] : yield* all(appliedStatement, {})
+})
+
+/**
+ * The names of the applied migrations, in order. A newer build may have added some that this one does not know
+ * (docs/decisions/compatibility.md, "Neighbours").
+ */
+export const appliedNames: Effect.Effect<ReadonlyArray<string>, StorageFailed, Database> = Effect.map(
+  appliedRows,
+  (rows) => rows.map(({ name }) => name)
+)
+
+/** The migrations that are not yet applied. Fails if an applied one differs from its file. */
+export const pending = (
+  migrations: ReadonlyArray<Migration>
+): Effect.Effect<ReadonlyArray<Migration>, SchemaUnusable | StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const done = new Map((yield* appliedRows).map((row) => [row.version, row]))
+    for (const migration of migrations) {
+      const row = done.get(migration.version)
+      if (row !== undefined && row.checksum !== migration.checksum) {
+        return yield* new SchemaUnusable({
+          reason: "changed",
+          migration: migration.name,
+          detail: `Migration ${migration.name} was applied with other contents than this build has; history is frozen.`
+        })
+      }
+    }
+    return migrations.filter(({ version }) => !done.has(version))
+  })
+
+/** Fails unless every migration is applied (`server_schema_behind`). */
+export const check = (
+  migrations: ReadonlyArray<Migration>
+): Effect.Effect<void, SchemaUnusable | StorageFailed, Database> =>
+  Effect.flatMap(pending(migrations), (missing) =>
+    missing.length === 0
+      ? Effect.void
+      : Effect.andThen(emit("server_schema_behind", { name: missing[0]?.name }), Effect.fail(behind(missing))))
+
+const appliedVersions = (connection: Connection, dialect: Dialect) =>
+  Effect.gen(function*() {
+    const count = tableExists.compiled[dialect].text
+    const [table] = yield* connection.execute(count, [])
+    if (Number(table?.count) === 0) return undefined
+    const versions = appliedStatement.compiled[dialect].text
+    const rows = yield* connection.execute(versions, [])
+    return rows.map(({ version }) => Number(version))
+  })
+
+/** Applies one migration in one transaction. `false` if another process was faster. */
+const applyOne = (driver: Driver, connection: Connection, migration: Migration, stepped: Effect.Effect<void>) =>
+  Effect.gen(function*() {
+    const begun = yield* currentMillis
+    if (!driver.keepsSession) yield* connection.executeRaw(lockTransaction, [])
+    const done = yield* appliedVersions(connection, driver.dialect)
+    if (done?.includes(migration.version) === true) return false
+    if (done === undefined) yield* connection.executeRaw(createTable[driver.dialect], [])
+    for (const text of migration.statements) yield* Effect.andThen(connection.executeRaw(text, []), stepped)
+    const now = yield* currentMillis
+    yield* connection.executeRaw(insertText[driver.dialect], [
+      migration.version,
+      migration.name,
+      migration.checksum,
+      Math.floor(now / 1000)
+    ])
+    yield* emit("db_migration_applied", { name: migration.name, elapsed_ms: now - begun })
+    return true
+  }).pipe(
+    (body) => Effect.andThen(driver.begin(connection), Effect.tap(body, driver.commit(connection))),
+    Effect.tapError(() => Effect.ignore(connection.executeRaw("ROLLBACK", [])))
+  )
+
+const locked = <A, E>(
+  driver: Driver,
+  connection: Connection,
+  body: Effect.Effect<A, E>
+): Effect.Effect<A, E | SqlError> =>
+  driver.dialect === "sqlite" || !driver.keepsSession
+    ? body // BEGIN IMMEDIATE is the lock, or each transaction takes one
+    : Effect.acquireUseRelease(
+      Effect.andThen(
+        connection.executeRaw("SET statement_timeout = 0; SET lock_timeout = 0", []),
+        connection.executeRaw(`SELECT pg_advisory_lock(${advisoryKey})`, [])
+      ),
+      () => body,
+      () =>
+        Effect.ignore(
+          connection.executeRaw(
+            `SELECT pg_advisory_unlock(${advisoryKey}); RESET statement_timeout; RESET lock_timeout`,
+            []
+          )
+        )
+    )
+
+/**
+ * Applies the pending migrations, each in one transaction, under a lock that other processes wait for. Under the lock,
+ * the list of applied migrations is read again. Answers the names of those that it applied. `stepped` runs after each
+ * statement.
+ */
+export const migrate = (
+  migrations: ReadonlyArray<Migration>,
+  stepped: Effect.Effect<void> = Effect.void
+): Effect.Effect<ReadonlyArray<string>, SchemaUnusable | StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const missing = yield* pending(migrations)
+    if (missing.length === 0) return []
+    const driver = yield* Database
+    const failure = (name: string) => (error: SqlError) => {
+      const { detail } = driver.describe(error)
+      return Effect.andThen(
+        emit("db_migration_failed", { name, error: detail }),
+        Effect.fail(new SchemaUnusable({ reason: "failed", migration: name, detail: `Migration ${name}: ${detail}.` }))
+      )
+    }
+    // Not Effect.filter, which would begin with the last one.
+    const applyAll = (connection: Connection) =>
+      Effect.forEach(missing, (migration) =>
+        Effect.map(
+          Effect.catch(applyOne(driver, connection, migration, stepped), failure(migration.name)),
+          (applied) => applied ? [migration.name] : []
+        ))
+    const names = yield* Effect.catchTag(
+      driver.exclusive((connection) => locked(driver, connection, applyAll(connection))),
+      "SqlError",
+      failure("(lock)")
+    )
+    return names.flat()
+  })

@@ -1,0 +1,271 @@
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import { Client, Pool, types as pgTypes } from "pg"
+import type { ClientConfig, CustomTypesConfig, PoolClient, PoolConfig, QueryResult } from "pg"
+import { sha256Octets } from "../../crypto/Digest.ts"
+import type { Connection, Driver, Row } from "./Driver.ts"
+import { SqlError } from "./SqlError.ts"
+
+/* Makes connections to PostgreSQL, lends them, and sends statements and listens over them. */
+
+/** `database.*` of the configuration. */
+export interface PostgresOptions {
+  readonly url: Redacted.Redacted
+  readonly pool_max: number
+  readonly acquire_timeout_ms: number
+  /**
+   * `transaction`: a proxy gives each transaction a session of the server, so the service must leave no state in a
+   * session.
+   */
+  readonly pooling?: "session" | "transaction"
+}
+
+// The server itself keeps these bounds. This process cancels only reads that run beside the service, and holds their
+// connection until the cancellation is done (`PostgresCancel.ts`).
+export const statementTimeoutMillis = 30_000
+const lockTimeoutMillis = 10_000
+// This process has a bound too, for a server that is frozen or behind a dead network path.
+const lostAfterMillis = statementTimeoutMillis + 2000
+const idleInTransactionMillis = 30_000
+
+const bounds = {
+  statement_timeout: statementTimeoutMillis,
+  lock_timeout: lockTimeoutMillis,
+  idle_in_transaction_session_timeout: idleInTransactionMillis
+}
+
+/**
+ * The same bounds for each transaction, if a proxy pools transactions: such a proxy accepts no parameters at the start
+ * of a connection.
+ */
+export const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join(
+  "; "
+)
+
+const names = new Map<string, string>()
+const nameOf = (text: string): string => {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = sha256Octets(text).toString("base64url").slice(0, 24)
+    names.set(text, name)
+  }
+  return name
+}
+
+type Callback = (error: Error | undefined, result: QueryResult) => void
+
+/** Clients whose statements have only the time limits of the server. */
+const patient = new WeakSet<object>()
+const longestTimerMillis = 2 ** 31 - 1
+
+/**
+ * Runs `self`, which uses only this client, without a time limit of this process. Building an index of a large table
+ * takes minutes, and a migration lifts the server's limits for it. TCP finds a connection that is dead.
+ */
+export const patiently = <A, E, R>(client: PoolClient, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => patient.add(client)),
+    () => self,
+    () => Effect.sync(() => patient.delete(client))
+  )
+
+/** Gives up a connection if the server has not kept its own bound on statements. */
+class BoundedClient extends Client {
+  /** The query that is sent for a statement with values. */
+  protected prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { text, values }
+  }
+
+  // The overloads of `Client.query` cannot be repeated one by one. Every call without a text, values and a callback
+  // passes through unchanged.
+  override query(...args: Array<unknown>): never {
+    const [text, values, callback] = args
+    const forward = super.query as (...args: Array<unknown>) => never
+    return typeof text === "string" && Array.isArray(values) && typeof callback === "function"
+      ? forward.call(this, this.#asked(text, values), this.#endingWhenLost(callback as Callback))
+      : forward.apply(this, args)
+  }
+
+  #asked(text: string, values: ReadonlyArray<unknown>): object | string {
+    const asked = values.length > 0 ? this.prepare(text, values) : text
+    if (!patient.has(this)) return asked
+    return { ...(typeof asked === "string" ? { text } : asked), query_timeout: longestTimerMillis }
+  }
+
+  #endingWhenLost(callback: Callback): Callback {
+    return (error, result) => {
+      // Ending a client while it runs a statement destroys its socket. The pool then makes a new client.
+      if (error?.message === "Query read timeout") this.end().catch(() => {})
+      callback(error, result)
+    }
+  }
+}
+
+/** Sends every parameterised statement under a name, so that the server plans it once per connection. */
+class PreparingClient extends BoundedClient {
+  protected override prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { name: nameOf(text), text, values }
+  }
+}
+
+const int8 = 20
+const types: CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
+    oid === int8 ? Number : pgTypes.getTypeParser(oid, format as "text")
+}
+
+/**
+ * Reads the URL and the files that it names, once, so that a later connection does not fail because a file was moved.
+ */
+export const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError> =>
+  Effect.try({
+    try: () => {
+      const connectionString = Redacted.value(options.url)
+      const { database, host, password, port, ssl, user } = new Client({ connectionString })
+      return {
+        user,
+        password,
+        host,
+        port,
+        database,
+        ssl,
+        application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
+        connectionTimeoutMillis: options.acquire_timeout_ms,
+        keepAlive: true,
+        // An idle connection that a firewall has forgotten is noticed within minutes and not within hours.
+        keepAliveInitialDelayMillis: 30_000
+      }
+    },
+    catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
+  })
+
+/** A pool, and the option of its clients that the types of the driver do not know. */
+interface PoolSettings extends PoolConfig {
+  readonly pipeline: boolean
+}
+
+/** A pool of at most `max` connections. */
+export const makePool = (server: ClientConfig, max: number, keepsSession: boolean): Pool => {
+  const settings: PoolSettings = {
+    ...server,
+    max,
+    pipeline: true, // for what is sent ahead: BEGIN, and statements without rows
+    query_timeout: lostAfterMillis,
+    ...(keepsSession ? bounds : {}),
+    types,
+    Client: keepsSession ? PreparingClient : BoundedClient
+  }
+  const pool = new Pool(settings)
+  pool.on("error", () => {}) // an idle connection that dies is replaced at its next use
+  return pool
+}
+
+const lost = (cause: unknown) => new SqlError({ cause, message: "the listening connection was lost" })
+
+const connectListener = (server: ClientConfig) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: async () => {
+        const client = new Client(server)
+        client.on("error", () => {})
+        await client.connect()
+        return client
+      },
+      catch: lost
+    }),
+    // The wait is bounded, because a dead server does not answer the end of a connection.
+    (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
+  )
+
+/** Listens for notifications on a connection of its own; `counted` counts it while it lasts. */
+export const listen = (
+  server: ClientConfig,
+  counted: Effect.Effect<unknown, never, Scope.Scope>
+): NonNullable<Driver["listen"]> =>
+(channel, { heard, listening }) =>
+  Effect.scoped(Effect.gen(function*() {
+    const client = yield* Effect.tap(connectListener(server), counted)
+    const over = yield* Deferred.make<never, SqlError>()
+    const fail = (cause: unknown) => Deferred.doneUnsafe(over, Effect.fail(lost(cause)))
+    client.on("notification", ({ payload }) => heard(payload ?? ""))
+    client.on("error", fail).on("end", () => fail("ended"))
+    yield* Effect.tryPromise({ try: () => client.query(`LISTEN ${channel}`), catch: lost })
+    yield* listening
+    return yield* Deferred.await(over)
+  }))
+
+const statementFailed = (cause: unknown) => new SqlError({ cause, message: "the statement failed" })
+
+/** Sends a statement. The callback gets its answer or failure; if the driver cannot send it, it gets a defect. */
+export const send = (
+  client: PoolClient,
+  text: string,
+  params: ReadonlyArray<unknown>,
+  heard: (result: Exit.Exit<QueryResult, SqlError>) => void
+): void => {
+  let isHeard = false
+  // The driver calls back twice if it cannot write a parameter.
+  const once = (result: Exit.Exit<QueryResult, SqlError>) => {
+    if (isHeard) return
+    isHeard = true
+    heard(result)
+  }
+  try {
+    client.query(
+      text,
+      [...params],
+      (error: Error | null | undefined, result) =>
+        once(error == null ? Exit.succeed(result) : Exit.fail(statementFailed(error)))
+    )
+  } catch (cause) {
+    once(Exit.die(cause))
+  }
+}
+
+/** The rows of an answer. A text of several statements has several answers, and counts as one without rows. */
+export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<Row> =>
+  "rows" in result ? result.rows : []
+
+/** A connection that waits for each of its statements. */
+export const connectionOf = (client: PoolClient): Connection => {
+  const executeRaw = (text: string, params: ReadonlyArray<unknown>) =>
+    Effect.callback<QueryResult, SqlError>((resume) => send(client, text, params, resume))
+  return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
+}
+
+/** A connection that can also send statements ahead. A statement that could not be sent has failed like any other. */
+export const pipelineOf = (client: PoolClient): Connection => ({
+  ...connectionOf(client),
+  ahead: (text, params, ended) =>
+    send(client, text, params, (result) =>
+      ended(
+        Exit.isSuccess(result)
+          ? undefined
+          : Option.getOrElse(Cause.findErrorOption(result.cause), () => statementFailed(Cause.squash(result.cause)))
+      ))
+})
+
+/** A client of the pool, and how it is given back. */
+export interface Lent {
+  readonly client: PoolClient
+  readonly giveBack: () => void
+}
+
+/** Lends a client of the pool as soon as one is free. Fails if none was free in time. */
+export const lend = (pool: Pool, heard: (result: Exit.Exit<Lent, SqlError>) => void): void =>
+  pool.connect((error, client, release) => {
+    if (client === undefined) return heard(Exit.fail(new SqlError({ cause: error, message: "no connection" })))
+    let broken: Error | undefined
+    const onError = (cause: Error) => void (broken = cause)
+    client.on("error", onError)
+    const giveBack = () => {
+      client.off("error", onError)
+      release(broken)
+    }
+    heard(Exit.succeed({ client, giveBack }))
+  })

@@ -1,0 +1,48 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { makeFairSemaphore } from "../net/FairSemaphore.ts"
+import type { Peer } from "../net/Peer.ts"
+import { emit } from "../telemetry/EventLog.ts"
+import { Late } from "./Late.ts"
+import { SqlError } from "./SqlError.ts"
+
+/**
+ * The operator for whom the fiber reads beside the service; the reads count in the operator's share. `undefined` for
+ * the service itself, which has no share.
+ */
+export const currentAsker: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
+  "acme/engine/sql/ReaderSemaphore/currentAsker",
+  { defaultValue: () => undefined }
+)
+
+// More readers would only compete for the same disk; on SQLite each reader is a process.
+const mostReaders = 2
+
+/**
+ * How many of the connections of a process (`database.pool_max`) may read beside the service at once. Never all of
+ * them, or the lists of an operator would make requests wait.
+ */
+export const readersOf = (connections: number): number => Math.min(connections - 1, mostReaders)
+
+/**
+ * Lets a number of reads run at once and the others wait their turn. One operator gets at most one of two turns, so
+ * that one is left for the next operator.
+ */
+export interface ReaderSemaphore {
+  /**
+   * Fails if no turn comes within `database.acquire_timeout_ms`. The wait can be interrupted, and so can the read if it
+   * allows that.
+   */
+  readonly take: <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+}
+
+/** Turns for `readers` connections. A wait ends after `patienceMillis`. */
+export const makeReaderSemaphore = (readers: number, patienceMillis: number): ReaderSemaphore => {
+  const turns = makeFairSemaphore(readers, { peer: currentAsker, hostToFree: 1 })
+  const late = new SqlError({
+    cause: new Late(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
+    message: "no connection"
+  })
+  const none = Effect.andThen(emit("db_pool_timeout", { waited_ms: patienceMillis }), late)
+  return { take: (read) => turns.takeWithin(patienceMillis, read, none) }
+}

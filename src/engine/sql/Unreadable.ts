@@ -1,0 +1,58 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { emit } from "../telemetry/EventLog.ts"
+import { count } from "../telemetry/Metrics.ts"
+import { lifeMillis } from "../Time.ts"
+
+/**
+ * A row that a statement found and that does not decode; `row` identifies it, such as `id 0190…, kind signer_issue`.
+ */
+export interface Unreadable {
+  readonly statement: string
+  readonly row: string
+  /** The columns, and what is wrong with each; no value. */
+  readonly error: string
+}
+
+/**
+ * Collects the rows that could not be read, for a surface that shows them beside a list. By default nobody collects
+ * them.
+ */
+const Noted = Context.Reference<((found: Unreadable) => void) | undefined>("acme/engine/sql/Unreadable/Noted", {
+  defaultValue: () => undefined
+})
+
+/** The result of an effect, and each row, once, that it found and could not read. */
+export const noted = <A, E, R>(
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<readonly [result: A, unreadable: ReadonlyArray<Unreadable>], E, R> =>
+  Effect.suspend(() => {
+    const found = new Map<string, Unreadable>()
+    return Effect.map(
+      Effect.provideService(self, Noted, (one) => found.set(`${one.row} ${one.error}`, one)),
+      (result) => [result, [...found.values()]] as const
+    )
+  })
+
+/** A loop or operators may find the same row again and again. It is recorded once a minute. */
+const silentMillis = 60_000
+const mostRemembered = 1000
+
+/** Makes the recorder of one database. */
+export const makeRecorder = () => {
+  const recorded = new Map<string, number>()
+  return (found: Unreadable): Effect.Effect<void> =>
+    Effect.flatMap(Effect.all([lifeMillis, Noted]), ([life, note]) => {
+      note?.(found)
+      const key = `${found.statement} ${found.row}`
+      const before = recorded.get(key)
+      if (before !== undefined && life - before < silentMillis) return Effect.void
+      recorded.delete(key)
+      recorded.set(key, life)
+      if (recorded.size > mostRemembered) recorded.delete(recorded.keys().next().value ?? "")
+      return Effect.andThen(
+        emit("db_row_unreadable", { statement: found.statement, row: found.row, error: found.error }),
+        count(({ rowUnreadable }) => rowUnreadable())
+      )
+    })
+}

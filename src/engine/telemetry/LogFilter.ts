@@ -1,0 +1,59 @@
+import type { Level } from "./Declaration.ts"
+import { events } from "./Event.ts"
+
+/** The words for levels in `logging.filter` and `--log-level`, each beside its number (the index). */
+export const levelWords = ["off", "error", "warn", "info", "debug", "trace"] as const
+
+/** One of {@link levelWords}. */
+export type LevelWord = typeof levelWords[number]
+
+/** The level that a text names, in any case or by its number: `info`, `INFO` and `3` are one. */
+export const levelOf = (text: string): LevelWord | undefined =>
+  levelWords.find((word, number) => text.toLowerCase() === word || text === String(number))
+
+const rankOf = (level: LevelWord): number => levelWords.indexOf(level)
+
+/** The target of every record of an event: `acme_svc.` and the first word of its name. */
+export const targetOf = (event: string): string => `acme_svc.${event.slice(0, event.indexOf("_"))}`
+
+const covers = (prefix: string, target: string): boolean =>
+  prefix === "" || target === prefix || target.startsWith(`${prefix}.`)
+
+/** Every target that a record can have. */
+export const targets: ReadonlyArray<string> = [...new Set(Object.keys(events).map(targetOf))].sort()
+
+/** Whether records of this target, or of one below it, exist at all. */
+export const isKnownTarget = (target: string): boolean => targets.some((one) => covers(target, one))
+
+/** One part of a filter: up to which level records of a target are written. The empty target is every target. */
+export interface Directive {
+  readonly target: string
+  /** Undefined if the text names no level. */
+  readonly level: LevelWord | undefined
+}
+
+/** Reads `target=level`, a bare level or a bare target. `::` between the words of a target is the same as `.`. */
+export const readDirective = (text: string): Directive => {
+  const [name = "", level] = text.trim().split("=")
+  const bare = level === undefined ? levelOf(name) : undefined
+  if (bare !== undefined) return { target: "", level: bare }
+  return { target: name.replaceAll("::", "."), level: level === undefined ? "trace" : levelOf(level) }
+}
+
+/** Whether a record of this target and level is written. */
+export type Filter = (target: string, level: Level) => boolean
+
+/**
+ * `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): comma-separated `target=level`, a bare level
+ * (every target) or a bare target (all its levels). The longest target prefix wins. The text was checked with
+ * `engine/config/LogFilterForm.ts`.
+ */
+export const parseFilter = (text: string): Filter => {
+  const directives = text.split(",").map(readDirective)
+    .map(({ level = "off", target }) => ({ target, rank: rankOf(level) }))
+    .sort((one, other) => other.target.length - one.target.length)
+  return (target, level) => {
+    const directive = directives.find((one) => covers(one.target, target))
+    return directive !== undefined && rankOf(level) <= directive.rank
+  }
+}

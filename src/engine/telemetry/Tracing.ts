@@ -1,0 +1,50 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Tracer from "effect/Tracer"
+
+const isTraced = Context.Reference("acme/engine/telemetry/Tracing/isTraced", { defaultValue: () => false })
+
+/** The attributes of a span: facts that the log may have too, and never a secret. */
+export interface Attributes {
+  readonly [name: string]: string | number | boolean | undefined
+}
+
+/** Turns spans on within its scope. The tracer decides where they go. */
+export const tracing: Layer.Layer<never> = Layer.succeed(isTraced, true)
+
+/**
+ * Runs an effect in a span of its own. If tracing is off, this costs one look at the fiber. `learnt` makes attributes
+ * from the effect's result.
+ */
+export const traced = <A, E, R>(
+  name: string,
+  attributes: () => Attributes,
+  self: Effect.Effect<A, E, R>,
+  learnt?: (value: A) => Attributes
+): Effect.Effect<A, E, R> =>
+  Effect.withFiber((fiber) => {
+    if (!fiber.getRef(isTraced)) return self
+    const told = learnt === undefined
+      ? self
+      : Effect.tap(self, (value) => Effect.annotateCurrentSpan({ ...learnt(value) }))
+    // `withSpan` takes the parent span out of the requirements. No effect here requires a span, so its type stays the
+    // same.
+    return Effect.withSpan(told, name, { attributes: { ...attributes() }, captureStackTrace: false }) as typeof self
+  })
+
+/** Whether {@link tracedWithin} opens a span in this fiber. */
+export const isTracedWithin = (fiber: Fiber.Fiber<unknown, unknown>): boolean =>
+  fiber.getRef(isTraced) && Context.getOrUndefined(fiber.context, Tracer.ParentSpan) !== undefined
+
+/**
+ * Like {@link traced}, but only if the fiber already has an open span. The queue reads its table all the time, and
+ * those reads belong to no request.
+ */
+export const tracedWithin = <A, E, R>(
+  fiber: Fiber.Fiber<unknown, unknown>,
+  name: string,
+  attributes: () => Attributes,
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => isTracedWithin(fiber) ? traced(name, attributes, self) : self

@@ -1,0 +1,48 @@
+import * as Result from "effect/Result"
+import type { OperatorError } from "../../../domain/OperatorError.ts"
+import { BadRequest } from "../../../domain/OperatorError.ts"
+import type { Request } from "../../../engine/http/Message.ts"
+
+/* Reads the cookie and the token of a request. */
+
+/**
+ * The session cookie. The prefix `__Host-` binds it to this host, so no other host below the same domain can set it.
+ */
+export const sessionCookie = "__Host-acme_admin_session"
+
+/** What a request carries: a session, a token for programs, or neither. */
+export type Shown =
+  | { readonly kind: "session"; readonly token: string }
+  | { readonly kind: "token"; readonly token: string }
+  | { readonly kind: "nothing" }
+
+const refused = (detail: string) => Result.fail(new BadRequest({ detail }))
+
+/**
+ * Reads both headers. The value of a cookie may stand between double quotes (RFC 6265 section 4.1.1). A request with a session and a token is refused, because the result would depend on which of them
+ * is judged.
+ */
+export const shownBy = ({ headers }: Request): Result.Result<Shown, OperatorError> => {
+  const cookies = [headers["cookie"] ?? []].flat().flatMap((line) => line.split(";"))
+    .map((pair) => pair.trim()).filter((pair) => pair.startsWith(`${sessionCookie}=`))
+    .map((pair) => pair.slice(sessionCookie.length + 1).replace(/^"(.*)"$/, "$1"))
+  if (cookies.length > 1) return refused(`The cookie ${sessionCookie} was sent twice.`)
+  const given = headers["authorization"]
+  if (given !== undefined && typeof given !== "string") return refused("The header Authorization was sent twice.")
+  const [cookie] = cookies
+  if (given === undefined) {
+    return Result.succeed(cookie === undefined ? { kind: "nothing" } : { kind: "session", token: cookie })
+  }
+  if (cookie !== undefined) return refused("A request may carry a session or a token, but not both.")
+  const token = /^Bearer +([^\s]+)$/i.exec(given)?.[1]
+  return token === undefined
+    ? refused("The header Authorization must be Bearer and a token.")
+    : Result.succeed({ kind: "token", token })
+}
+
+/** The header that sets the session in the browser. */
+export const setSession = (token: string): string =>
+  `${sessionCookie}=${token}; Path=/; Secure; HttpOnly; SameSite=Strict`
+
+/** The header that removes the session from the browser. */
+export const clearSession = `${sessionCookie}=; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=0`

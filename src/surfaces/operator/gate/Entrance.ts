@@ -1,0 +1,125 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import type { OperatorError } from "../../../domain/OperatorError.ts"
+import { ForeignOrigin, NoSuchRoute, SessionInvalid } from "../../../domain/OperatorError.ts"
+import type { Request } from "../../../engine/http/Message.ts"
+import type { ClientFacts } from "../../../engine/queue/Job.ts"
+import type { Database } from "../../../engine/sql/Database.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import type { SessionToken } from "../../../operations/operators/Identity.ts"
+import type { CheckServices } from "./CheckServices.ts"
+import { shownBy } from "./Credentials.ts"
+import type { Sender } from "./OperatorChecks.ts"
+import { csrfFits, isChange, roleFits, stateFits } from "./OperatorChecks.ts"
+import { isForeign, originOf, sentOrigin } from "./Origin.ts"
+import type { Guarded, Matched } from "./RouteMatcher.ts"
+import { isReachedByAnybody, routeOf } from "./RouteMatcher.ts"
+
+/*
+ * The checks of every request of operators, before its route handles it (docs/decisions/admin.md, "Order of the
+ * checks").
+ */
+
+/** The reason of a refusal by a check, for the log. Operations log their own refusals. */
+const reasonOf = (error: OperatorError): "csrf" | "role" | "session_state" | undefined => {
+  switch (error._tag) {
+    case "CsrfFailed":
+      return "csrf"
+    case "InsufficientRole":
+      return "role"
+    case "MfaPending":
+    case "SessionExpired":
+    case "SessionIdle":
+    case "SessionInvalid":
+      return "session_state"
+    default:
+      return undefined
+  }
+}
+
+const refusing = (error: OperatorError, sender?: Sender): Effect.Effect<never, OperatorError> => {
+  const reason = reasonOf(error)
+  return reason === undefined
+    ? Effect.fail(error)
+    : Effect.andThen(
+      emit("admin_request_refused", { reason, username: sender?.username, origin: undefined, sent_origin: undefined }),
+      Effect.fail(error)
+    )
+}
+
+const clientOf = ({ clientIp: ip, id: request_id, userAgent: user_agent }: Request) => ({
+  ip,
+  request_id,
+  user_agent
+})
+
+/** A request that has passed the checks. */
+export interface Entered<R> {
+  readonly route: R
+  /** The segments of the path that are parameters, by their names. */
+  readonly parameters: { readonly [name: string]: string }
+  readonly sender: Sender
+  readonly client: ClientFacts
+  /** The session cookie of the request. Where anybody may come in, nobody has looked for its session. */
+  readonly held?: SessionToken | undefined
+}
+
+/** A request that a check has refused, and its sender if that was known by then. */
+export class TurnedAway extends Data.TaggedError("TurnedAway")<{
+  readonly error: OperatorError
+  readonly sender: Sender
+}> {}
+
+/**
+ * Checks a request against the routes that it matched, if any. `isOurs` says whether a stranger must not learn that the
+ * path exists.
+ */
+export type Entrance = <R extends Guarded>(
+  request: Request,
+  matched: Matched<R> | undefined,
+  isOurs: boolean
+) => Effect.Effect<Entered<R>, TurnedAway, Database>
+
+/** The entrance of a listener whose URL is `baseUrl`. */
+export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entrance => {
+  const origin = originOf(baseUrl)
+  return (request, matched, isOurs) => {
+    let known: Sender
+    return Effect.gen(function*() {
+      yield* checkServices.admit(request)
+      if (matched === undefined && !isOurs) return yield* new NoSuchRoute()
+      if (isForeign(request, origin)) {
+        const from = sentOrigin(request)
+        yield* emit("admin_request_refused", { reason: "origin", username: undefined, origin, sent_origin: from })
+        return yield* new ForeignOrigin({ from, panel: `${baseUrl}/ui/` })
+      }
+      const isOpen = isReachedByAnybody(matched, request.method)
+      const shown = yield* Effect.fromResult(shownBy(request))
+      // For a route that anybody may use, the sender is not looked up. So a health probe needs no database access.
+      const sender = isOpen ? undefined : yield* Effect.catch(
+        checkServices.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
+        (error) => refusing(error)
+      )
+      known = sender
+      if (sender === undefined && !isOpen) return yield* refusing(new SessionInvalid())
+      const route = yield* Effect.fromResult(routeOf(matched, request.method))
+      const fits = Result.all([
+        stateFits(route, sender),
+        csrfFits(request, route, sender),
+        roleFits(route, sender, shown)
+      ])
+      if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
+      // The name server is asked only for changes, because their audit rows name the client.
+      const client = isChange(request.method) ? yield* checkServices.named(clientOf(request)) : clientOf(request)
+      return {
+        route,
+        parameters: matched?.parameters ?? {},
+        sender,
+        client,
+        held: shown.kind === "session" ? Redacted.make(shown.token) : undefined
+      }
+    }).pipe(Effect.mapError((error) => new TurnedAway({ error, sender: known })))
+  }
+}

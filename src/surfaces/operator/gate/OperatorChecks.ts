@@ -1,0 +1,62 @@
+import * as Result from "effect/Result"
+import type { OperatorError } from "../../../domain/OperatorError.ts"
+import { CsrfFailed, InsufficientRole, MfaPending, SessionInvalid } from "../../../domain/OperatorError.ts"
+import { permits } from "../../../domain/OperatorRole.ts"
+import type { Request } from "../../../engine/http/Message.ts"
+import { header } from "../../../engine/http/Message.ts"
+import type { HalfIdentity, Identity } from "../../../operations/operators/Identity.ts"
+import { hasCsrfToken } from "../../../operations/operators/Identity.ts"
+import type { Guard } from "./Access.ts"
+import type { Shown } from "./Credentials.ts"
+
+/* The checks of a request, in the order of docs/decisions/admin.md, "Order of the checks". */
+
+/**
+ * Who sent a request: an unknown client, an operator whose session lacks its second factor, an operator, or a token of
+ * an operator.
+ */
+export type Sender = Identity | HalfIdentity | undefined
+
+/**
+ * Whether the state of a session fits a route. A session that lacks its second factor may use only the routes of the
+ * second factor.
+ */
+export const stateFits = ({ access }: Guard, sender: Sender): Result.Result<void, OperatorError> => {
+  if (access === "public") return Result.void
+  if (sender === undefined) return Result.fail(new SessionInvalid())
+  if (sender.kind === "half") return access === "half" ? Result.void : Result.fail(new MfaPending())
+  return access === "half" && sender.kind === "session" ? Result.fail(new SessionInvalid()) : Result.void
+}
+
+/** Whether a request may change something. */
+export const isChange = (method: string): boolean => method !== "GET" && method !== "HEAD"
+
+/**
+ * Whether a change carries the CSRF token of its session. A request with a token for programs needs none, because a
+ * browser does not send that token by itself.
+ */
+export const csrfFits = (
+  request: Request,
+  { isWithoutCsrf }: Guard,
+  sender: Sender
+): Result.Result<void, OperatorError> => {
+  if (!isChange(request.method) || isWithoutCsrf || sender === undefined || sender.kind === "token") return Result.void
+  return hasCsrfToken(sender, header(request, "x-csrf-token")) ? Result.void : Result.fail(new CsrfFailed())
+}
+
+/**
+ * Whether the role permits the route. A token may use neither sign-in, nor its owner's own account, nor a route that
+ * needs a password.
+ */
+export const roleFits = (
+  { access, isForPeople = false, isStepUp, isWithoutCsrf }: Guard,
+  sender: Sender,
+  shown: Shown
+): Result.Result<void, OperatorError> => {
+  const isForSessions = access === "half" || access === "own" || isStepUp || isWithoutCsrf ||
+    isForPeople
+  if (shown.kind === "token" && isForSessions) return Result.fail(new InsufficientRole())
+  if (access === "public" || access === "half" || access === "own") return Result.void
+  if (sender === undefined || sender.kind === "half") return Result.fail(new SessionInvalid())
+  return permits(sender.role, access) ? Result.void : Result.fail(new InsufficientRole())
+}

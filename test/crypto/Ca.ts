@@ -1,0 +1,66 @@
+import { Effect, Result } from "effect"
+import type { KeyObject } from "node:crypto"
+import { randomBytes } from "node:crypto"
+import { generateCa } from "../../src/crypto/x509/CaCertificate.ts"
+import type { CaMaterial } from "../../src/crypto/x509/CaMaterial.ts"
+import { loadCa } from "../../src/crypto/x509/CaMaterial.ts"
+import type { LeafIssuer, LeafRequest } from "../../src/crypto/x509/Leaf.ts"
+import { makeLeafIssuer, serialFrom } from "../../src/crypto/x509/Leaf.ts"
+import type { LintIssuer } from "../../src/crypto/x509/Lint.ts"
+import type { CaKeyType } from "../../src/crypto/x509/SelfSigned.ts"
+import { ecKey, spkiOf } from "./Pki.ts"
+
+/** 2026-01-01, the time at which everything in these tests happens. */
+export const NOW = Date.UTC(2026, 0, 1) / 1000
+export const DAY = 86400
+
+export const CRL_URLS = ["http://ca.example.com/crl", "http://ca2.example.com/crl"]
+export const CA_URLS = ["http://ca.example.com/ca.pem"]
+
+/** A CA with everything that makes and checks its leaves. */
+export interface TestCa {
+  readonly material: CaMaterial
+  readonly privateKey: KeyObject
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+  readonly issuer: LeafIssuer
+  readonly lint: LintIssuer
+}
+
+export const newSerial = (): Uint8Array => serialFrom(randomBytes(16))
+
+/** The same from files that exist already. */
+export const caOf = (
+  pair: { readonly certificatePem: string; readonly privateKeyPem: string },
+  urls = true
+): TestCa => {
+  const material = Result.getOrThrowWith(loadCa({ ...pair }), (unusable) => new Error(unusable.detail))
+  const { privateKey } = material
+  const [issuerCertDer] = material.certificates
+  if (privateKey === undefined || issuerCertDer === undefined) throw new Error("the CA has no key or no certificate")
+  const lists = { crlDistributionPoints: urls ? CRL_URLS : [], caIssuerUrls: urls ? CA_URLS : [] }
+  return {
+    ...pair,
+    material,
+    privateKey,
+    issuer: Result.getOrThrow(makeLeafIssuer({ issuerCertDer, privateKey, ...lists })),
+    lint: { ...material, ...lists }
+  }
+}
+
+export const makeCa = (keyType: CaKeyType, urls = true): Promise<TestCa> =>
+  Effect.runPromise(Effect.map(
+    generateCa({ keyType, subject: { commonName: "Test CA", country: "CH" }, now: NOW, serial: newSerial() }),
+    (pair) => caOf(pair, urls)
+  ))
+
+export const requestOf = (parts: Partial<LeafRequest> = {}): LeafRequest => ({
+  spki: spkiOf(ecKey),
+  keyType: "ecdsa",
+  names: ["a.example.com", "*.b.example.com"],
+  commonName: undefined,
+  serial: newSerial(),
+  notBefore: NOW - 3600,
+  notAfter: NOW + 90 * DAY,
+  ...parts
+})

@@ -1,0 +1,129 @@
+import { Result } from "effect"
+import { createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto"
+import { assert, describe, it } from "vitest"
+import { parseJws, signatureFault, verifyEs256, verifyJws } from "../../../src/crypto/jose/Jws.ts"
+import { runsOf, seedOf } from "../../support/Fuzz.ts"
+import { accountKeyOf, newPrivateKey } from "../../support/Graph.ts"
+import { acmeKey, signed } from "../../support/Handle.ts"
+import { mutate, seeded } from "../Pki.ts"
+
+describe("a good JWS", () => {
+  const url = "https://acme.example/profile/default/newOrder"
+  const privateKeys = { ES256: newPrivateKey(), RS256: generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey }
+
+  for (const [name, privateKey] of Object.entries(privateKeys)) {
+    const [key, accountKey] = [acmeKey(privateKey), accountKeyOf(privateKey)]
+    const header = { nonce: "AAAA", url, kid: "https://acme.example/profile/default/acct/1" }
+    const good = signed(key, header, { identifiers: [{ type: "dns", value: "a.example" }] })
+
+    it(`${name}: 10 000 mutations are refused, or say octet for octet what was signed`, () => {
+      const sound = Result.getOrThrow(parseJws(Buffer.from(good)))
+      assert.isTrue(verifyJws(sound, accountKey))
+      const random = seeded(seedOf(8555))
+      let refused = 0
+      for (let time = runsOf(10_000); time > 0; time--) {
+        const read = parseJws(mutate(Buffer.from(good), random))
+        if (Result.isSuccess(read) && verifyJws(read.success, accountKey)) {
+          assert.deepStrictEqual(read.success, sound)
+        } else refused++
+      }
+      assert.isAbove(refused, 0)
+    })
+  }
+})
+
+describe("an ES256 signature", () => {
+  const privateKey = newPrivateKey()
+  const key = createPublicKey(privateKey)
+  const input = Buffer.from("eyJhbGciOiJFUzI1NiJ9.e30")
+  const dsaEncoding = "ieee-p1363"
+  const half = (octet: number) => Buffer.alloc(32, octet)
+
+  it("verifies whatever the lengths of R and S as integers are", () => {
+    const starts = new Set<string>()
+    for (let time = 0; time < 20_000 && starts.size < 6; time++) {
+      const signature = sign("sha256", input, { key: privateKey, dsaEncoding })
+      assert.isTrue(verifyEs256(input, key, signature), signature.toString("hex"))
+      for (const at of [0, 32]) {
+        const first = signature[at] ?? 0
+        starts.add(`${at}: ${first === 0 ? "shorter" : first < 0x80 ? "as it is" : "with a sign"}`)
+      }
+    }
+    assert.strictEqual(starts.size, 6)
+  })
+
+  it("is judged as the runtime judges its raw form", () => {
+    const good = sign("sha256", input, { key: privateKey, dsaEncoding })
+    const [r, s] = [good.subarray(0, 32), good.subarray(32)]
+    const forged = [half(0), half(1), half(0x80), half(0xff)].flatMap((
+      other
+    ) => [[other, s], [r, other], [other, other]])
+    for (const pair of [[r, s], [s, r], ...forged]) {
+      const signature = Buffer.concat(pair)
+      const judged = verify("sha256", input, { key, dsaEncoding }, signature)
+      assert.strictEqual(verifyEs256(input, key, signature), judged, signature.toString("hex"))
+    }
+  })
+
+  it("of another length is none", () => {
+    const good = sign("sha256", input, { key: privateKey, dsaEncoding })
+    const der = sign("sha256", input, privateKey)
+    for (const signature of [Buffer.alloc(0), good.subarray(1), Buffer.concat([good, half(0)]), der]) {
+      assert.isFalse(verifyEs256(input, key, signature))
+    }
+  })
+})
+
+describe("a signature that is none", () => {
+  const makes = {
+    ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey,
+    ES384: () => generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey,
+    ES512: () => generateKeyPairSync("ec", { namedCurve: "P-521" }).privateKey,
+    EdDSA: () => generateKeyPairSync("ed25519").privateKey
+  }
+
+  it.each(Object.entries(makes))("of %s says its length where that is not right", (algorithm, make) => {
+    const [privateKey, other] = [make(), make()]
+    const jws = Result.getOrThrow(
+      parseJws(Buffer.from(signed(acmeKey(privateKey), { url: "https://acme.example/" }, {})))
+    )
+    const accountKey = accountKeyOf(privateKey)
+    assert.isTrue(verifyJws(jws, accountKey))
+    assert.strictEqual(signatureFault(jws, accountKeyOf(other)), "does not verify")
+    const short = { ...jws, signature: jws.signature.subarray(1) }
+    assert.isFalse(verifyJws(short, accountKey))
+    const octets = jws.signature.length
+    assert.strictEqual(
+      signatureFault(short, accountKey),
+      `has ${octets - 1} octets, and one of ${algorithm} has ${octets}`
+    )
+  })
+})
+
+describe("a JWS that is none", () => {
+  const said = (jws: object) =>
+    Result.match(parseJws(Buffer.from(JSON.stringify(jws))), {
+      onFailure: ({ detail }) => detail,
+      onSuccess: () => "read"
+    })
+  const encoded = (header: object) => Buffer.from(JSON.stringify(header)).toString("base64url")
+  const good = { protected: encoded({}), payload: "", signature: "AAAA" }
+
+  it("is told which member is no base64url, and why", () => {
+    assert.strictEqual(said(good), "read")
+    const fault = (name: string, why: string) => `The member ${name} of the JWS is not base64url: ${why}.`
+    assert.strictEqual(said({ ...good, payload: "e30=" }), fault("payload", "it has padding"))
+    assert.strictEqual(
+      said({ ...good, protected: `${good.protected}\n` }),
+      fault("protected", "it holds the character U+000A")
+    )
+    assert.strictEqual(
+      said({ ...good, signature: "A/AA" }),
+      fault("signature", "it holds the character / of base64, where base64url has - and _")
+    )
+    assert.strictEqual(
+      said({ ...good, protected: encoded({ nonce: "A" }) }),
+      "The nonce is not base64url: it is cut short, or stray bits are set at its end."
+    )
+  })
+})

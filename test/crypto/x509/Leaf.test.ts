@@ -1,0 +1,328 @@
+import { describe, it } from "@effect/vitest"
+import { Effect, Fiber, Result } from "effect"
+import * as fc from "fast-check"
+import { createHash, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as pkijs from "pkijs"
+import { assert, beforeAll } from "vitest"
+import { decode, Tag } from "../../../src/crypto/asn1/DerReader.ts"
+import { isSigned, readCertificate, schemeOf } from "../../../src/crypto/x509/Certificate.ts"
+import type { LeafRequest } from "../../../src/crypto/x509/Leaf.ts"
+import { keyIdentifier, makeCaKey, serialFrom, validityWindow } from "../../../src/crypto/x509/Leaf.ts"
+import { lintLeaf } from "../../../src/crypto/x509/Lint.ts"
+import { isFull } from "../../support/Full.ts"
+import { prop } from "../../support/Property.ts"
+import { CA_URLS, CRL_URLS, DAY, makeCa, newSerial, NOW, requestOf, type TestCa } from "../Ca.ts"
+import { ecKey, openssl, pem, rsaKey, spkiOf, withDirectory } from "../Pki.ts"
+
+const caTypes = ["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const
+const cas = new Map<string, TestCa>()
+beforeAll(async () => {
+  for (const type of caTypes) cas.set(type, await makeCa(type))
+})
+const caOfType = (type: string): TestCa => cas.get(type) ?? assert.fail(`no CA of type ${type}`)
+
+const leafKeys = {
+  "RSA": { keyType: "rsa", spki: spkiOf(rsaKey) },
+  "P-256": { keyType: "ecdsa", spki: spkiOf(ecKey) },
+  "P-384": { keyType: "ecdsa", spki: spkiOf(generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey) },
+  "P-521": { keyType: "ecdsa", spki: spkiOf(generateKeyPairSync("ec", { namedCurve: "P-521" }).privateKey) },
+  "Ed25519": { keyType: "ed25519", spki: spkiOf(generateKeyPairSync("ed25519").privateKey) }
+} as const
+
+const verify = (ca: TestCa, leaf: Uint8Array, host: string, at: number): string =>
+  withDirectory((directory) => {
+    const [caFile, leafFile] = [join(directory, "ca.pem"), join(directory, "leaf.pem")]
+    writeFileSync(caFile, ca.certificatePem)
+    writeFileSync(leafFile, pem("CERTIFICATE", leaf))
+    return openssl([
+      "verify",
+      "-x509_strict",
+      "-check_ss_sig",
+      "-attime",
+      String(at),
+      "-purpose",
+      "sslserver",
+      "-verify_hostname",
+      host,
+      "-CAfile",
+      caFile,
+      leafFile
+    ]).toString()
+  })
+
+const textOf = (leaf: Uint8Array): string =>
+  openssl(["x509", "-inform", "DER", "-noout", "-text", "-nameopt", "RFC2253"], leaf).toString()
+
+describe("leaves", () => {
+  for (const type of caTypes) {
+    for (const [name, key] of Object.entries(leafKeys)) {
+      it.effect(`${name} under ${type}: openssl verifies it strictly, lint and pkijs agree`, () =>
+        Effect.gen(function*() {
+          const ca = caOfType(type)
+          for (const commonName of [undefined, "a.example.com"]) {
+            const request = requestOf({ ...key, commonName })
+            const leaf = yield* ca.issuer.build(request)
+            assert.include(verify(ca, leaf, "a.example.com", NOW), "OK")
+            assert.include(verify(ca, leaf, "x.b.example.com", NOW), "OK")
+            assert.isUndefined(lintLeaf(leaf, { issuer: ca.lint, request }))
+            const judged = pkijs.Certificate.fromBER(new Uint8Array(leaf))
+            assert.deepStrictEqual(Buffer.from(judged.toSchema(true).toBER(false)), Buffer.from(leaf))
+            assert.strictEqual(judged.version, 2)
+            assert.strictEqual(
+              Buffer.from(judged.serialNumber.valueBlock.valueHexView).toString("hex"),
+              Buffer.from(request.serial).toString("hex")
+            )
+            assert.deepStrictEqual(
+              judged.subject.typesAndValues.map(({ value }) => value.valueBlock.value),
+              commonName === undefined ? [] : [commonName]
+            )
+          }
+        }))
+    }
+  }
+
+  it.effect("have the extensions of the profile and no others", () =>
+    Effect.gen(function*() {
+      for (const [name, key] of Object.entries(leafKeys)) {
+        const text = textOf(yield* caOfType("ecdsa-p256").issuer.build(requestOf(key)))
+        const usage = name === "RSA" ? "Digital Signature, Key Encipherment" : "Digital Signature"
+        assert.match(text, new RegExp(`X509v3 Key Usage: critical\\n +${usage}\\n`))
+        assert.match(text, /X509v3 Extended Key Usage: ?\n +TLS Web Server Authentication\n/)
+        assert.match(
+          text,
+          /X509v3 Subject Alternative Name: critical\n +DNS:a\.example\.com, DNS:\*\.b\.example\.com\n/
+        )
+        for (const url of CRL_URLS) assert.include(text, `URI:${url}`)
+        for (const url of CA_URLS) assert.include(text, `CA Issuers - URI:${url}`)
+        assert.strictEqual(text.match(/X509v3|Authority Information Access/g)?.length, 8)
+        assert.notInclude(text, "Basic Constraints")
+        assert.include(text, "Subject: \n")
+      }
+    }))
+
+  it.effect("carry a common name and then no critical SAN", () =>
+    Effect.gen(function*() {
+      const text = textOf(yield* caOfType("ecdsa-p256").issuer.build(requestOf({ commonName: "a.example.com" })))
+      assert.include(text, "Subject: CN=a.example.com")
+      assert.match(text, /X509v3 Subject Alternative Name: ?\n/)
+    }))
+
+  it.effect("leave out what is not configured", () =>
+    Effect.gen(function*() {
+      const ca = yield* Effect.promise(() => makeCa("ecdsa-p256", false))
+      const request = requestOf()
+      const leaf = yield* ca.issuer.build(request)
+      assert.strictEqual(textOf(leaf).match(/X509v3|Authority Information Access/g)?.length, 6)
+      assert.isUndefined(lintLeaf(leaf, { issuer: ca.lint, request }))
+    }))
+
+  it.effect("write dates to 2049 as UTCTime and from 2050 as GeneralizedTime", () =>
+    Effect.gen(function*() {
+      const end = Date.UTC(2050, 0, 1) / 1000
+      const ca = caOfType("ecdsa-p256")
+      const issuer = { ...ca.lint, notAfter: end + DAY }
+      for (
+        const [notAfter, encoded] of [[end - 1, "170d3439313233313233353935395a"], [
+          end,
+          "180f32303530303130313030303030305a"
+        ]] as const
+      ) {
+        const request = requestOf({ notAfter })
+        const leaf = yield* ca.issuer.build(request)
+        assert.include(Buffer.from(leaf).toString("hex"), encoded)
+        assert.isUndefined(lintLeaf(leaf, { issuer, request }))
+        assert.strictEqual(Date.parse(new X509Certificate(leaf).validTo) / 1000, notAfter)
+      }
+    }))
+
+  it.effect("verify, all of six hundred, each with its own serial", () =>
+    Effect.gen(function*() {
+      const ca = caOfType("ecdsa-p256")
+      const serials = new Set<string>()
+      for (let i = 0; i < 600; i++) {
+        const request = requestOf({ names: [`n${i}.example.com`] })
+        const leaf = yield* ca.issuer.build(request)
+        assert.isUndefined(lintLeaf(leaf, { issuer: ca.lint, request }))
+        const judged = new X509Certificate(leaf)
+        assert.isTrue(judged.verify(ca.material.publicKey))
+        assert.strictEqual(judged.subjectAltName, `DNS:n${i}.example.com`)
+        assert.match(judged.serialNumber, /^[4-7][0-9A-F]{31}$/)
+        serials.add(judged.serialNumber)
+      }
+      assert.strictEqual(serials.size, 600)
+    }))
+
+  it.effect("verify, all of sixty signed at once on the thread pool", () =>
+    Effect.gen(function*() {
+      const ca = caOfType("rsa-2048")
+      const requests = Array.from({ length: 60 }, (_, i) => requestOf({ names: [`n${i}.example.com`] }))
+      const leaves = yield* Effect.forEach(requests, ca.issuer.build, { concurrency: 16 })
+      for (const [i, leaf] of leaves.entries()) {
+        const request: LeafRequest | undefined = requests[i]
+        if (request === undefined) return assert.fail("more leaves than requests")
+        assert.isUndefined(lintLeaf(leaf, { issuer: ca.lint, request }))
+      }
+    }))
+
+  it("take a hundred names", async () => {
+    const ca = caOfType("ecdsa-p256")
+    const names = Array.from({ length: 100 }, (_, i) => `${"x".repeat(60)}.n${i}.example.com`)
+    const leaf = await Effect.runPromise(ca.issuer.build(requestOf({ names })))
+    assert.strictEqual(new X509Certificate(leaf).subjectAltName, names.map((name) => `DNS:${name}`).join(", "))
+  })
+
+  // A number of an ECDSA signature is below 2^247 once in 256 times, and then takes fewer octets than the others.
+  const many = isFull ? 10_000 : 500
+  for (const [type, most] of [["ecdsa-p256", 32], ["ecdsa-p384", 48]] as const) {
+    it.effect(`${many} of them under ${type} verify, each with numbers in as few octets as DER wants`, () =>
+      Effect.gen(function*() {
+        const { issuer, privateKey } = caOfType(type)
+        const publicKey = createPublicKey(privateKey)
+        const digest = schemeOf(publicKey)?.digest ?? ""
+        const request = requestOf()
+        const sizes = new Set<number>()
+        for (let made = 0; made < many; made++) {
+          const leaf = yield* Effect.fromResult(
+            readCertificate(yield* issuer.build({ ...request, serial: newSerial() }))
+          )
+          assert.isTrue(isSigned(leaf, publicKey, digest))
+          const numbers = yield* Effect.fromResult(decode(leaf.signature, (whole) => {
+            const both = whole.enter(Tag.sequence)
+            const read = [both.positive(), both.positive()]
+            both.end()
+            return read
+          }))
+          for (const { length } of numbers) sizes.add(length)
+        }
+        assert.isAtMost(Math.max(...sizes), most)
+        if (isFull) assert.include(sizes, most - 1)
+      }))
+  }
+})
+
+describe("a signature that takes its time", () => {
+  it.each(
+    [
+      ["RSA", rsaKey],
+      ["P-384", generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey]
+    ] as const
+  )("is computed beside the event loop: %s", async (_, key) => {
+    const { sign } = Result.getOrThrow(makeCaKey(key))
+    const signing = Effect.runFork(sign(Buffer.from("data")))
+    assert.isUndefined(signing.pollUnsafe(), "it has not ended when others have their turn")
+    assert.isNotEmpty(await Effect.runPromise(Fiber.join(signing)))
+  })
+})
+
+describe("parts", () => {
+  prop(
+    "serials are positive, minimal and of sixteen octets",
+    [fc.uint8Array({ minLength: 16, maxLength: 16 })],
+    ([random]) => {
+      const serial = serialFrom(random)
+      assert.strictEqual(serial.length, 16)
+      assert.strictEqual((serial[0] ?? 0) >> 6, 1)
+      assert.deepStrictEqual([...serial.subarray(1)], [...random.subarray(1)])
+      assert.strictEqual((serial[0] ?? 0) & 0x3f, (random[0] ?? 0) & 0x3f)
+    }
+  )
+
+  it("key identifiers are RFC 7093 method 1", () => {
+    const spki = spkiOf(ecKey)
+    const key = spki.subarray(spki.length - 65)
+    assert.strictEqual(
+      Buffer.from(keyIdentifier(spki)).toString("hex"),
+      createHash("sha256").update(key).digest("hex").slice(0, 40)
+    )
+  })
+
+  it("other keys sign nothing", () => {
+    for (
+      const { privateKey } of [generateKeyPairSync("ed25519"), generateKeyPairSync("ec", { namedCurve: "P-521" })]
+    ) assert.isTrue(Result.isFailure(makeCaKey(privateKey)))
+  })
+})
+
+describe("validityWindow", () => {
+  const base = {
+    now: NOW,
+    orderedAt: NOW,
+    validityDays: 90,
+    requestedNotBefore: undefined,
+    requestedNotAfter: undefined,
+    issuerNotBefore: NOW - 1000 * DAY,
+    issuerNotAfter: NOW + 1000 * DAY
+  }
+  const window = (changes: Partial<Parameters<typeof validityWindow>[0]>) => validityWindow({ ...base, ...changes })
+  const right = (notBefore: number, notAfter: number, discardedRequest = false) =>
+    Result.succeed({ notBefore, notAfter, discardedRequest })
+  const [start, end] = [NOW - 3600, NOW + 90 * DAY]
+
+  it("2: an end is no later than the latest when it was asked for, whenever it is signed", () => {
+    const ordered = { orderedAt: NOW - 5 * DAY }
+    assert.deepStrictEqual(window({ ...ordered, requestedNotAfter: NOW + 1000 * DAY }), right(start, end - 5 * DAY))
+    assert.deepStrictEqual(window(ordered), right(start, end))
+  })
+
+  it("1: one hour ago to the configured days from now", () => {
+    assert.deepStrictEqual(window({}), right(start, end))
+    assert.deepStrictEqual(window({ now: NOW + 0.9 }), right(start, end))
+  })
+  it("2: requested dates only narrow", () => {
+    assert.deepStrictEqual(window({ requestedNotBefore: NOW + 5 }), right(NOW + 5, end))
+    assert.deepStrictEqual(window({ requestedNotBefore: start - 1 }), right(start, end))
+    assert.deepStrictEqual(window({ requestedNotAfter: NOW + DAY }), right(start, NOW + DAY))
+    assert.deepStrictEqual(window({ requestedNotAfter: end + 1 }), right(start, end))
+    const both = { requestedNotBefore: NOW + 5.7, requestedNotAfter: NOW + 9.7 }
+    assert.deepStrictEqual(window(both), right(NOW + 5, NOW + 9))
+  })
+  it("3: cut to the issuer's", () => {
+    assert.deepStrictEqual(window({ issuerNotBefore: NOW - 5 }), right(NOW - 5, end))
+    assert.deepStrictEqual(window({ issuerNotAfter: NOW + 5 }), right(start, NOW + 5))
+    assert.deepStrictEqual(window({ issuerNotAfter: NOW + 5, requestedNotAfter: NOW + 3 }), right(start, NOW + 3))
+  })
+  it("4: dates that leave nothing are dropped, both", () => {
+    assert.deepStrictEqual(window({ requestedNotBefore: end + 1 }), right(start, end, true))
+    assert.deepStrictEqual(window({ requestedNotAfter: start - 1 }), right(start, end, true))
+    assert.deepStrictEqual(window({ requestedNotAfter: NOW }), right(start, end, true))
+    assert.deepStrictEqual(window({ requestedNotAfter: NOW + 1 }), right(start, NOW + 1))
+    assert.deepStrictEqual(
+      window({ requestedNotBefore: NOW + 10, requestedNotAfter: NOW + 10 }),
+      right(start, end, true)
+    )
+    assert.deepStrictEqual(window({ requestedNotBefore: end + 1, issuerNotAfter: NOW }), right(start, NOW, true))
+  })
+  it("5: an issuer that leaves nothing", () => {
+    assert.deepStrictEqual(window({ issuerNotAfter: start - 1 }), Result.fail("issuer_expired"))
+    assert.deepStrictEqual(window({ issuerNotAfter: start }), Result.fail("issuer_expired"))
+    assert.deepStrictEqual(window({ issuerNotBefore: end }), Result.fail("issuer_expired"))
+    assert.deepStrictEqual(
+      window({ requestedNotBefore: NOW + 50, issuerNotAfter: NOW + 20 }),
+      Result.fail("issuer_expired")
+    )
+  })
+  prop(
+    "never leaves the default window or the issuer's",
+    [fc.record({
+      now: fc.integer({ min: 0, max: 2 ** 33 }),
+      orderedAt: fc.integer({ min: 0, max: 2 ** 33 }),
+      validityDays: fc.integer({ min: 1, max: 3653 }),
+      requestedNotBefore: fc.option(fc.integer({ min: 0, max: 2 ** 34 }), { nil: undefined }),
+      requestedNotAfter: fc.option(fc.integer({ min: 0, max: 2 ** 34 }), { nil: undefined }),
+      issuerNotBefore: fc.integer({ min: 0, max: 2 ** 34 }),
+      issuerNotAfter: fc.integer({ min: 0, max: 2 ** 34 })
+    })],
+    ([input]) => {
+      const found = validityWindow(input)
+      if (Result.isFailure(found)) return
+      const { notAfter, notBefore } = found.success
+      assert.isBelow(notBefore, notAfter)
+      assert.isAtLeast(notBefore, Math.max(input.now - 3600, input.issuerNotBefore))
+      assert.isAtMost(notAfter, Math.min(input.now + input.validityDays * DAY, input.issuerNotAfter))
+    }
+  )
+})
+
+it("every serial is fresh", () => assert.notDeepEqual(newSerial(), newSerial()))

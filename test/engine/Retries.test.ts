@@ -1,0 +1,37 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { untilBack } from "../../src/engine/Retries.ts"
+
+/** The seconds at which something is tried that succeeds whenever `isBack` says so. */
+const tried = (isBack: (seconds: number) => boolean) =>
+  Effect.gen(function*() {
+    const at: Array<number> = []
+    const attempt = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      at.push(now / 1000)
+      return isBack(now / 1000) ? Effect.void : Effect.fail("away")
+    })
+    const fiber = yield* Effect.forkChild(Effect.retry(attempt, untilBack), { startImmediately: true })
+    yield* TestClock.adjust("10 minutes")
+    return { at, isOver: fiber.pollUnsafe() !== undefined }
+  })
+
+describe("what is away", () => {
+  it.effect("is tried after a second, then twice as long each time, and every half minute at last", () =>
+    Effect.gen(function*() {
+      const { at, isOver } = yield* tried((seconds) => seconds >= 90)
+      assert.deepStrictEqual(at, [0, 1, 3, 7, 15, 31, 61, 91])
+      assert.isTrue(isOver)
+    }))
+
+  it.effect("is tried after a second again when five minutes have passed, and never given up", () =>
+    Effect.gen(function*() {
+      const { at, isOver } = yield* tried(() => false)
+      assert.isFalse(isOver)
+      const begunAnew = at.findIndex((seconds, index) => index > 2 && seconds - (at[index - 1] ?? 0) === 1)
+      assert.isAbove(at[begunAnew] ?? 0, 300)
+      assert.isBelow(at[begunAnew] ?? 0, 400)
+      const waits = at.slice(begunAnew).map((seconds, index) => seconds - (at[begunAnew + index - 1] ?? 0))
+      assert.deepStrictEqual(waits.slice(0, 6), [1, 2, 4, 8, 16, 30])
+    }))
+})

@@ -1,0 +1,180 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import type { Loop } from "../../src/engine/Loops.ts"
+import { bounds, Loops, loops } from "../../src/engine/Loops.ts"
+import { supervised } from "../../src/engine/Supervised.ts"
+import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
+import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
+import * as series from "../../src/engine/telemetry/Series.ts"
+import { lifeMillis } from "../../src/engine/Time.ts"
+import { fieldsOf } from "../support/Graph.ts"
+import { useTests } from "../support/UseTests.ts"
+
+const failing = Effect.flatMap(Loops, (known) => Effect.map(lifeMillis, known.failing))
+
+describe("work in the background", () => {
+  const { records, test } = useTests()
+  const failures = () => fieldsOf(records, "server_loop_failed")
+
+  test("has begun when its caller goes on: what it listens for is not missed", () =>
+    Effect.gen(function*() {
+      let begun = false
+      yield* supervised("job_polls", Effect.andThen(Effect.sync(() => void (begun = true)), Effect.never))
+      assert.isTrue(begun)
+    }))
+
+  test("outlives whoever starts it, and ends with its scope", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      let ended = false
+      const work = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void (ended = true)))
+      const starter = yield* Effect.forkChild(Scope.provide(supervised("job_polls", work), scope))
+      yield* Fiber.join(starter)
+      yield* Effect.yieldNow
+      assert.isFalse(ended)
+      yield* Scope.close(scope, Exit.void)
+      assert.isTrue(ended)
+      assert.deepStrictEqual(failures(), [])
+    }))
+
+  test("is recorded with its name when a defect ends it, and runs again after waits that grow", () =>
+    Effect.gen(function*() {
+      const begunAt: Array<number> = []
+      const work = Effect.flatMap(
+        Effect.clockWith((clock) => clock.currentTimeMillis),
+        (now) => begunAt.push(now) < 8 ? Effect.die(new Error("the row cannot be read")) : Effect.never
+      )
+      yield* supervised("tls_expiry", work)
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(begunAt, [0, 1, 3, 7, 15, 31, 61, 91].map((seconds) => seconds * 1000))
+      assert.strictEqual(failures().length, 7)
+      for (const { error, loop } of failures()) {
+        assert.strictEqual(loop, "tls_expiry")
+        assert.include(String(error), "the row cannot be read")
+      }
+      assert.isTrue(records.every(({ level }) => level === "error"))
+    }))
+
+  test("is counted by its name, from 0 on", () =>
+    Effect.gen(function*() {
+      let runs = 0
+      yield* supervised("job_claims", Effect.suspend(() => ++runs < 3 ? Effect.die("planted") : Effect.never))
+      yield* TestClock.adjust("1 minute")
+      const text = yield* Metrics.use(({ render }) => render({ idle: 0, busy: 0 }, new Map()))
+      assert.include(text, `acme_svc_loop_restarts_total{role="worker",loop="job_claims"} 2`)
+      for (const loop of Object.keys(loops)) assert.include(text, `loop="${loop}"`)
+    }).pipe(Effect.provide(series.layer("worker"))))
+
+  test("is recorded when an interruption of its own making ends it, which is no shutdown", () =>
+    Effect.gen(function*() {
+      let runs = 0
+      yield* supervised("job_claims", Effect.suspend(() => ++runs < 2 ? Effect.interrupt : Effect.never))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(runs, 2)
+      assert.strictEqual(failures().length, 1)
+    }))
+
+  test("ends for good where it has nothing left to do", () =>
+    Effect.gen(function*() {
+      let runs = 0
+      const fiber = yield* supervised("generation_retired", Effect.sync(() => ++runs))
+      assert.strictEqual(yield* Fiber.join(fiber), 1)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(runs, 1)
+      assert.deepStrictEqual(records, [])
+    }))
+
+  test("goes on where neither its record nor its count can be written", () => {
+    const broken = Layer.succeed(EventLog, {
+      enabled: () => true,
+      write: () => {
+        throw new Error("no log")
+      }
+    })
+    const uncounted = Layer.effect(
+      Metrics,
+      Effect.map(Metrics, (metrics) => ({
+        ...metrics,
+        loopRestarted: () => {
+          throw new Error("no metrics")
+        }
+      }))
+    ).pipe(Layer.provide(series.layer("worker")))
+    return Effect.gen(function*() {
+      let runs = 0
+      yield* supervised("job_claims", Effect.suspend(() => ++runs < 2 ? Effect.die("once") : Effect.never))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(runs, 2)
+    }).pipe(Effect.provide(Layer.merge(broken, uncounted)))
+  })
+})
+
+describe("what keeps dying", () => {
+  const { test } = useTests()
+
+  /** Work that dies as soon as it runs, until it is told to live. */
+  const mortal = Effect.fnUntraced(function*(loop: Loop) {
+    let isMended = false
+    yield* supervised(loop, Effect.suspend(() => isMended ? Effect.never : Effect.die("planted")))
+    return Effect.sync(() => void (isMended = true))
+  })
+
+  test("makes the process unready until it has run for a while; once is not enough", () =>
+    Effect.gen(function*() {
+      const mend = yield* mortal("job_claims")
+      assert.deepStrictEqual(yield* failing, [])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* failing, ["job_claims"])
+      yield* mend
+      yield* TestClock.adjust("2 seconds") // it runs again
+      yield* TestClock.adjust("9 seconds")
+      assert.deepStrictEqual(yield* failing, ["job_claims"])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* failing, [])
+    }))
+
+  test("ends the process at a bound, if nothing is answered or issued without it", () =>
+    Effect.gen(function*() {
+      yield* mortal("trace_export")
+      yield* mortal("job_claims")
+      const { givenUp } = yield* Loops
+      const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
+      // the waits before the last death: 1, 2, 4, 8, 16, 30, 30
+      yield* TestClock.adjust("90 seconds")
+      assert.isUndefined(ended.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(ended.pollUnsafe(), Exit.succeed("job_claims"))
+      assert.strictEqual(bounds.end, 8)
+    }))
+
+  test("does neither if it is an export or telemetry", () =>
+    Effect.gen(function*() {
+      for (const loop of ["crl_export", "trace_export", "tls_expiry"] as const) yield* mortal(loop)
+      const { givenUp } = yield* Loops
+      const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(yield* failing, [])
+      assert.isUndefined(ended.pollUnsafe())
+    }))
+
+  test("is counted in a row: a run of a minute begins anew", () =>
+    Effect.gen(function*() {
+      const { givenUp } = yield* Loops
+      const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
+      yield* supervised("job_polls", Effect.andThen(Effect.sleep("1 minute"), Effect.die("planted")))
+      yield* TestClock.adjust("1 hour")
+      assert.isUndefined(ended.pollUnsafe())
+      assert.deepStrictEqual(yield* failing, [])
+    }))
+
+  test("is no longer looked at when its scope has ended", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      yield* Scope.provide(supervised("listener_sweep", Effect.die("planted")), scope)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* failing, ["listener_sweep"])
+      yield* Scope.close(scope, Exit.void)
+      assert.deepStrictEqual(yield* failing, [])
+    }))
+})

@@ -1,0 +1,36 @@
+import { assert, describe, it } from "vitest"
+import { tableOf } from "../../../src/engine/config/Salvage.ts"
+
+const database = (...lines: ReadonlyArray<string>) => tableOf(lines.join("\n"), "database")
+
+describe("a table of a broken file", () => {
+  it("is found wherever it stands and however it is written", () => {
+    const url = "url = \"sqlite://a.db\""
+    assert.strictEqual(database("[server", "[database]", url, "[admin]", "enabled = maybe"), `[database]\n${url}`)
+    assert.strictEqual(
+      database("x = = 1", "[ \"database\" ] # ours", url, "", "[server]"),
+      `[ "database" ] # ours\n${url}\n`
+    )
+    assert.strictEqual(
+      database("[database]", url, "[server]", "a = ", "[database.sqlite]", "synchronous = \"full\""),
+      `[database]\n${url}\n[database.sqlite]\nsynchronous = "full"`
+    )
+    assert.strictEqual(database("a = '", "database.url = \"x\"", "databases.url = 1"), "database.url = \"x\"")
+    assert.strictEqual(
+      database("database = { url = \"x\" }", "[other", "database.url = 2"),
+      "database = { url = \"x\" }"
+    )
+  })
+
+  it("has no line of another one, though its header is broken", () => {
+    assert.strictEqual(database("[database]", "[notify.webhook.chat", "url = \"https://a\"", "[x]"), "[database]")
+    assert.strictEqual(database("[database", "url = \"sqlite://a.db\""), "")
+    assert.strictEqual(database("[database.url]x", "[databases]", "url = 1"), "[database.url]x")
+  })
+
+  it("is not looked for where a text of several lines may look like it", () => {
+    for (const quotes of ["\"\"\"", "'''"]) {
+      assert.isUndefined(database(`a = ${quotes}`, "[database]", "url = \"sqlite://a.db\"", quotes, "x = ="))
+    }
+  })
+})

@@ -1,0 +1,135 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import { assert, describe } from "vitest"
+import * as Admission from "../../../src/engine/http/Admission.ts"
+
+/** A request that holds its slot until it is told to go. */
+const visitor = (admission: Admission.Admission) =>
+  Effect.gen(function*() {
+    const inside = yield* Deferred.make<void>()
+    const leave = yield* Deferred.make<void>()
+    const fiber = yield* Effect.forkChild(
+      admission.admit(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(leave)))
+    )
+    yield* Effect.yieldNow
+    return {
+      fiber,
+      entered: Deferred.await(inside),
+      isInside: Deferred.isDone(inside),
+      leave: Deferred.succeed(leave, undefined)
+    }
+  })
+
+describe("admission", () => {
+  it.effect("whoever waits has the next free slot, first come, first served", () =>
+    Effect.gen(function*() {
+      const admission = yield* Admission.make({ slots: 1, waitMillis: 50 })
+      const [first, second, third] = yield* Effect.all([visitor(admission), visitor(admission), visitor(admission)])
+      const inside = Effect.all([first.isInside, second.isInside, third.isInside])
+      assert.deepStrictEqual(yield* inside, [true, false, false])
+      yield* first.leave
+      yield* second.entered
+      assert.deepStrictEqual(yield* inside, [true, true, false])
+      const late = yield* visitor(admission)
+      yield* second.leave
+      yield* third.entered
+      assert.isFalse(yield* late.isInside)
+    }))
+
+  it.effect("who waits too long is shed, and takes no slot when one comes free", () =>
+    Effect.gen(function*() {
+      const admission = yield* Admission.make({ slots: 1, waitMillis: 50 })
+      const first = yield* visitor(admission)
+      const second = yield* visitor(admission)
+      yield* TestClock.adjust("49 millis")
+      assert.isUndefined(second.fiber.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual((yield* Effect.flip(Fiber.join(second.fiber)))._tag, "Shed")
+      yield* first.leave
+      yield* Fiber.join(first.fiber)
+      const third = yield* visitor(admission)
+      assert.isTrue(yield* third.isInside)
+    }))
+
+  it.effect("without a time to wait, whoever finds no slot is shed at once", () =>
+    Effect.gen(function*() {
+      const admission = yield* Admission.make({ slots: 1, waitMillis: 0 })
+      const first = yield* visitor(admission)
+      const second = yield* visitor(admission)
+      // The clock stands still.
+      assert.strictEqual((yield* Effect.flip(Fiber.join(second.fiber)))._tag, "Shed")
+      yield* first.leave
+      yield* Fiber.join(first.fiber)
+      assert.isTrue(yield* (yield* visitor(admission)).isInside)
+    }))
+
+  it.effect("whatever becomes of visitors, at most so many are inside, and in the end every slot is free", () =>
+    Effect.promise(() =>
+      fc.assert(
+        fc.asyncProperty(
+          fc.integer({ min: 1, max: 3 }),
+          fc.array(fc.constantFrom("come", "leave", "fail", "hang up", "hang up while called", "wait")),
+          (slots, acts) =>
+            Effect.runPromise(
+              Effect.gen(function*() {
+                const admission = yield* Admission.make({ slots, waitMillis: 1 })
+                let inside = 0
+                let most = 0
+                const enter = (until: Effect.Effect<void, string>) =>
+                  Effect.acquireUseRelease(
+                    Effect.sync(() => (most = Math.max(most, ++inside))),
+                    () => until,
+                    () => Effect.sync(() => inside--)
+                  )
+                const everybody: Array<Fiber.Fiber<void, unknown>> = []
+                const visitors: Array<
+                  { readonly fiber: Fiber.Fiber<void, unknown>; readonly until: Deferred.Deferred<void, string> }
+                > = []
+                for (const act of acts) {
+                  if (act === "come") {
+                    const until = yield* Deferred.make<void, string>()
+                    const fiber = yield* Effect.forkChild(admission.admit(enter(Deferred.await(until))))
+                    visitors.push({ until, fiber })
+                    everybody.push(fiber)
+                  } else if (act === "leave") {
+                    yield* Effect.forEach(visitors.splice(0, 1), ({ until }) => Deferred.succeed(until, undefined))
+                  } else if (act === "fail") {
+                    yield* Effect.forEach(visitors.splice(0, 1), ({ until }) => Deferred.fail(until, "fault"))
+                  } else if (act === "hang up") {
+                    yield* Effect.forEach(visitors.splice(-1, 1), ({ fiber }) =>
+                      Effect.sync(() => fiber.interruptUnsafe()))
+                  } else if (act === "hang up while called") {
+                    // The first leaves and the next in line goes in the same moment.
+                    const [leaving, called] = visitors.splice(0, 2)
+                    if (leaving !== undefined) {
+                      yield* Deferred.succeed(leaving.until, undefined)
+                    }
+                    called?.fiber.interruptUnsafe()
+                  } else {
+                    yield* Effect.sleep(2)
+                  }
+                  assert.isAtMost(most, slots)
+                }
+                yield* Effect.forEach(everybody, Fiber.interrupt)
+                const again = yield* Effect.forEach(
+                  Array.from({ length: slots }),
+                  () =>
+                    Effect.exit(admission.admit(Effect.void)),
+                  { concurrency: "unbounded" }
+                )
+                assert.isTrue(again.every(Exit.isSuccess))
+                const all = yield* Effect.all(Array.from({ length: slots }, () => visitor(admission)))
+                assert.isTrue(
+                  (yield* Effect.all(all.map(({ isInside }) => isInside))).every(Boolean),
+                  "a slot was lost"
+                )
+                yield* Effect.forEach(all, ({ leave }) => leave)
+              })
+            )
+        ),
+        { numRuns: 200, seed: 7 }
+      )
+    ))
+})

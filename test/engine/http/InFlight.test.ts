@@ -1,0 +1,165 @@
+import { Deferred, Effect } from "effect"
+import type { IncomingMessage } from "node:http"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { assert, describe } from "vitest"
+import type { InFlight } from "../../../src/engine/http/InFlight.ts"
+import { handedOver, RequestsInFlight } from "../../../src/engine/http/InFlight.ts"
+import { talk } from "../../support/Talk.ts"
+import { useTests } from "../../support/UseTests.ts"
+
+/* The requests under way of a real server, with times that a test names. */
+
+const { test } = useTests({})
+
+const size = 12 * 1024 * 1024
+const timeout = 1000
+
+/** A server whose handlers are done as soon as they have handed over an answer, large or of one octet, at time 0. */
+const serving = Effect.gen(function*() {
+  const requests = new RequestsInFlight()
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  const begun: Array<InFlight> = []
+  const waiting: Array<{ readonly count: number; readonly done: Deferred.Deferred<ReadonlyArray<InFlight>> }> = []
+  const bodyOf = ({ url }: IncomingMessage) => Buffer.alloc(url === "/large" ? size : 1, "x")
+  const server = yield* Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof createServer>>((resume) => {
+      const made = createServer((message, response) => {
+        requests.come(message, response, made, (one) => {
+          response.end(bodyOf(message))
+          handedOver(one, 0, timeout)
+          begun.push(one)
+          for (const { count, done } of waiting) {
+            if (begun.length >= count) Deferred.doneUnsafe(done, Effect.succeed(begun))
+          }
+          return fork(Effect.void)
+        })
+      })
+      made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
+    }),
+    (made) =>
+      Effect.sync(() => {
+        made.closeAllConnections()
+        made.close()
+      })
+  )
+  /** So many requests, as soon as their answers are handed over. */
+  const first = (count: number) =>
+    Effect.suspend(() => {
+      const done = Deferred.makeUnsafe<ReadonlyArray<InFlight>>()
+      if (begun.length >= count) return Effect.succeed(begun)
+      waiting.push({ count, done })
+      return Deferred.await(done)
+    })
+  return { requests, first, port: (server.address() as AddressInfo).port }
+})
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+const large = get("/large")
+const small = get("/small")
+const connectTo = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
+
+/** A connection that takes nothing until it is told to. */
+const mute = (port: number) => Effect.tap(talk(port), ({ socket }) => Effect.sync(() => socket.pause()))
+
+const patience = timeout + size / 8.192
+
+describe("a peer that takes nothing of its answer", () => {
+  test("has the time of a request and a second more for each 8 KiB", () =>
+    Effect.gen(function*() {
+      const { first, port } = yield* serving
+      yield* (yield* mute(port)).send(large)
+      const [one] = yield* first(1)
+      // The head of the answer has a few octets too.
+      assert.approximately(one?.endsAt ?? 0, patience + 15, 15)
+    }))
+
+  test("is cut off when its time is over, and not before", () =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(large)
+      const [one] = yield* first(1)
+      requests.expire(patience - 1)
+      assert.isFalse(one?.socket.destroyed)
+      requests.expire(patience + 100)
+      yield* requests.none
+      assert.strictEqual(requests.size, 0)
+      client.socket.resume()
+      assert.isBelow((yield* client.ended).length, size)
+    }))
+
+  test("has no answer made to what it has asked for besides, until it takes the first", () =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(large + small)
+      const begun = yield* first(1)
+      const other = yield* talk(port)
+      yield* other.send(small)
+      yield* first(2)
+      yield* other.heard(/x$/)
+      assert.notStrictEqual(begun[1]?.socket, begun[0]?.socket)
+      client.socket.resume()
+      yield* client.heard(/HTTP\/1\.1 200 OK\r\n(?:[^\r]+\r\n)+\r\nx$/)
+      assert.strictEqual((yield* first(3))[2]?.socket, begun[0]?.socket)
+      yield* requests.none
+    }))
+})
+
+describe("a request", () => {
+  test("with a small answer is over as soon as that is handed over", () =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* talk(port)
+      yield* client.send(small)
+      const [one] = yield* first(1)
+      yield* client.heard(/x$/)
+      yield* requests.none
+      assert.isFalse(requests.isOn(one?.socket ?? assert.fail()))
+    }))
+
+  const endsWith = (last: string, leaves: boolean) =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(large + small + small + small + last)
+      yield* first(1)
+      if (leaves) client.socket.resetAndDestroy()
+      yield* requests.none
+      assert.strictEqual(requests.size, 0)
+    })
+
+  test("that waits behind another is over when its connection is reset", () => endsWith("", true))
+
+  test("that waits behind another is over when its connection ends in CONNECT", () => endsWith(connectTo, false))
+})
+
+describe("an end of the idle connections", () => {
+  test("leaves one on which an answer is sent until it is taken", () =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(large)
+      const idle = yield* talk(port)
+      yield* idle.send(small)
+      yield* first(2)
+      yield* idle.heard(/x$/)
+      requests.endIdle()
+      yield* idle.ended
+      client.socket.resume()
+      assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, size)
+    }))
+
+  test("leaves one that was ended to its peer, which may still be sending", () =>
+    Effect.gen(function*() {
+      const { first, port, requests } = yield* serving
+      const client = yield* mute(port)
+      yield* client.send(small)
+      const [one] = yield* first(1)
+      yield* requests.none
+      one?.socket.end()
+      requests.endIdle()
+      assert.isFalse(one?.socket.destroyed)
+    }))
+})

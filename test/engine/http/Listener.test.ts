@@ -1,0 +1,1467 @@
+import { Deferred, Effect, Exit, Fiber, Layer, Queue, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { createHook } from "node:async_hooks"
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import type { Socket } from "node:net"
+import { connect } from "node:net"
+import { connect as connectTls } from "node:tls"
+import { assert, describe } from "vitest"
+import { serialFrom } from "../../../src/crypto/x509/Leaf.ts"
+import { generateTlsPair } from "../../../src/crypto/x509/TlsPair.ts"
+import { problemOf } from "../../../src/domain/Problem.ts"
+import type { Serving, SocketOptions } from "../../../src/engine/http/Listener.ts"
+import { bind } from "../../../src/engine/http/Listener.ts"
+import type { Answer, App, Request, Routed } from "../../../src/engine/http/Message.ts"
+import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
+import { EventLog } from "../../../src/engine/telemetry/EventLog.ts"
+import { eventsOf } from "../../support/Graph.ts"
+import { talk } from "../../support/Talk.ts"
+import { onSystemClock, useTests } from "../../support/UseTests.ts"
+
+/*
+ * The listener on loopback sockets, with apps made for one test each. Time is the test's own, so that ten seconds pass
+ * when a test says so; the sockets are real.
+ */
+
+const options: SocketOptions = { name: "acme", host: "127.0.0.1", port: 0, isShared: false, maxConnections: 10 }
+
+type Settings = Omit<Serving<never>, "app">
+
+const settings: Settings = {
+  tls: undefined,
+  isCounted: true,
+  isProxy: () => false,
+  forwardedHeaders: ["x-forwarded-for"],
+  requestTimeoutMillis: 60_000,
+  maxBodyBytes: 1000,
+  maxBodies: 10
+}
+
+const sweep = "250 millis"
+
+type Handle = Routed<never>["handle"]
+
+/** An app that handles every request alike; `more` is what it says of one besides. */
+const appOf = (
+  handle: Handle,
+  more: (received: Request) => Partial<Routed<never>> = () => ({})
+): App<never> & { readonly handle: Handle } => ({
+  handle,
+  route: (received) => ({
+    handle,
+    late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" }, body: "late" }),
+    profile: undefined,
+    pattern: received.path,
+    clientIp: received.clientIp,
+    ...more(received)
+  })
+})
+const says = (body: string) => appOf(() => Effect.succeed({ status: 200, headers: {}, body }))
+
+/** Answers what the reading of the body came to. */
+const reads = appOf(({ body }) =>
+  Effect.match(body, {
+    onFailure: (error): Answer => ({ status: problemOf(error).status, headers: {}, body: error._tag }),
+    onSuccess: (bytes): Answer => ({ status: 200, headers: {}, body: `${bytes.length}` })
+  })
+)
+
+/** An app that tells when it has begun, and what became of it. */
+const held = Effect.gen(function*() {
+  const begun = yield* Deferred.make<void>()
+  const answer = yield* Deferred.make<Answer>()
+  const ended = yield* Deferred.make<"answered" | "interrupted">()
+  const handle = Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(answer)).pipe(
+    Effect.onExit((exit) => Deferred.succeed(ended, Exit.isSuccess(exit) ? "answered" : "interrupted"))
+  )
+  return { app: appOf(() => handle), begun: Deferred.await(begun), answer, ended: Deferred.await(ended) }
+})
+
+const get = (path: string, headers = ""): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
+const post = (headers: string, body = ""): string => `POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`
+const once = "Connection: close\r\n"
+
+/** The head of the last answer heard, by lower-case header name. */
+const headOf = (said: string): { readonly status: number; readonly headers: ReadonlyMap<string, string> } => {
+  const [line = "", ...fields] = said.slice(said.lastIndexOf("HTTP/1.1 ")).split("\r\n\r\n")[0]?.split("\r\n") ?? []
+  const headers = fields.map((field) =>
+    [field.split(":")[0]?.toLowerCase() ?? "", field.replace(/^[^:]*: ?/, "")] as const
+  )
+  return { status: Number(line.split(" ")[1]), headers: new Map(headers) }
+}
+
+/** Every record that is not of a span, or those too, and who waits for one. */
+const makeRecords = () => {
+  const wanted = { spans: false }
+  const records: Array<Record> = []
+  const waiting = new Set<() => void>()
+  const layer = Layer.succeed(EventLog, {
+    enabled: (event) => wanted.spans || !event.startsWith("span_"),
+    write: (record) => {
+      records.push(record)
+      waiting.forEach((look) => look())
+    }
+  })
+  /** The records of an event, once there are so many. */
+  const of = (event: Record["event"], count = 1): Effect.Effect<ReadonlyArray<Record>> =>
+    Effect.callback((resume) => {
+      const look = () => {
+        const found = records.filter((record) => record.event === event)
+        if (found.length < count) return
+        waiting.delete(look)
+        resume(Effect.succeed(found))
+      }
+      waiting.add(look)
+      look()
+    })
+  return { records, layer, of, wanted }
+}
+
+const log = makeRecords()
+
+const { test } = useTests({
+  layer: () => log.layer,
+  first: () =>
+    Effect.sync(() => {
+      log.records.length = 0
+      log.wanted.spans = false
+    })
+})
+
+const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(":") + 1))
+
+/** A listener that serves an app. */
+const serving = (
+  app: App<never>,
+  { maxConnections = 10, name = "acme", ...more }: Partial<Settings & SocketOptions> = {}
+) =>
+  Effect.gen(function*() {
+    const listener = yield* bind({ ...options, name, maxConnections })
+    yield* listener.serve({ app, ...settings, ...more })
+    return { ...listener, port: portOf(listener.address) }
+  })
+
+/** What a peer hears that never closes its side, until the server does. */
+const heardUntilCutOff = (port: number, request: string) =>
+  Effect.callback<string>((resume) => {
+    // The server's own end of the connection: whoever has sent nothing hears nothing of being cut off.
+    const accepted = (message: unknown) =>
+      (message as { readonly socket: Socket }).socket.once("close", () => {
+        unsubscribe("net.server.socket", accepted)
+        client.destroy()
+        resume(Effect.succeed(said))
+      })
+    subscribe("net.server.socket", accepted)
+    const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+    let said = ""
+    client.on("data", (chunk: Buffer) => said += chunk.toString("latin1")).on("error", () => {})
+    client.write(request)
+  })
+
+/** One request on a connection of its own; everything heard. */
+const exchange = (port: number, request: string) =>
+  Effect.gen(function*() {
+    const client = yield* talk(port)
+    yield* client.send(request)
+    return yield* client.ended
+  })
+
+const tlsPair = Effect.map(
+  generateTlsPair({ host: "localhost", now: 1_700_000_000, serial: serialFrom(new Uint8Array(16)) }),
+  (pair) => ({ cert: pair.certificatePem, key: pair.privateKeyPem, handshakeTimeoutMillis: 10_000 })
+)
+
+const isHardened = (said: string) => {
+  const { headers } = headOf(said)
+  assert.isFalse(headers.has("strict-transport-security"), said)
+  assert.strictEqual(headers.get("x-content-type-options"), "nosniff", said)
+  assert.strictEqual(headers.get("x-frame-options"), "DENY", said)
+  assert.isTrue(headers.has("x-request-id"), said)
+  assert.isFalse(headers.has("server"), said)
+}
+
+describe("the access record", () => {
+  test("is one for each request, inside the span of its facts", () =>
+    Effect.gen(function*() {
+      const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ profile: "default" }))
+      const { port } = yield* serving(app)
+      const client = yield* talk(port)
+      yield* client.send(get("/a?b=c", "X-Request-Id: one\r\n"))
+      yield* client.heard(/HTTP\/1\.1 404 /)
+      yield* client.send(get(`/${"x".repeat(600)}`, `X-Request-Id: two\r\n${once}`))
+      yield* client.ended
+      const [first, second] = yield* log.of("request_completed", 2)
+      assert.deepStrictEqual(first, {
+        at: 0,
+        event: "request_completed",
+        level: "info",
+        outcome: "success",
+        fields: { status: 404, latency_ms: 0 },
+        span: {
+          request_id: "one",
+          client_ip: "127.0.0.1",
+          method: "GET",
+          uri: "/a?b=***",
+          version: "HTTP/1.1",
+          profile: "default"
+        }
+      })
+      assert.deepInclude(second?.span, { request_id: "two", uri: `/${"x".repeat(511)}` })
+      assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "request_completed"])
+    }))
+
+  test("has of a query the names alone", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("x"))
+      const cases = [
+        [
+          "/ui/login?username=jane&password=hunter2&&next=%2Fui%3Fhunter2",
+          "/ui/login?username=***&password=***&***&next=***"
+        ],
+        ["/a?hunter2", "/a?***"],
+        ["/a?=hunter2?b=hunter2&c", "/a?=***&***"],
+        ["/a?", "/a?***"],
+        [`/a?b=${"hunter2".repeat(100)}`, "/a?b=***"],
+        [`/a?${"hunter2".repeat(100)}=`, "/a?***"],
+        [`/${"x".repeat(600)}?b=c`, `/${"x".repeat(511)}`]
+      ] as const
+      for (const [index, [target, logged]] of cases.entries()) {
+        yield* exchange(port, get(target, once))
+        assert.strictEqual((yield* log.of("request_completed", index + 1)).at(-1)?.span["uri"], logged, target)
+      }
+      assert.notInclude(JSON.stringify(log.records), "hunter2")
+    }))
+
+  test("comes before the end of its span", () =>
+    Effect.gen(function*() {
+      log.wanted.spans = true
+      const { port } = yield* serving(appOf(() => Effect.succeed({ status: 200, headers: {} })))
+      yield* exchange(port, get("/", `X-Request-Id: one\r\n${once}`))
+      yield* log.of("span_closed")
+      assert.deepStrictEqual(log.records.map(({ event, span }) => [event, span["request_id"]]), [
+        ["span_opened", "one"],
+        ["request_completed", "one"],
+        ["span_closed", "one"]
+      ])
+    }))
+
+  test("and handlers name the client the app makes out, and the app is asked once", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const app = appOf(
+        ({ clientIp }) => Effect.succeed({ status: 200, headers: {}, body: clientIp }),
+        ({ clientIp, headers }) => {
+          asked++
+          return { clientIp: `${String(headers["x-forwarded-for"])} by ${clientIp}` }
+        }
+      )
+      const { port } = yield* serving(app)
+      const client = yield* talk(port)
+      yield* client.send(get("/", `X-Forwarded-For: 203.0.113.7\r\nX-Forwarded-For: 203.0.113.8\r\n${once}`))
+      assert.include(yield* client.ended, "\r\n\r\n203.0.113.7, 203.0.113.8 by 127.0.0.1")
+      const [record] = yield* log.of("request_completed")
+      assert.strictEqual(record?.span["client_ip"], "203.0.113.7, 203.0.113.8 by 127.0.0.1")
+      assert.strictEqual(asked, 1)
+    }))
+
+  test("weighs a failure here as a failure and a probe as noise", () =>
+    Effect.gen(function*() {
+      const status = (path: string) => path.startsWith("/5") ? 503 : 200
+      const { port } = yield* serving(appOf(({ path }) => Effect.succeed({ status: status(path), headers: {} })))
+      const asked = ["GET /500", "GET /health", "HEAD /health", "POST /health", "GET /healthy"]
+      for (const request of [...asked, "GET /debug", "HEAD /debug/vars", "PUT /debug", "GET /debugger"]) {
+        yield* exchange(port, `${request} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n${once}\r\n`)
+      }
+      const records = yield* log.of("request_completed", 9)
+      assert.deepStrictEqual(records.map(({ level, outcome }) => `${level} ${outcome}`), [
+        "warn failure",
+        "debug success",
+        "debug success",
+        "info success",
+        "info success",
+        "debug success",
+        "debug success",
+        "info success",
+        "info success"
+      ])
+    }))
+
+  test("tells how long the request took, and whatever is logged meanwhile has the same span", () =>
+    Effect.gen(function*() {
+      const { answer, app, begun } = yield* held
+      const { port } = yield* serving(app)
+      const client = yield* talk(port)
+      yield* client.send(get("/", once))
+      yield* begun
+      yield* TestClock.adjust("70 millis")
+      yield* Deferred.succeed(answer, { status: 200, headers: {} })
+      yield* client.ended
+      assert.deepStrictEqual((yield* log.of("request_completed"))[0]?.fields, { status: 200, latency_ms: 70 })
+    }))
+
+  test("says 499 of a client that went away, whose handler is interrupted", () =>
+    Effect.gen(function*() {
+      const { app, begun, ended } = yield* held
+      const { port } = yield* serving(app)
+      const client = yield* talk(port)
+      yield* client.send(get("/", "X-Request-Id: gone\r\n"))
+      yield* begun
+      yield* client.leave
+      assert.strictEqual(yield* ended, "interrupted")
+      const [record] = yield* log.of("request_completed")
+      assert.strictEqual(record?.fields["status"], 499)
+      assert.strictEqual(record?.span["request_id"], "gone")
+      assert.deepStrictEqual(eventsOf(log.records), ["request_completed"])
+    }))
+
+  test("stops making a file whose client has gone away", () =>
+    Effect.gen(function*() {
+      const ended = yield* Deferred.make<void>()
+      const chunk = Buffer.alloc(1000, "x")
+      const stream = Stream.ensuring(
+        Stream.concat(Stream.make(chunk), Stream.never),
+        Deferred.succeed(ended, undefined)
+      )
+      const { port } = yield* serving(appOf(() => Effect.succeed({ status: 200, headers: {}, stream })))
+      const client = yield* talk(port)
+      yield* client.send(get("/"))
+      yield* client.heard(/xxx/)
+      yield* client.leave
+      yield* Deferred.await(ended)
+      yield* log.of("request_completed")
+    }))
+
+  test("says 499 of a client that went away before its body was there", () =>
+    Effect.gen(function*() {
+      const begun = yield* Deferred.make<void>()
+      const app = appOf((request) => Effect.andThen(Deferred.succeed(begun, undefined), reads.handle(request)))
+      const { port } = yield* serving(app)
+      const client = yield* talk(port)
+      yield* client.send(post("Content-Length: 10\r\n", "12"))
+      yield* Deferred.await(begun)
+      yield* client.leave
+      assert.strictEqual((yield* log.of("request_completed"))[0]?.fields["status"], 499)
+    }))
+
+  test("a client that goes away does not end what must not be ended", () =>
+    Effect.gen(function*() {
+      const begun = yield* Deferred.make<void>()
+      const seen = yield* Deferred.make<void>()
+      const answer = yield* Deferred.make<Answer>()
+      const { port } = yield* serving(appOf(() =>
+        Effect.uninterruptibleMask((restore) =>
+          Deferred.succeed(begun, undefined).pipe(
+            Effect.andThen(Effect.exit(restore(Effect.never))),
+            Effect.andThen(Deferred.succeed(seen, undefined)),
+            Effect.andThen(Deferred.await(answer))
+          )
+        )
+      ))
+      const client = yield* talk(port)
+      yield* client.send(get("/"))
+      yield* Deferred.await(begun)
+      yield* client.leave
+      yield* Deferred.await(seen)
+      assert.isEmpty(log.records, "it goes on")
+      yield* Deferred.succeed(answer, { status: 201, headers: {} })
+      assert.strictEqual((yield* log.of("request_completed"))[0]?.fields["status"], 499)
+    }))
+})
+
+describe("the answer", () => {
+  test("of a handler that panics is a 500, and the log has the reason", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(appOf(() => Effect.die(new Error("planted"))))
+      const said = yield* exchange(port, get("/", `X-Request-Id: one\r\n${once}`))
+      assert.strictEqual(headOf(said).status, 500)
+      assert.notInclude(said, "planted")
+      isHardened(said)
+      const [panicked, completed] = log.records
+      assert.deepInclude(panicked, { event: "request_handler_panicked", fields: { error: "Error: planted" } })
+      assert.deepInclude(completed, { event: "request_completed", fields: { status: 500, latency_ms: 0 } })
+      assert.deepStrictEqual([panicked?.span["request_id"], log.records.length], ["one", 2])
+    }))
+
+  test("has the hardening headers whatever it says, and those of the app, each of several on its own line", () =>
+    Effect.gen(function*() {
+      const given: Answer = { status: 201, headers: { link: ["<a>", "<b>"], location: "/x" }, body: "é" }
+      const { port } = yield* serving(appOf(({ path }) => path === "/" ? Effect.succeed(given) : Effect.die("no")))
+      for (const path of ["/", "/panics"]) isHardened(yield* exchange(port, get(path, once)))
+      const admin = yield* serving(appOf(() => Effect.succeed(given)), { name: "admin" })
+      for (const asked of [get("/", once), "nonsense\r\n\r\n"]) {
+        const said = yield* exchange(admin.port, asked)
+        assert.include(said, "strict-transport-security: max-age=31536000; includeSubDomains\r\n")
+      }
+      const said = yield* exchange(port, get("/", once))
+      assert.match(said, /\r\nlink: <a>\r\nlink: <b>\r\n/)
+      assert.strictEqual(headOf(said).headers.get("content-length"), "2")
+      assert.strictEqual(headOf(said).headers.get("location"), "/x")
+    }))
+
+  test("204, 304 and HEAD have no body", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(appOf(({ method, path }) =>
+        Effect.succeed(
+          method === "HEAD"
+            ? { status: 200, headers: {}, body: "four" }
+            : { status: path === "/same" ? 304 : 204, headers: {} }
+        )
+      ))
+      for (const path of ["/", "/same"]) {
+        const nothing = yield* exchange(port, get(path, once))
+        assert.isFalse(headOf(nothing).headers.has("content-length"))
+        assert.match(nothing, /\r\n\r\n$/)
+      }
+      const head = yield* exchange(port, `HEAD / HTTP/1.1\r\nHost: x\r\n${once}\r\n`)
+      assert.strictEqual(headOf(head).headers.get("content-length"), "4")
+      assert.match(head, /\r\n\r\n$/)
+    }))
+
+  test("names the request by what the client called it, where that is usable", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(appOf(({ id }) => Effect.succeed({ status: 200, headers: {}, body: id })))
+      const idOf = (line: string) =>
+        Effect.map(exchange(port, get("/", `${line}${once}`)), (said) => {
+          const id = headOf(said).headers.get("x-request-id") ?? ""
+          assert.isTrue(said.endsWith(`\r\n\r\n${id}`), "the app is told the same")
+          return id
+        })
+      for (const id of ["a", "Trace-7.b_c:d", "1".repeat(128)]) {
+        assert.strictEqual(yield* idOf(`X-Request-Id: ${id}\r\n`), id)
+      }
+      assert.notInclude(eventsOf(log.records), "request_id_header_invalid")
+      const ids = (yield* log.of("request_completed")).map(({ span }) => span["request_id"])
+      assert.deepStrictEqual(ids, ["a", "Trace-7.b_c:d", "1".repeat(128)])
+      const ours = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+      const unusable = [
+        "X-Request-Id: \r\n",
+        `X-Request-Id: ${"x".repeat(129)}\r\n`,
+        "X-Request-Id: \xe9\r\n",
+        "X-Request-Id: a\tb\r\n",
+        "X-Request-Id: a b\r\n",
+        "X-Request-Id: a\"b\r\n",
+        "X-Request-Id: a\r\nX-Request-Id: b\r\n"
+      ]
+      const made = yield* Effect.forEach(["", ...unusable], idOf)
+      for (const id of made) assert.match(id, ours)
+      assert.strictEqual(new Set(made).size, made.length)
+      const refused = eventsOf(log.records).filter((event) => event === "request_id_header_invalid")
+      assert.strictEqual(refused.length, unusable.length, "one that is absent is not invalid")
+    }))
+
+  test("x-request-id with CRLF or 10 KB is replaced, or ends the connection; no header is made of it", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("x"))
+      const idOf = (said: string) => headOf(said).headers.get("x-request-id") ?? ""
+      const long = yield* exchange(port, get("/", `X-Request-Id: ${"x".repeat(10_240)}\r\n${once}`))
+      assert.match(idOf(long), /^[0-9a-f-]{36}$/)
+      const two = yield* exchange(port, get("/", `X-Request-Id: a\r\nX-Planted: b\r\n${once}`))
+      assert.strictEqual(idOf(two), "a")
+      for (const odd of ["a\rX-Planted: b", "a\nX-Planted: b", "a\r\n X-Planted: b", "a\0b"]) {
+        const said = yield* exchange(port, get("/", `X-Request-Id: ${odd}\r\n${once}`))
+        assert.strictEqual(headOf(said).status, 400, JSON.stringify(odd))
+        assert.notMatch(said, /planted/i)
+      }
+      for (const encoded of ["a%0d%0aX-Planted:b", "a\u00e5\u008d\u008ab"]) {
+        const said = yield* exchange(port, get("/", `X-Request-Id: ${encoded}\r\n${once}`))
+        assert.isFalse(headOf(said).headers.has("x-planted"))
+      }
+      assert.isFalse(headOf(two).headers.has("x-planted"))
+    }))
+
+  test("the app is given the target as received, the peer and a bounded User-Agent", () =>
+    Effect.gen(function*() {
+      const seen: Array<Request> = []
+      const { port } = yield* serving(appOf((request) => {
+        seen.push(request)
+        return Effect.succeed({ status: 200, headers: {} })
+      }))
+      const target = "//a/../%2e%2E//b;c?d=%zz?e#f"
+      yield* exchange(port, get(target, `User-Agent: ${"u".repeat(300)}\r\nX-Forwarded-For: 192.0.2.7\r\n${once}`))
+      const [request] = seen
+      assert.deepInclude(request, { method: "GET", target, path: "//a/../%2e%2E//b;c", clientIp: "127.0.0.1" })
+      assert.strictEqual(request?.userAgent, "u".repeat(256))
+    }))
+
+  test("a User-Agent is read as UTF-8 where it is, and a blank one is none", () =>
+    Effect.gen(function*() {
+      const seen: Array<string | undefined> = []
+      const { port } = yield* serving(appOf(({ userAgent }) => {
+        seen.push(userAgent)
+        return Effect.succeed({ status: 200, headers: {} })
+      }))
+      for (const line of ["User-Agent: caf\u00c3\u00a9/1\r\n", "User-Agent: caf\u00e9/2\r\n", "User-Agent: \r\n", ""]) {
+        yield* exchange(port, get("/", `${line}${once}`))
+      }
+      assert.deepStrictEqual(seen, ["caf\u00e9/1", "caf\u00e9/2", undefined, undefined])
+    }))
+
+  test("a target in absolute form is the same to the app as its path and query, and its host is the one that counts", () =>
+    Effect.gen(function*() {
+      const seen: Array<Request> = []
+      const { port } = yield* serving(appOf((request) => {
+        seen.push(request)
+        return Effect.succeed({ status: 200, headers: {} })
+      }))
+      const cases = [
+        ["http://a.example/b/../c?d=e", "/b/../c?d=e", "/b/../c", "a.example"],
+        ["HTTPS://A.example:8443//b", "//b", "//b", "A.example:8443"],
+        ["http://[2001:db8::1]:80/b?http://c/d", "/b?http://c/d", "/b", "[2001:db8::1]:80"],
+        ["http://a.example", "/", "/", "a.example"],
+        ["http://a.example?b", "/?b", "/", "a.example"],
+        ["/http://a.example/b", "/http://a.example/b", "/http://a.example/b", "x"]
+      ] as const
+      for (const [sent, target, path, host] of cases) {
+        assert.strictEqual(headOf(yield* exchange(port, get(sent, once))).status, 200, sent)
+        const request = seen.at(-1)
+        assert.deepStrictEqual([request?.target, request?.path, request?.headers["host"]], [target, path, host], sent)
+        // Of the query it is the names.
+        assert.isTrue((yield* log.of("request_completed", seen.length)).at(-1)?.span["uri"]?.startsWith(path))
+      }
+    }))
+
+  test("the app is given every line of a header that has one value, where it was sent more than once", () =>
+    Effect.gen(function*() {
+      const seen: Array<Request["headers"]> = []
+      const { port } = yield* serving(appOf(({ headers }) => {
+        seen.push(headers)
+        return Effect.succeed({ status: 200, headers: {} })
+      }))
+      const names = ["authorization", "content-type", "origin", "sec-fetch-site", "x-csrf-token"]
+      const lines = (value: string) => names.map((name) => `${name.toUpperCase()}: ${value}\r\n`).join("")
+      const list = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-For: 192.0.2.8\r\n"
+      yield* exchange(port, get("/", `${lines("one")}${lines("two")}${list}${once}`))
+      yield* exchange(port, get("/", `${lines("one")}${once}`))
+      const [twice, single] = seen
+      for (const name of names) {
+        assert.deepStrictEqual(twice?.[name], ["one", "two"], name)
+        assert.strictEqual(single?.[name], "one", name)
+      }
+      assert.strictEqual(twice?.["x-forwarded-for"], "192.0.2.7, 192.0.2.8")
+    }))
+
+  test("when the deadline has passed is the late one; the handler is interrupted", () =>
+    Effect.gen(function*() {
+      const { app, begun, ended } = yield* held
+      const { port } = yield* serving(app, { requestTimeoutMillis: 1000 })
+      const client = yield* talk(port)
+      yield* client.send(get("/", once))
+      yield* begun
+      yield* TestClock.adjust("999 millis")
+      assert.notInclude(eventsOf(log.records), "request_deadline_exceeded")
+      yield* TestClock.adjust(sweep)
+      assert.strictEqual(yield* ended, "interrupted")
+      const said = yield* client.ended
+      assert.strictEqual(headOf(said).status, 503)
+      assert.match(said, /late$/)
+      isHardened(said)
+      assert.deepStrictEqual(eventsOf(log.records), ["request_deadline_exceeded", "request_completed"])
+    }))
+})
+
+describe("the body", () => {
+  test("is read up to its bound, announced or not", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(reads)
+      const chunked = (size: number) =>
+        post(`Transfer-Encoding: chunked\r\n${once}`, `${size.toString(16)}\r\n${"x".repeat(size)}\r\n0\r\n\r\n`)
+      const announced = (size: number) => post(`Content-Length: ${size}\r\n${once}`, "x".repeat(size))
+      for (const request of [announced, chunked]) {
+        assert.match(yield* exchange(port, request(1000)), /^HTTP\/1\.1 200 .*\r\n\r\n1000$/s)
+        const said = yield* exchange(port, request(1001))
+        assert.match(said, /^HTTP\/1\.1 413 .*\r\n\r\nBodyTooLarge$/s)
+        assert.strictEqual(headOf(said).headers.get("connection"), "close")
+        isHardened(said)
+      }
+    }))
+
+  test("that is announced too large is refused before any of it is sent, and one without end at the bound", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(reads)
+      const announced = yield* talk(port)
+      yield* announced.send(post("Content-Length: 1001\r\nExpect: 100-continue\r\n"))
+      assert.match(yield* announced.heard(/BodyTooLarge$/), /^HTTP\/1\.1 413 /, "and no 100 first")
+      const endless = yield* talk(port)
+      yield* endless.send(post("Transfer-Encoding: chunked\r\n"))
+      const sending = yield* Effect.forkChild(Effect.forever(
+        Effect.andThen(endless.send(`64\r\n${"x".repeat(100)}\r\n`), Effect.yieldNow)
+      ))
+      assert.strictEqual(headOf(yield* endless.heard(/BodyTooLarge$/)).status, 413, "heard although still sending")
+      yield* Fiber.interrupt(sending)
+    }))
+
+  test("is asked for once it is wanted", () =>
+    Effect.gen(function*() {
+      const wanted = yield* Deferred.make<void>()
+      const { port } = yield* serving(
+        appOf((request) => Effect.andThen(Deferred.await(wanted), reads.handle(request)))
+      )
+      const client = yield* talk(port)
+      yield* client.send(post(`Content-Length: 2\r\nExpect: 100-continue\r\n${once}`))
+      yield* Deferred.succeed(wanted, undefined)
+      yield* client.heard(/^HTTP\/1\.1 100 /)
+      yield* client.send("ab")
+      assert.match(yield* client.ended, /HTTP\/1\.1 200 .*\r\n\r\n2$/s)
+    }))
+
+  test("that does not come in time is a 408 and the end of the connection", () =>
+    Effect.gen(function*() {
+      const begun = yield* Deferred.make<void>()
+      const { port } = yield* serving(
+        appOf((request) => Effect.andThen(Deferred.succeed(begun, undefined), reads.handle(request)))
+      )
+      const client = yield* talk(port)
+      yield* client.send(post("Content-Length: 10\r\n", "1"))
+      yield* Deferred.await(begun)
+      yield* TestClock.adjust("9 seconds")
+      yield* client.send("2")
+      assert.isEmpty(log.records)
+      yield* TestClock.adjust("1 second")
+      const said = yield* client.ended
+      assert.match(said, /^HTTP\/1\.1 408 .*\r\n\r\nBodyTooSlow$/s)
+      assert.strictEqual(headOf(said).headers.get("connection"), "close")
+      isHardened(said)
+      assert.strictEqual((yield* log.of("request_completed"))[0]?.fields["status"], 408)
+    }))
+
+  test("is shed while as many are being read as may be, and read again once one is done or gone", () =>
+    Effect.gen(function*() {
+      const begun = yield* Queue.unbounded<void>()
+      const { port } = yield* serving(
+        appOf((request) => Effect.andThen(Queue.offer(begun, undefined), reads.handle(request))),
+        { maxBodies: 1 }
+      )
+      const quick = Effect.tap(exchange(port, post(`Content-Length: 2\r\n${once}`, "12")), Queue.take(begun))
+      const slow = yield* talk(port)
+      yield* slow.send(post(`Content-Length: 2\r\n${once}`, "1"))
+      yield* Queue.take(begun)
+      assert.match(yield* quick, /^HTTP\/1\.1 503 .*Shed$/s)
+      yield* slow.send("2")
+      assert.match(yield* slow.ended, /^HTTP\/1\.1 200 /)
+      assert.match(yield* quick, /^HTTP\/1\.1 200 /)
+      const leaving = yield* talk(port)
+      yield* leaving.send(post("Content-Length: 2\r\n", "1"))
+      yield* Queue.take(begun)
+      yield* leaving.leave
+      yield* log.of("request_completed", 4)
+      assert.match(yield* quick, /^HTTP\/1\.1 200 /)
+    }))
+})
+
+describe("a peer that names many clients", () => {
+  test("is told of once if it is not trusted, with the header by which it does so", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(appOf(() => Effect.succeed({ status: 204, headers: {} })), {
+        isProxy: ({ text }) => text === "127.0.0.9"
+      })
+      const ask = (from: string, client: number) =>
+        Effect.gen(function*() {
+          const one = yield* talk(port, () => connect({ port, host: "127.0.0.1", localAddress: from }))
+          yield* one.send(get("/", `X-Forwarded-For: 192.0.2.${client}\r\n${once}`))
+          yield* one.ended
+        })
+      for (let client = 0; client < 20; client++) {
+        yield* ask("127.0.0.9", client)
+        yield* ask("127.0.0.8", client)
+      }
+      yield* log.of("request_completed", 40)
+      const told = log.records.filter(({ event }) => event === "server_proxy_untrusted").map(({ fields }) => fields)
+      assert.deepStrictEqual(told, [{ listener: "acme", address: "127.0.0.8", header: "x-forwarded-for" }])
+    }))
+})
+
+describe("the bodies of many", () => {
+  const stuckBodies = (headers: string, openFrom: string) =>
+    Effect.gen(function*() {
+      const begun = yield* Queue.unbounded<void>()
+      const forwarded = ({ clientIp, headers }: Pick<Request, "clientIp" | "headers">) =>
+        String(headers["x-forwarded-for"] ?? clientIp)
+      const { port } = yield* serving(
+        appOf(
+          (request) => Effect.andThen(Queue.offer(begun, undefined), reads.handle(request)),
+          (received) => ({ clientIp: forwarded(received) })
+        ),
+        { maxBodies: 4, maxConnections: 20, isProxy: ({ text }) => text === "127.0.0.9" }
+      )
+      const open = () => talk(port, () => connect({ port, host: "127.0.0.1", localAddress: openFrom }))
+      const stuck = yield* Effect.forEach([1, 2, 3, 4], () =>
+        Effect.gen(function*() {
+          const one = yield* open()
+          yield* one.send(post(`Content-Length: 2\r\n${headers}`, "1"))
+          yield* Queue.take(begun)
+          return one
+        }))
+      return { port, stuck, open }
+    })
+
+  test("that never end do not keep another's from being read: one of whoever has most is shed", () =>
+    Effect.gen(function*() {
+      const { port, stuck } = yield* stuckBodies("", "127.0.0.1")
+      const newcomer = yield* talk(port, () => connect({ port, host: "127.0.0.1", localAddress: "127.0.1.1" }))
+      yield* newcomer.send(post(`Content-Length: 2\r\n${once}`, "12"))
+      assert.match(yield* newcomer.ended, /^HTTP\/1\.1 200 .*\r\n\r\n2$/s)
+      assert.match(yield* stuck.at(-1)?.heard(/Shed$/) ?? Effect.succeed(""), /^HTTP\/1\.1 503 /)
+      assert.strictEqual(eventsOf(log.records).filter((event) => event === "request_shed").length, 1)
+      assert.match(yield* exchange(port, post(`Content-Length: 2\r\n${once}`, "12")), /^HTTP\/1\.1 200 /)
+      for (const one of stuck.slice(0, 3)) {
+        yield* one.send("2")
+        assert.match(yield* one.heard(/\r\n\r\n2$/), /^HTTP\/1\.1 200 /)
+      }
+    }))
+
+  test("behind one proxy are told apart by the address it forwards", () =>
+    Effect.gen(function*() {
+      const { open, stuck } = yield* stuckBodies("X-Forwarded-For: 192.0.2.1\r\n", "127.0.0.9")
+      const newcomer = yield* open()
+      yield* newcomer.send(post(`Content-Length: 2\r\nX-Forwarded-For: 198.51.100.1\r\n${once}`, "12"))
+      assert.match(yield* newcomer.ended, /^HTTP\/1\.1 200 /)
+      assert.match(yield* stuck.at(-1)?.heard(/Shed$/) ?? Effect.succeed(""), /^HTTP\/1\.1 503 /)
+      for (const one of stuck.slice(0, 3)) yield* Effect.andThen(one.send("2"), one.heard(/\r\n\r\n2$/))
+    }))
+})
+
+describe("connections", () => {
+  test("what is no HTTP/1.1 is answered 400 and closed, unseen by the app", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(appOf(() => Effect.die("reached")))
+      const odd = [
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        post("Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
+        post("Content-Length: 2\r\nContent-Length: 3\r\n", "{}"),
+        "GET / HTTP/1.1\nHost: x\n\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nAccept: a\r\nhOST: x\r\n\r\n",
+        "GET / HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n",
+        get("/", "X-Long: one\r\n two\r\n"),
+        get("/", "X-Odd : 1\r\n"),
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET http://a.example/ HTTP/1.1\r\n\r\n",
+        "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nHost: a.example\r\n\r\n",
+        get("http:///health"),
+        get("http://user@a.example/health"),
+        get("http://a.example:99x/health"),
+        get("http://a.example\\b/health"),
+        "EHLO mail.example\r\n\r\n"
+      ]
+      for (const request of odd) {
+        const said = yield* exchange(port, request)
+        assert.match(said, /^HTTP\/1\.1 400 .*\r\nconnection: close\r\n/is, request)
+        assert.strictEqual(headOf(said).headers.get("x-content-type-options"), "nosniff")
+      }
+      const told = yield* log.of("request_completed", odd.length)
+      assert.deepStrictEqual(
+        told.map(({ fields, span }) => [fields["status"], span["client_ip"]]),
+        odd.map(() => [400, "127.0.0.1"])
+      )
+      assert.match(yield* exchange(port, get("/", `X-Large: ${"x".repeat(17_000)}\r\n`)), /^HTTP\/1\.1 4(?:00|31) /)
+    }))
+
+  test("who is refused and never closes his side is cut off", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(appOf(() => Effect.die("reached")))
+      for (const request of ["GET / HTTP/1.1\r\n\r\n", get("/", "X-Many: 1\r\n".repeat(100))]) {
+        assert.match(yield* heardUntilCutOff(port, request), /^HTTP\/1\.1 4(?:00|31) /)
+      }
+    }))
+
+  test("a head of more than a hundred fields is a 431 and the end of the connection", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("taken"))
+      const fields = (count: number) => "X-Many: 1\r\n".repeat(count)
+      assert.match(yield* exchange(port, get("/", `${fields(98)}${once}`)), /taken$/)
+      const said = yield* exchange(port, get("/", fields(100)))
+      assert.strictEqual(headOf(said).status, 431)
+      assert.strictEqual(headOf(said).headers.get("connection"), "close")
+      assert.strictEqual((yield* log.of("request_completed", 2))[1]?.fields["status"], 431)
+    }))
+
+  test("who sends no head in time is closed; who has sent one is not", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("here"))
+      const silent = yield* talk(port)
+      const dripping = yield* talk(port)
+      yield* dripping.send("GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+      const idle = yield* talk(port)
+      yield* idle.send(get("/"))
+      yield* idle.heard(/here$/)
+      yield* TestClock.adjust(sweep)
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* silent.ended, "")
+      assert.strictEqual(yield* dripping.ended, "")
+      yield* idle.send(get("/", once))
+      assert.match(yield* idle.ended, /here$/)
+    }))
+
+  test("beyond the bound are closed at once, said so once a second, and taken again when others have gone", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(5000)
+      const { port } = yield* serving(says("here"), { maxConnections: 2 })
+      const first = yield* talk(port)
+      yield* first.send(get("/"))
+      yield* first.heard(/here$/)
+      const second = yield* talk(port)
+      yield* second.send("G")
+      for (const _ of [1, 2, 3]) assert.strictEqual(yield* Effect.flatMap(talk(port), ({ ended }) => ended), "")
+      const refused = yield* log.of("server_connection_refused")
+      assert.deepStrictEqual(refused.map(({ fields }) => fields), [
+        { listener: "acme", address: "127.0.0.1", open: 2, pending: 1 }
+      ])
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* Effect.flatMap(talk(port), ({ ended }) => ended), "")
+      assert.strictEqual((yield* log.of("server_connection_refused", 2)).length, 2)
+      yield* first.send(get("/", once))
+      yield* first.ended
+      // The server may learn of that end later than the client.
+      yield* Effect.repeat(exchange(port, get("/", once)), { until: (said) => said.endsWith("here") })
+    }))
+
+  const from = (localAddress: string) => (port: number) =>
+    talk(port, () => connect({ port, host: "127.0.0.1", localAddress }))
+  /** So many connections that say nothing, or as far as `said`. */
+  const crowd = (count: number, port: number, said = "", open = from("127.0.0.1")) =>
+    Effect.forEach(
+      Array.from({ length: count }),
+      () => Effect.tap(open(port), ({ send }) => send(said === "" ? "G" : said))
+    )
+
+  test("256 that say nothing keep nobody out: the newest of whoever has most goes", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(5000)
+      const { port } = yield* serving(says("here"), { maxConnections: 1000 })
+      const crowded = yield* crowd(256, port)
+      const newcomer = yield* from("127.0.1.1")(port)
+      yield* newcomer.send(get("/", once))
+      assert.match(yield* newcomer.ended, /here$/)
+      assert.strictEqual(yield* crowded.at(-1)?.ended ?? Effect.succeed("none"), "")
+      const neighbour = yield* from("127.0.0.2")(port)
+      yield* neighbour.send(get("/"))
+      yield* neighbour.heard(/here$/)
+      const refused = yield* log.of("server_connection_refused")
+      assert.deepStrictEqual(refused.map(({ fields }) => fields), [
+        { listener: "acme", address: "127.0.0.1", open: 256, pending: 256 }
+      ])
+    }))
+
+  test("all that may be open, held by one who did say something, keep nobody out", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("here"), { maxConnections: 20 })
+      for (const one of yield* crowd(20, port, get("/"))) yield* one.heard(/here$/)
+      const newcomer = yield* from("127.0.1.1")(port)
+      yield* newcomer.send(get("/"))
+      yield* newcomer.heard(/here$/)
+      assert.strictEqual(yield* Effect.flatMap(talk(port), ({ ended }) => ended), "", "whoever has most is refused")
+      yield* newcomer.send(get("/", once))
+      assert.match(yield* newcomer.ended, /here$/)
+    }))
+
+  test("of a proxy are nobody's share, and none of them is closed for another", () =>
+    Effect.gen(function*() {
+      const { port } = yield* serving(says("here"), {
+        maxConnections: 3,
+        isProxy: ({ text }) => text === "127.0.0.9"
+      })
+      const proxied = yield* crowd(2, port, get("/"), from("127.0.0.9"))
+      for (const one of proxied) yield* one.heard(/here$/)
+      const [plain] = yield* crowd(1, port, get("/"))
+      yield* plain?.heard(/here$/) ?? Effect.void
+      const more = yield* from("127.0.0.9")(port)
+      yield* more.send(get("/"))
+      yield* more.heard(/here$/)
+      assert.match(yield* plain?.ended ?? Effect.succeed(""), /here$/, "closed for it")
+      for (const one of proxied) {
+        yield* one.send(get("/", once))
+        assert.match(yield* one.ended, /here$/)
+      }
+    }))
+
+  test("over TLS: answers, and logs a handshake that failed", () =>
+    Effect.gen(function*() {
+      const tls = yield* tlsPair
+      const { port } = yield* serving(says("here"), { tls })
+      const client = yield* talk(port, () =>
+        connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["h2", "http/1.1"] }))
+      yield* client.send(get("/", once))
+      const said = yield* client.ended
+      assert.match(said, /here$/)
+      isHardened(said)
+      const plain = yield* talk(port)
+      yield* plain.send(get("/"))
+      yield* plain.ended
+      const [failed] = yield* log.of("tls_handshake_failed")
+      assert.deepInclude(failed?.fields, { listener: "acme", client_ip: "127.0.0.1" })
+      assert.strictEqual((yield* log.of("request_completed")).length, 1)
+    }))
+
+  /** A sweep looks at what is there. The answer to a new connection shows that those before it have been accepted. */
+  const lookedAt = (port: number) =>
+    Effect.gen(function*() {
+      const client = yield* talk(port, () => connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }))
+      yield* client.send(get("/", once))
+      yield* client.ended
+      yield* TestClock.adjust(sweep)
+    })
+
+  /** Begins the handshake on a connection that has waited; whether the server still takes it. */
+  const handshakes = (socket: Socket) => {
+    const secure = connectTls({ socket, rejectUnauthorized: false })
+    const met = Effect.callback<"secure" | "closed">((resume) => {
+      const closed = () => resume(Effect.succeed("closed"))
+      secure.once("secureConnect", () => resume(Effect.succeed("secure")))
+      for (const one of [socket, secure]) one.once("close", closed)
+      if (socket.destroyed) closed()
+    })
+    return { secure, met }
+  }
+
+  test("over TLS: who does not end the handshake in time is closed at once, and said", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
+      const { port } = yield* serving(says("here"), { tls })
+      const silent = yield* talk(port)
+      yield* lookedAt(port)
+      yield* TestClock.adjust("1 second")
+      assert.notInclude(eventsOf(log.records), "tls_handshake_timeout")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* silent.ended, "")
+      const [late] = yield* log.of("tls_handshake_timeout")
+      assert.deepStrictEqual(late?.fields, {
+        listener: "acme",
+        client_ip: "127.0.0.1",
+        error: "TLS handshake timeout"
+      })
+      assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "tls_handshake_timeout"])
+    }))
+
+  test("over TLS: no timer of the runtime's own ends a handshake before the time that was set", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 3_600_000 }
+      const { port } = yield* serving(says("served"), { tls })
+      const timers: Array<number> = []
+      const hook = createHook({
+        init: (_id, type, _trigger, timer) => {
+          if (type === "Timeout") timers.push((timer as { readonly _idleTimeout: number })._idleTimeout)
+        }
+      })
+      yield* Effect.acquireRelease(Effect.sync(() => hook.enable()), () => Effect.sync(() => hook.disable()))
+      const secure = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false })
+      yield* talk(port, () => secure)
+      yield* Effect.callback<void>((resume) => void secure.once("secureConnect", () => resume(Effect.void)))
+      assert.isNotEmpty(timers)
+      assert.deepStrictEqual(timers.filter((millis) => millis < tls.handshakeTimeoutMillis), [])
+    }))
+
+  test("over TLS: a handshake has the time that was set, however long, and then the head has ten seconds", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 3_600_000 }
+      const { port } = yield* serving(says("here"), { tls })
+      const slow = yield* talk(port)
+      yield* lookedAt(port)
+      yield* TestClock.adjust("59 minutes")
+      const { met, secure } = handshakes(slow.socket)
+      const client = yield* talk(port, () => secure)
+      assert.strictEqual(yield* met, "secure")
+      yield* lookedAt(port)
+      yield* TestClock.adjust("9 seconds")
+      yield* client.send("GET / HTTP/1.1\r\n")
+      yield* lookedAt(port)
+      assert.isFalse(secure.destroyed)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* client.ended, "")
+      assert.notInclude(eventsOf(log.records), "tls_handshake_timeout")
+    }))
+
+  test("over TLS: those that come after another time for a handshake was set have that time", () =>
+    Effect.gen(function*() {
+      const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
+      const { port, serve } = yield* serving(says("before"), { tls })
+      const before = yield* talk(port)
+      yield* lookedAt(port)
+      yield* serve({ app: says("now"), ...settings, tls: { ...tls, handshakeTimeoutMillis: 3_600_000 } })
+      const later = yield* talk(port)
+      yield* lookedAt(port)
+      yield* TestClock.adjust("2 seconds")
+      yield* before.ended
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(yield* handshakes(later.socket).met, "secure")
+    }))
+})
+
+describe("serve again", () => {
+  test("a request in flight finishes on the app it began with, the next of the connection is the new one's", () =>
+    Effect.gen(function*() {
+      const { answer, app, begun } = yield* held
+      const listener = yield* serving(app)
+      const client = yield* talk(listener.port)
+      yield* client.send(get("/"))
+      yield* begun
+      yield* listener.serve({ app: says("new"), ...settings })
+      yield* Deferred.succeed(answer, { status: 200, headers: {}, body: "old" })
+      yield* client.heard(/old$/)
+      yield* client.send(get("/"))
+      yield* client.heard(/new$/)
+    }))
+})
+
+describe("serve again with TLS", () => {
+  /** The certificate that a new connection is shown. */
+  const shown = (port: number) =>
+    Effect.callback<string | undefined>((resume) => {
+      const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
+        resume(Effect.succeed(socket.getPeerX509Certificate()?.toString()))
+        socket.destroy()
+      })
+    })
+
+  test("another pair is shown from now on, unless the one it follows is in force no longer", () =>
+    Effect.gen(function*() {
+      const [first, second, third] = [yield* tlsPair, yield* tlsPair, yield* tlsPair]
+      const listener = yield* serving(says("here"), { tls: first })
+      const open = yield* talk(
+        listener.port,
+        () => connectTls({ port: listener.port, host: "127.0.0.1", rejectUnauthorized: false })
+      )
+      yield* open.send(get("/"))
+      yield* open.heard(/here$/)
+      yield* listener.renew(second, third)
+      assert.strictEqual(yield* shown(listener.port), first.cert)
+      yield* listener.renew(first, second)
+      assert.strictEqual(yield* shown(listener.port), second.cert)
+      yield* open.send(get("/"))
+      assert.match(yield* open.ended, /here[^]*here$/)
+      yield* listener.serve({ app: says("plain"), ...settings })
+      yield* listener.renew(second, third)
+      assert.match(yield* exchange(listener.port, get("/", once)), /plain$/)
+    }))
+
+  test("an open connection gets one answer more as it began, a new one speaks TLS, and back", () =>
+    Effect.gen(function*() {
+      const tls = yield* tlsPair
+      const listener = yield* serving(says("plain"))
+      const client = yield* talk(listener.port)
+      yield* client.send(get("/"))
+      yield* client.heard(/plain$/)
+      yield* listener.serve({ app: says("secret"), ...settings, tls })
+      yield* client.send(get("/"))
+      const said = yield* client.ended
+      assert.match(said, /secret$/)
+      assert.strictEqual(headOf(said).headers.get("connection"), "close")
+      const secure = yield* talk(
+        listener.port,
+        () => connectTls({ port: listener.port, host: "127.0.0.1", rejectUnauthorized: false })
+      )
+      yield* secure.send(get("/"))
+      yield* secure.heard(/secret$/)
+      yield* listener.serve({ app: says("plain again"), ...settings })
+      yield* secure.send(get("/"))
+      assert.match(yield* secure.ended, /plain again$/)
+      assert.match(yield* exchange(listener.port, get("/", once)), /plain again$/)
+      assert.strictEqual(yield* listener.drain, 0)
+    }))
+
+  test("a connection made before anything is served waits for it", () =>
+    Effect.gen(function*() {
+      const listener = yield* bind(options)
+      const client = yield* talk(portOf(listener.address))
+      yield* client.send(get("/", once))
+      const gone = yield* talk(portOf(listener.address))
+      yield* gone.send(get("/"))
+      gone.socket.resetAndDestroy()
+      yield* gone.ended
+      yield* listener.serve({ app: says("at last"), ...settings })
+      assert.match(yield* client.ended, /at last$/)
+    }))
+})
+
+describe("bind", () => {
+  test("answers the address it has", () =>
+    Effect.gen(function*() {
+      assert.match((yield* bind(options)).address, /^127\.0\.0\.1:[1-9]\d*$/)
+    }))
+
+  test("an address that cannot be had is named", () =>
+    Effect.gen(function*() {
+      const { address } = yield* bind(options)
+      const taken = yield* Effect.flip(bind({ ...options, port: portOf(address) }))
+      assert.deepInclude(taken, { _tag: "BindFailed", address })
+      assert.include(taken.message, address)
+      const foreign = yield* Effect.flip(bind({ ...options, host: "192.0.2.1", port: 1 }))
+      assert.strictEqual(foreign.address, "192.0.2.1:1")
+    }))
+
+  test("an address is shared by sockets that all say so, and by no other", () =>
+    Effect.gen(function*() {
+      const shared = { ...options, isShared: true }
+      const { address } = yield* bind(shared)
+      const port = portOf(address)
+      assert.strictEqual((yield* bind({ ...shared, port })).address, address)
+      assert.strictEqual((yield* Effect.flip(bind({ ...options, port }))).address, address)
+      const alone = portOf((yield* bind(options)).address)
+      assert.include((yield* Effect.flip(bind({ ...shared, port: alone }))).message, "EADDRINUSE")
+    }))
+
+  test("its socket ends with the scope, and the address is free again", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const listener = yield* Scope.provide(serving(says("here")), scope)
+      const open = yield* talk(listener.port)
+      yield* open.send(get("/"))
+      yield* open.heard(/here$/)
+      yield* Scope.close(scope, Exit.void)
+      yield* open.ended
+      yield* bind({ ...options, port: listener.port })
+    }))
+})
+
+/** A client whose answer is far larger than what the kernel holds for a socket, and that takes none of it yet. */
+const slowTaker = (port: number, open?: () => Socket, requests = get("/large")) =>
+  Effect.gen(function*() {
+    const client = yield* talk(port, open)
+    if (open !== undefined) {
+      yield* Effect.callback<void>((resume) => void client.socket.once("secureConnect", () => resume(Effect.void)))
+    }
+    client.socket.pause()
+    yield* client.send(requests)
+    yield* log.of("request_completed")
+    return { ...client, take: Effect.sync(() => void client.socket.resume()) }
+  })
+
+const large = "x".repeat(12 * 1024 * 1024)
+
+/** Answers what is asked for with a large text, or with a small one. */
+const gives = appOf(({ path }) =>
+  Effect.succeed({ status: 200, headers: {}, body: path === "/large" ? large : "small" })
+)
+
+describe("an answer that is handed over and not yet taken", () => {
+  const bySocket = (port: number) => [
+    undefined,
+    () => connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false })
+  ]
+
+  test("is sent whole while the listener drains, plain or over TLS", () =>
+    Effect.gen(function*() {
+      const pair = yield* tlsPair
+      for (const tls of [undefined, pair]) {
+        log.records.length = 0
+        const listener = yield* serving(gives, { tls })
+        const open = bySocket(listener.port)[tls === undefined ? 0 : 1]
+        const client = yield* slowTaker(listener.port, open)
+        const idle = yield* talk(listener.port, open)
+        yield* idle.send(get("/"))
+        yield* idle.heard(/small$/)
+        const draining = yield* Effect.forkChild(listener.drain)
+        yield* Effect.yieldNow
+        assert.isUndefined(draining.pollUnsafe())
+        yield* client.take
+        yield* client.heard(/x{1000}$/)
+        assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, large.length)
+        yield* idle.ended
+        assert.strictEqual(yield* Fiber.join(draining), 0)
+      }
+    }))
+
+  test("is cut at the deadline of a drain, and counted", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(gives, { requestTimeoutMillis: 1000 })
+      const client = yield* slowTaker(listener.port)
+      const draining = yield* Effect.forkChild(listener.drain)
+      yield* Effect.yieldNow
+      yield* TestClock.adjust("1 seconds")
+      assert.strictEqual(yield* Fiber.join(draining), 1)
+      yield* client.take
+      assert.isBelow((yield* client.ended).length, large.length)
+    }))
+
+  test("may take longer than a request", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(gives, { requestTimeoutMillis: 1000 })
+      const client = yield* slowTaker(listener.port, undefined, get("/large", once))
+      yield* TestClock.adjust("10 seconds")
+      yield* client.take
+      assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, large.length)
+    }))
+
+  test("keeps no idle connection of a drain open", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(gives)
+      const client = yield* slowTaker(listener.port)
+      const idle = yield* talk(listener.port)
+      yield* idle.send(get("/"))
+      yield* idle.heard(/small$/)
+      const draining = yield* Effect.forkChild(listener.drain)
+      // By itself Node.js ends an idle connection after 65 s.
+      yield* Effect.timeout(idle.ended, "40 seconds").pipe(onSystemClock)
+      assert.isUndefined(draining.pollUnsafe())
+      yield* client.take
+      assert.strictEqual(yield* Fiber.join(draining), 0)
+    }))
+
+  test("is forgotten with its connection, also one that waits behind another", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(gives)
+      const client = yield* slowTaker(listener.port, undefined, get("/large") + get("/large"))
+      yield* log.of("request_completed")
+      client.socket.resetAndDestroy()
+      const draining = yield* Effect.forkChild(listener.drain)
+      yield* Effect.yieldNow
+      yield* TestClock.adjust(sweep)
+      assert.strictEqual(yield* Fiber.join(draining), 0)
+    }))
+})
+
+describe("newcomers", () => {
+  test("are accepted before requests begin: none begins in an iteration of the event loop that has accepted one", () =>
+    Effect.gen(function*() {
+      let turn = 0
+      let acceptedIn = 0
+      const apart: Array<number> = []
+      const handle = Effect.sync((): Answer => {
+        apart.push(turn - acceptedIn)
+        return { status: 200, headers: {}, body: "begun" }
+      })
+      const { port } = yield* serving(appOf(() => handle), { maxConnections: 100 })
+      const busy = yield* Effect.replicateEffect(talk(port), 10)
+      const ask = Effect.forEach(busy, ({ send }) => send(get("/")), { concurrency: "unbounded" })
+      yield* ask
+      for (const { heard } of busy) yield* heard(/begun$/)
+      const accepted = () => void (acceptedIn = turn)
+      let isOver = false
+      // Before the listener's own turn in each iteration, since it is asked for first.
+      const count = () => {
+        turn++
+        if (!isOver) setImmediate(count)
+      }
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          subscribe("net.server.socket", accepted)
+          setImmediate(count)
+        }),
+        () =>
+          Effect.sync(() => {
+            isOver = true
+            unsubscribe("net.server.socket", accepted)
+          })
+      )
+      apart.length = 0
+      const newcomers = yield* Effect.replicateEffect(talk(port), 20)
+      yield* ask
+      for (const { heard } of busy) yield* heard(/begun[^]*begun$/)
+      for (const { heard, send } of newcomers) {
+        yield* send(get("/"))
+        yield* heard(/begun$/)
+      }
+      assert.strictEqual(apart.length, 30)
+      assert.isAtLeast(Math.min(...apart), 2)
+    }))
+})
+
+describe("requests sent before the answer to one before them", () => {
+  /** Answers `/held` when it is told to, and everything else at once. */
+  const behindHeld = (handle: Handle) =>
+    Effect.gen(function*() {
+      const { answer, app, begun } = yield* held
+      const { port } = yield* serving(
+        appOf((request) => request.path === "/held" ? app.handle(request) : handle(request))
+      )
+      const client = yield* talk(port)
+      return {
+        port,
+        client,
+        begun,
+        answerHeld: Deferred.succeed(answer, { status: 200, headers: {}, body: "held" })
+      }
+    })
+
+  const unread = "POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
+
+  test("do not cut that one: what is left unread is waited for from the end of its own answer on", () =>
+    Effect.gen(function*() {
+      const { answerHeld, begun, client, port } = yield* behindHeld(() =>
+        Effect.succeed({ status: 404, headers: {}, body: "none" })
+      )
+      yield* client.send(get("/held") + unread)
+      yield* begun
+      // One that is left unread later, and waited for as long.
+      yield* heardUntilCutOff(port, unread)
+      yield* answerHeld
+      assert.match(yield* client.ended, /held[^]* 404 [^]*none$/)
+    }))
+
+  test("and whose stream breaks off end the connection, behind its answer", () =>
+    Effect.gen(function*() {
+      const { answerHeld, client } = yield* behindHeld(() =>
+        Effect.succeed({
+          status: 200,
+          headers: {},
+          stream: Stream.concat(Stream.make(Buffer.from("part")), Stream.die("broken"))
+        })
+      )
+      yield* client.send(get("/held") + get("/stream"))
+      yield* answerHeld
+      const said = yield* Effect.timeout(client.ended, "40 seconds").pipe(onSystemClock)
+      assert.match(said, /\r\n\r\nheld/)
+      assert.notMatch(said, /0\r\n\r\n$/, "the end of the stream")
+    }))
+
+  test("are told to go on behind the answer before theirs", () =>
+    Effect.gen(function*() {
+      const { answerHeld, begun, client } = yield* behindHeld(({ body }) =>
+        Effect.map(
+          Effect.orDie(body),
+          (octets) => ({ status: 200, headers: {}, body: Buffer.from(`got ${octets.length}`) })
+        )
+      )
+      yield* client.send(get("/held") + post(`Expect: 100-continue\r\nContent-Length: 3\r\n${once}`))
+      yield* begun
+      yield* answerHeld
+      yield* client.heard(/held[^]*100 Continue\r\n\r\n$/)
+      yield* client.send("abc")
+      assert.match(yield* client.ended, /got 3$/)
+    }))
+
+  test("are handled when it is taken, in turn, and not before", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const { answerHeld, begun, client, port } = yield* behindHeld(({ path }) => {
+        asked.push(path)
+        return Effect.succeed({ status: 200, headers: {}, body: path })
+      })
+      yield* client.send(get("/held") + get("/one") + get("/two"))
+      yield* begun
+      assert.match(yield* exchange(port, get("/other", once)), /\/other$/)
+      assert.deepStrictEqual(asked, ["/other"])
+      yield* answerHeld
+      yield* client.heard(/held[^]*\r\n\r\n\/one[^]*\r\n\r\n\/two$/)
+      assert.deepStrictEqual(asked, ["/other", "/one", "/two"])
+    }))
+
+  test("are not handled when the client has left, and have a record each", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const { begun, client } = yield* behindHeld(({ path }) => {
+        asked.push(path)
+        return Effect.succeed({ status: 200, headers: {}, body: path })
+      })
+      yield* client.send(get("/held") + get("/one") + get("/two"))
+      yield* begun
+      yield* client.leave
+      const told = yield* log.of("request_completed", 3)
+      assert.sameMembers(told.map(({ fields, span }) => `${span["uri"]} ${fields["status"]}`), [
+        "/held 499",
+        "/one 499",
+        "/two 499"
+      ])
+      assert.deepStrictEqual(asked, [])
+    }))
+
+  test("are sixteen at most: one more ends the connection, and is logged once a second", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const { answerHeld, begun, client, port } = yield* behindHeld(({ path }) => {
+        asked.push(path)
+        return Effect.succeed({ status: 200, headers: {}, body: path })
+      })
+      const some = (count: number) => Array.from({ length: count }, (_, at) => get(`/${at}`)).join("")
+      yield* client.send(get("/held") + some(15))
+      yield* begun
+      const greedy = yield* talk(port)
+      yield* greedy.send(get("/held") + some(1000))
+      assert.strictEqual(yield* Effect.timeout(greedy.ended, "40 seconds").pipe(onSystemClock), "")
+      yield* log.of("request_completed", 16)
+      const cut = log.records.filter(({ event }) => event === "request_pipeline_cut")
+      assert.deepStrictEqual(cut.map(({ fields }) => fields), [{ listener: "acme", address: "127.0.0.1" }])
+      assert.deepStrictEqual(asked, [], "nothing behind the one that is held")
+      yield* answerHeld
+      yield* client.heard(/\/14$/)
+    }))
+
+  test("do not have an answer to what is no request in place of theirs", () =>
+    Effect.gen(function*() {
+      for (const bad of ["no request\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", get("/", "x: y\r\n".repeat(100))]) {
+        const { answerHeld, begun, client } = yield* behindHeld(() =>
+          Effect.succeed({ status: 200, headers: {}, body: "one" })
+        )
+        yield* client.send(get("/held") + get("/one") + bad + get("/never"))
+        yield* begun
+        yield* answerHeld
+        const said = yield* client.ended
+        assert.match(said, /^HTTP\/1\.1 200 [^]*held[^]*\r\n\r\noneHTTP\/1\.1 4(?:00|31) [^]*\r\n\r\n$/)
+      }
+    }))
+
+  test("do not wait for one whose body is wrong: it is answered in its turn", () =>
+    Effect.gen(function*() {
+      const { answerHeld, begun, client } = yield* behindHeld(reads.handle)
+      yield* client.send(get("/held") + "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+      yield* begun
+      yield* answerHeld
+      const said = yield* Effect.timeout(client.ended, "40 seconds").pipe(onSystemClock)
+      assert.match(said, /^HTTP\/1\.1 200 [^]*heldHTTP\/1\.1 400 [^]*\r\n\r\n$/)
+    }))
+})
+
+describe("drain", () => {
+  test("lets a request in flight finish, saying connection: close, and takes no more", () =>
+    Effect.gen(function*() {
+      const { answer, app, begun } = yield* held
+      const listener = yield* serving(appOf((request) =>
+        request.path === "/held" ? app.handle(request) : Effect.succeed({ status: 200, headers: {}, body: "here" })
+      ))
+      const idle = yield* talk(listener.port)
+      yield* idle.send(get("/"))
+      yield* idle.heard(/here$/)
+      const busy = yield* talk(listener.port)
+      yield* busy.send(get("/held"))
+      yield* begun
+      const draining = yield* Effect.forkChild(listener.drain)
+      yield* idle.ended
+      assert.strictEqual(
+        yield* Effect.flatMap(talk(listener.port), ({ ended }) =>
+          ended),
+        "",
+        "none is taken any more"
+      )
+      yield* Deferred.succeed(answer, { status: 200, headers: {}, body: "finished" })
+      const said = yield* busy.ended
+      assert.match(said, /finished$/)
+      assert.strictEqual(headOf(said).headers.get("connection"), "close")
+      assert.strictEqual(yield* Fiber.join(draining), 0)
+    }))
+
+  test("with nothing in flight ends at once", () =>
+    Effect.gen(function*() {
+      const listener = yield* serving(says("here"))
+      assert.strictEqual(yield* listener.drain, 0)
+    }))
+
+  test("cuts what is left at the deadline, and waits for its handlers", () =>
+    Effect.gen(function*() {
+      const begun = yield* Deferred.make<void>()
+      const clearing = yield* Deferred.make<void>()
+      const cleared = yield* Deferred.make<void>()
+      const listener = yield* serving(
+        appOf(() =>
+          Effect.onInterrupt(
+            Effect.andThen(Deferred.succeed(begun, undefined), Effect.never),
+            () => Effect.andThen(Deferred.succeed(clearing, undefined), Deferred.await(cleared))
+          )
+        ),
+        { requestTimeoutMillis: 1000 }
+      )
+      const client = yield* talk(listener.port)
+      yield* client.send(get("/", "X-Request-Id: cut\r\n"))
+      yield* Deferred.await(begun)
+      yield* TestClock.adjust("500 millis")
+      const draining = yield* Effect.forkChild(listener.drain)
+      yield* Effect.yieldNow
+      yield* TestClock.adjust("500 millis")
+      yield* Deferred.await(clearing) // its own deadline
+      yield* TestClock.adjust("500 millis")
+      yield* client.ended
+      assert.isUndefined(draining.pollUnsafe(), "the handler is still clearing up")
+      yield* Deferred.succeed(cleared, undefined)
+      assert.strictEqual(yield* Fiber.join(draining), 1)
+      const [record] = yield* log.of("request_completed")
+      assert.deepStrictEqual([record?.span["request_id"], record?.fields["status"]], ["cut", 499])
+    }))
+})

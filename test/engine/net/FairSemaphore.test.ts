@@ -1,0 +1,89 @@
+import { it } from "@effect/vitest"
+import { Context, Deferred, Effect } from "effect"
+import { assert, describe } from "vitest"
+import type { FairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
+import { currentPeer, makeFairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
+import type { Peer } from "../../../src/engine/net/Peer.ts"
+import { peerOf } from "../../../src/engine/net/Peer.ts"
+
+/** Somebody at an address, or nobody in particular, who holds a turn until told to go. */
+const visitor = (turns: FairSemaphore, address: string | undefined) =>
+  Effect.gen(function*() {
+    const inside = yield* Deferred.make<void>()
+    const leave = yield* Deferred.make<void>()
+    const work = turns.take(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(leave)))
+    const peer = address === undefined ? undefined : peerOf(address)
+    yield* Effect.forkChild(Effect.provideService(work, currentPeer, peer))
+    yield* Effect.yieldNow
+    return {
+      address,
+      entered: Deferred.await(inside),
+      isInside: Deferred.isDone(inside),
+      leave: Deferred.succeed(leave, undefined)
+    }
+  })
+
+const crowd = (turns: FairSemaphore, count: number, address: (at: number) => string | undefined) =>
+  Effect.forEach(Array.from({ length: count }), (_, at) => visitor(turns, address(at)))
+
+const inside = (visitors: ReadonlyArray<{ readonly isInside: Effect.Effect<boolean> }>) =>
+  Effect.map(Effect.all(visitors.map(({ isInside }) => isInside)), (all) => all.filter(Boolean).length)
+
+describe("turns", () => {
+  it.effect("a host that asks for all of them leaves some, and so does a network of such hosts", () =>
+    Effect.gen(function*() {
+      const turns = makeFairSemaphore(100)
+      const greedy = yield* crowd(turns, 200, () => "192.0.2.1")
+      assert.strictEqual(yield* inside(greedy), 67)
+      const neighbours = yield* crowd(turns, 200, (at) => `192.0.2.${at}`)
+      assert.strictEqual((yield* inside(greedy)) + (yield* inside(neighbours)), 80)
+      assert.isTrue(yield* (yield* visitor(turns, "198.51.100.1")).isInside, "at once")
+    }))
+
+  it.effect("may be shared so that a host has no more than are left, in shares that are not those of peers", () =>
+    Effect.gen(function*() {
+      const shares = Context.Reference<Peer | undefined>("test/shares", { defaultValue: () => undefined })
+      for (const [count, most] of [[1, 1], [2, 1], [3, 2], [10, 5]] as const) {
+        const turns = makeFairSemaphore(count, { peer: shares, hostToFree: 1 })
+        const greedy = yield* Effect.provideService(
+          crowd(turns, 20, (at) => `203.0.${at}.1`),
+          shares,
+          { host: "one", network: "one" }
+        )
+        assert.strictEqual(yield* inside(greedy), most, `of ${count}`)
+      }
+    }))
+
+  it.effect("of those who wait, whoever has fewest is next; then each in turn", () =>
+    Effect.gen(function*() {
+      const turns = makeFairSemaphore(4)
+      const [first, second, ...rest] = yield* crowd(turns, 4, (at) => `203.0.${at}.1`)
+      assert.strictEqual(rest.length, 2)
+      const greedy = yield* crowd(turns, 50, () => "203.0.2.1")
+      const newcomer = yield* visitor(turns, "198.51.100.1")
+      assert.isFalse(yield* newcomer.isInside)
+      yield* first?.leave ?? Effect.void
+      yield* newcomer.entered
+      assert.strictEqual(yield* inside(greedy), 0)
+      yield* second?.leave ?? Effect.void
+      yield* greedy[0]?.entered ?? Effect.void
+      assert.strictEqual(yield* inside(greedy), 1)
+    }))
+
+  it.effect("who stands for many has as many as there are", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* inside(yield* crowd(makeFairSemaphore(10), 20, () => undefined)), 10)
+    }))
+
+  it.effect("none is waited for where that is not wanted", () =>
+    Effect.gen(function*() {
+      const turns = makeFairSemaphore(1)
+      const asked = turns.takeIfFree(Effect.succeed("turn"), Effect.succeed("none"))
+      assert.strictEqual(yield* asked, "turn")
+      const holder = yield* visitor(turns, undefined)
+      assert.strictEqual(yield* asked, "none")
+      yield* holder.leave
+      yield* Effect.yieldNow
+      assert.strictEqual(yield* asked, "turn")
+    }))
+})

@@ -1,0 +1,291 @@
+import { describe, it } from "@effect/vitest"
+import { Array, Cause, Effect, Exit, Fiber } from "effect"
+import { assert } from "vitest"
+import { ResolveFailed, Resolver } from "../../../src/engine/net/Resolver.ts"
+import type { Entry } from "../../support/DnsAnswerer.ts"
+import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
+
+/** An answerer with this zone and a resolver that asks it. */
+const dns = (zone: Record<string, Entry>, fallback?: Entry) =>
+  Effect.gen(function*() {
+    const answerer = yield* dnsAnswerer({ zone, ...fallback === undefined ? {} : { fallback } })
+    const addresses = (name: string) =>
+      Effect.flatMap(Resolver, (resolver) => resolver.addresses(name)).pipe(
+        Effect.provide(Resolver.layer(answerer.address))
+      )
+    return { ...answerer, addresses }
+  })
+
+describe("addresses", () => {
+  it.live("A and AAAA together", () =>
+    Effect.gen(function*() {
+      const { addresses, queries } = yield* dns({
+        "a.example": { A: ["192.0.2.1", "192.0.2.2"], AAAA: ["2001:db8::1"] }
+      })
+      const found = yield* addresses("a.example")
+      assert.sameMembers([...found], ["2001:db8::1", "192.0.2.1", "192.0.2.2"])
+      assert.strictEqual<string | undefined>(found[0], "2001:db8::1")
+      assert.sameMembers(queries.map(({ type }) => type), ["A", "AAAA"])
+    }))
+
+  it.live("one family alone", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* dns({
+        "four.example": { A: ["192.0.2.1"] },
+        "six.example": { AAAA: ["2001:db8::1"] }
+      })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("four.example"), ["192.0.2.1"])
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("six.example"), ["2001:db8::1"])
+    }))
+
+  it.live("NXDOMAIN and no data are no addresses", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* dns({ "text.example": { TXT: ["hello"] } })
+      assert.deepStrictEqual(yield* addresses("absent.example"), [])
+      assert.deepStrictEqual(yield* addresses("text.example"), [])
+    }))
+
+  for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
+    it.live(`${rcode} is a failure`, () =>
+      Effect.gen(function*() {
+        const { addresses } = yield* dns({}, { rcode })
+        const failure = yield* Effect.flip(addresses("a.example"))
+        assert.deepStrictEqual([failure.name, failure.code], ["a.example", `E${rcode}`])
+      }))
+  }
+
+  it.live("a server that is not there is a failure", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* Effect.scoped(dns({}))
+      assert.instanceOf(yield* Effect.flip(addresses("a.example")), ResolveFailed)
+    }))
+
+  it.live("a family that is never answered does not keep the other", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* dns({ "a.example": { A: ["192.0.2.1"], drop: ["AAAA"] } })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.1"])
+    }))
+
+  it.live("a truncated reply is asked for again over TCP", () =>
+    Effect.gen(function*() {
+      const many = Array.makeBy(60, (n) => `192.0.2.${n}`)
+      const { addresses, queries } = yield* dns({
+        "flagged.example": { A: ["192.0.2.1"], truncate: true },
+        "long.example": { A: many }
+      })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("flagged.example"), ["192.0.2.1"])
+      assert.sameMembers([...yield* addresses("long.example")], many)
+      assert.isTrue(queries.some(({ name, transport }) => name === "long.example" && transport === "tcp"))
+    }))
+
+  it.live("an alias in the reply is followed", () =>
+    Effect.gen(function*() {
+      const { addresses } = yield* dns({ "alias.example": { CNAME: "a.example" }, "a.example": { A: ["192.0.2.1"] } })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("alias.example"), ["192.0.2.1"])
+    }))
+
+  it.live("names are queried exactly as given", () =>
+    Effect.gen(function*() {
+      const { addresses, queries } = yield* dns({})
+      for (const name of ["intranet", "a_b.example", "xn--bcher-kva.example", "ip6-localhost"]) yield* addresses(name)
+      assert.sameMembers([...new Set(queries.map(({ name }) => name))], [
+        "intranet",
+        "a_b.example",
+        "xn--bcher-kva.example",
+        "ip6-localhost"
+      ])
+    }))
+
+  it.live("nothing is cached", () =>
+    Effect.gen(function*() {
+      const { addresses, zone } = yield* dns({})
+      assert.deepStrictEqual(yield* addresses("a.example"), [])
+      zone.set("a.example", { A: ["192.0.2.1"] })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.1"])
+      zone.set("a.example", { A: ["192.0.2.2"] })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.2"])
+    }))
+
+  it.live("localhost is the loopback interface, without a query", () =>
+    Effect.gen(function*() {
+      const { addresses, queries } = yield* dns({}, { A: ["192.0.2.1"] })
+      for (const name of ["localhost", "LOCALHOST.", "a.b.localhost"]) {
+        assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses(name), ["::1", "127.0.0.1"])
+      }
+      assert.deepStrictEqual(queries, [])
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("notlocalhost"), ["192.0.2.1"])
+    }))
+
+  it.live("interruption ends a look-up no server answers", () =>
+    Effect.gen(function*() {
+      const { addresses, queried, queries } = yield* dns({}, { drop: true })
+      const fiber = yield* Effect.forkChild(addresses("a.example"))
+      yield* Effect.promise(() => queried("a.example", 2))
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
+      // by the time a later look-up is sent again, this one would have been
+      const other = yield* Effect.forkChild(addresses("b.example"))
+      yield* Effect.promise(() => queried("b.example", 3))
+      yield* Fiber.interrupt(other)
+      assert.lengthOf(queries.filter(({ name }) => name === "a.example"), 2)
+    }))
+})
+
+it.effect("a resolver that is no address is refused", () =>
+  Effect.gen(function*() {
+    const exit = yield* Effect.exit(Effect.provide(Resolver, Resolver.layer("dns.example")))
+    assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+  }))
+
+it.effect("the double answers from its table", () =>
+  Effect.gen(function*() {
+    const resolver = yield* Resolver
+    assert.deepStrictEqual<ReadonlyArray<string>>(yield* resolver.addresses("a.example"), ["192.0.2.1"])
+    assert.deepStrictEqual(yield* resolver.addresses("b.example"), [])
+    assert.strictEqual((yield* Effect.flip(resolver.addresses("c.example"))).code, "ESERVFAIL")
+  }).pipe(Effect.provide(Resolver.layerStatic({
+    "a.example": ["192.0.2.1"],
+    "c.example": new ResolveFailed({ name: "c.example", code: "ESERVFAIL" })
+  }))))
+
+describe("texts", () => {
+  const asking = (zone: Record<string, Entry>, fallback?: Entry) =>
+    Effect.map(dns(zone, fallback), (server) => ({
+      ...server,
+      texts: (name: string) =>
+        Effect.flatMap(Resolver, (resolver) => resolver.texts(name)).pipe(
+          Effect.provide(Resolver.layer(server.address))
+        )
+    }))
+
+  it.live("the strings of a record are joined, records are not", () =>
+    Effect.gen(function*() {
+      const { queries, texts } = yield* asking({
+        "a.example": { TXT: [["v=spf1 ", "", "-all"], "one", [""], "a".repeat(255), ["b".repeat(255), "c"]] }
+      })
+      const found = yield* texts("a.example")
+      assert.sameMembers([...found], ["v=spf1 -all", "one", "", "a".repeat(255), `${"b".repeat(255)}c`])
+      assert.deepStrictEqual([...new Set(queries.map(({ type }) => type))], ["TXT"])
+    }))
+
+  it.live("the octets of a record are kept", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({ "a.example": { TXT: ["\"quoted\" ", "Case", "line\n", "nul\0"] } })
+      assert.sameMembers([...yield* texts("a.example")], ["\"quoted\" ", "Case", "line\n", "nul\0"])
+    }))
+
+  it.live("an alias is followed", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({
+        "alias.example": { CNAME: "second.example" },
+        "second.example": { CNAME: "a.example" },
+        "a.example": { TXT: ["one", "two"] }
+      })
+      assert.sameMembers([...yield* texts("alias.example")], ["one", "two"])
+    }))
+
+  it.live("a truncated reply is asked for again over TCP", () =>
+    Effect.gen(function*() {
+      const many = Array.makeBy(200, (n) => `value ${n}`)
+      const { queries, texts } = yield* asking({
+        "flagged.example": { TXT: ["one"], truncate: true },
+        "long.example": { TXT: many }
+      })
+      assert.deepStrictEqual(yield* texts("flagged.example"), ["one"])
+      assert.sameMembers([...yield* texts("long.example")], many)
+      assert.sameMembers(queries.filter(({ transport }) => transport === "tcp").map(({ name }) => name), [
+        "flagged.example",
+        "long.example"
+      ])
+    }))
+
+  it.live("no data is no texts, also at the end of an alias", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({ "a.example": { A: ["192.0.2.1"] }, "alias.example": { CNAME: "a.example" } })
+      assert.deepStrictEqual(yield* texts("a.example"), [])
+      assert.deepStrictEqual(yield* texts("alias.example"), [])
+    }))
+
+  it.live("NXDOMAIN is a failure, also at the end of an alias", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({ "alias.example": { CNAME: "absent.example" } })
+      for (const name of ["absent.example", "alias.example"]) {
+        const failure = yield* Effect.flip(texts(name))
+        assert.deepStrictEqual([failure.name, failure.code], [name, "ENOTFOUND"])
+      }
+    }))
+
+  for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
+    it.live(`${rcode} is a failure`, () =>
+      Effect.gen(function*() {
+        const { texts } = yield* asking({}, { rcode })
+        const failure = yield* Effect.flip(texts("a.example"))
+        assert.deepStrictEqual([failure.name, failure.code], ["a.example", `E${rcode}`])
+      }))
+  }
+
+  it.live("an alias loop is a failure", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* asking({
+        "self.example": { CNAME: "self.example" },
+        "upper.example": { CNAME: "UPPER.example" },
+        "a.example": { CNAME: "b.example" },
+        "b.example": { CNAME: "a.example" },
+        "outside.example": { CNAME: "a.example" }
+      })
+      for (const name of ["self.example", "upper.example", "a.example", "outside.example"]) {
+        assert.strictEqual((yield* Effect.flip(texts(name))).name, name)
+      }
+    }))
+
+  it.live("a server that is not there is a failure", () =>
+    Effect.gen(function*() {
+      const { texts } = yield* Effect.scoped(asking({}))
+      assert.instanceOf(yield* Effect.flip(texts("a.example")), ResolveFailed)
+    }))
+
+  it.live("names are queried exactly as given, and nothing is cached", () =>
+    Effect.gen(function*() {
+      const { queries, texts, zone } = yield* asking({ "_acme-challenge.a.example": { TXT: ["one"] } })
+      assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["one"])
+      zone.set("_acme-challenge.a.example", { TXT: ["two"] })
+      assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["two"])
+      assert.deepStrictEqual(queries.map(({ name }) => name), Array.makeBy(2, () => "_acme-challenge.a.example"))
+    }))
+
+  for (const forged of ["id", "port"] as const) {
+    it.live(`a reply with another ${forged} is none`, () =>
+      Effect.gen(function*() {
+        const { queried, texts, zone } = yield* asking({ "a.example": { TXT: ["false"], forged } })
+        const fiber = yield* Effect.forkChild(texts("a.example"))
+        yield* Effect.promise(() => queried("a.example"))
+        zone.set("a.example", { TXT: ["true"] })
+        assert.deepStrictEqual(yield* Fiber.join(fiber), ["true"])
+      }))
+  }
+
+  it.live("interruption ends a look-up no server answers", () =>
+    Effect.gen(function*() {
+      const { queried, queries, texts } = yield* asking({}, { drop: true })
+      const fiber = yield* Effect.forkChild(texts("a.example"))
+      yield* Effect.promise(() => queried("a.example"))
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
+      // by the time a later look-up is sent again, this one would have been
+      const other = yield* Effect.forkChild(texts("b.example"))
+      yield* Effect.promise(() => queried("b.example", 2))
+      yield* Fiber.interrupt(other)
+      assert.lengthOf(queries.filter(({ name }) => name === "a.example"), 1)
+    }))
+
+  it.effect("the double answers from its second table", () =>
+    Effect.gen(function*() {
+      const resolver = yield* Resolver
+      assert.deepStrictEqual(yield* resolver.texts("a.example"), ["one", "two"])
+      assert.strictEqual((yield* Effect.flip(resolver.texts("b.example"))).code, "ENOTFOUND")
+      assert.strictEqual((yield* Effect.flip(resolver.texts("c.example"))).code, "ESERVFAIL")
+    }).pipe(Effect.provide(Resolver.layerStatic({}, {
+      "a.example": ["one", "two"],
+      "c.example": new ResolveFailed({ name: "c.example", code: "ESERVFAIL" })
+    }))))
+})

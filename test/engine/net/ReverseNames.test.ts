@@ -1,0 +1,129 @@
+import { it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Option } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import { ResolveFailed, Resolver } from "../../../src/engine/net/Resolver.ts"
+import { ReverseNames } from "../../../src/engine/net/ReverseNames.ts"
+import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
+import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
+import { eventsOf } from "../../support/Graph.ts"
+
+const settings = { reverse_dns: true, reverse_dns_timeout_ms: 2000 }
+const failed = new ResolveFailed({ name: "9.2.0.192.in-addr.arpa", code: "ESERVFAIL" })
+
+const namesOf = (resolver: Layer.Layer<Resolver>, records: Array<Record>, more: Partial<typeof settings> = {}) =>
+  Layer.provideMerge(
+    Layer.provide(ReverseNames.layer({ ...settings, ...more }), resolver),
+    layerMemory(records)
+  )
+
+const of = (ip: string | undefined) => Effect.flatMap(ReverseNames, (names) => names.of(ip))
+const look = (ip: string) => Effect.flatMap(ReverseNames, (names) => names.look(ip))
+const found = (ip: string) => Effect.andThen(look(ip), of(ip))
+
+/** A resolver whose server never answers, and how often it was asked. */
+const silent = () => {
+  const asked = { times: 0 }
+  const layer = Layer.succeed(Resolver, {
+    addresses: () => Effect.never,
+    timedAddresses: () => Effect.never,
+    pointers: () => {
+      asked.times++
+      return Effect.never
+    },
+    texts: () => Effect.never
+  })
+  return { asked, layer }
+}
+
+describe("the reverse name of a client", () => {
+  it.effect("is the first of its names, none where it has none, and failure is no failure", () => {
+    const records: Array<Record> = []
+    const zone = { "192.0.2.7": ["web.example", "other.example"], "2001:db8::7": ["six.example"], "192.0.2.9": failed }
+    return Effect.gen(function*() {
+      assert.isUndefined(yield* of("192.0.2.7"), "not looked for yet")
+      assert.strictEqual(yield* found("192.0.2.7"), "web.example")
+      assert.strictEqual(yield* of("::ffff:192.0.2.7"), "web.example")
+      assert.strictEqual(yield* found("2001:db8::7"), "six.example")
+      assert.isUndefined(yield* found("192.0.2.8"))
+      assert.isUndefined(yield* found("no address"))
+      assert.isUndefined(yield* of(undefined))
+      assert.deepStrictEqual(eventsOf(records), [])
+      assert.isUndefined(yield* found("192.0.2.9"))
+      assert.deepStrictEqual(eventsOf(records), ["audit_reverse_dns_failed"])
+    }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, zone), records)))
+  })
+
+  it.effect("is cut at what the column holds", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* found("192.0.2.7"))?.length, 253)
+    }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, { "192.0.2.7": ["a".repeat(400)] }), []))))
+
+  it.effect("is not asked for on the machine itself, nor where it is turned off", () => {
+    const { asked, layer } = silent()
+    return Effect.gen(function*() {
+      assert.isUndefined(yield* found("127.0.0.1"))
+      assert.isUndefined(yield* found("127.9.9.9"))
+      assert.isUndefined(yield* found("::1"))
+      assert.isUndefined(yield* Effect.provide(found("192.0.2.7"), namesOf(layer, [], { reverse_dns: false })))
+      assert.strictEqual(asked.times, 0)
+    }).pipe(Effect.provide(namesOf(layer, [])))
+  })
+
+  it.effect("is waited for no longer than the timeout, and then not asked for again for a minute", () => {
+    const { asked, layer } = silent()
+    const records: Array<Record> = []
+    return Effect.gen(function*() {
+      const first = yield* Effect.forkChild(found("192.0.2.7"))
+      yield* TestClock.adjust("1999 millis")
+      assert.isTrue(Option.isNone(yield* Effect.sync(() => Option.fromUndefinedOr(first.pollUnsafe()))))
+      yield* TestClock.adjust("1 millis")
+      assert.isUndefined(yield* Fiber.join(first))
+      assert.deepStrictEqual(eventsOf(records), ["audit_reverse_dns_timeout"])
+      assert.isUndefined(yield* found("192.0.2.7"))
+      assert.strictEqual(asked.times, 1)
+      yield* Effect.forkChild(look("192.0.2.8"))
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(asked.times, 2, "another address is asked for")
+      yield* TestClock.adjust("60 seconds")
+      yield* Effect.forkChild(look("192.0.2.7"))
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(asked.times, 3)
+    }).pipe(Effect.provide(namesOf(layer, records)))
+  })
+
+  it.effect("is remembered for some minutes, asked for once however many want it, and for all who wait", () => {
+    let asked = 0
+    const pointers = () => Effect.as(Effect.delay(Effect.sync(() => asked++), "1 second"), ["web.example"])
+    const { layer } = silent()
+    const slow = Layer.effect(
+      Resolver,
+      Effect.map(Layer.build(layer), (context) => ({ ...Context.get(context, Resolver), pointers }))
+    )
+    return Effect.gen(function*() {
+      const [leaving, ...staying] = yield* Effect.all([1, 2, 3].map(() => Effect.forkChild(found("192.0.2.7"))))
+      yield* TestClock.adjust("500 millis")
+      if (leaving !== undefined) yield* Fiber.interrupt(leaving)
+      yield* TestClock.adjust("500 millis")
+      assert.deepStrictEqual(yield* Fiber.joinAll(staying), ["web.example", "web.example"])
+      yield* TestClock.adjust("4 minutes")
+      assert.strictEqual(yield* found("192.0.2.7"), "web.example")
+      assert.strictEqual(asked, 1)
+      yield* TestClock.adjust("61 seconds")
+      const again = yield* Effect.forkChild(found("192.0.2.7"))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* Fiber.join(again), "web.example")
+      assert.strictEqual(asked, 2)
+    }).pipe(Effect.provide(namesOf(slow, [])))
+  })
+
+  it.effect("is not waited for while as many are being looked for as may be", () => {
+    const { asked, layer } = silent()
+    return Effect.gen(function*() {
+      yield* Effect.forEach(Array.from({ length: 64 }), (_, at) => Effect.forkChild(look(`192.0.2.${at}`)))
+      yield* TestClock.adjust("1 millis")
+      yield* look("198.51.100.1")
+      assert.strictEqual(asked.times, 64)
+    }).pipe(Effect.provide(namesOf(layer, [])))
+  })
+})

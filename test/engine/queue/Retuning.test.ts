@@ -1,0 +1,101 @@
+import { Deferred, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import type { Failure } from "../../../src/engine/queue/Failure.ts"
+import type { AnyHandler } from "../../../src/engine/queue/Handler.ts"
+import { Done, handler, Reschedule } from "../../../src/engine/queue/Handler.ts"
+import { start } from "../../../src/engine/queue/Running.ts"
+import { Database } from "../../../src/engine/sql/Database.ts"
+import { databases } from "../../support/Databases.ts"
+import { breakWrites, mend } from "../../support/Faults.ts"
+import { column, count, eventsOf } from "../../support/Graph.ts"
+import { useQueue } from "../../support/UseQueue.ts"
+
+/* A reload while the database takes nothing: the periodic rows of the new configuration are made up for. */
+
+const options = {
+  poll_interval_ms: 1000,
+  max_concurrent: 8,
+  lease_seconds: 300,
+  retry_base_seconds: 30,
+  retry_max_seconds: 3600,
+  owner: "host:1:a"
+}
+
+/** Has a row for each issuer. A row that is nobody's any more ends. */
+const lists = (ran: (issuer: string) => Effect.Effect<unknown>, ...issuers: ReadonlyArray<string>) =>
+  handler<"local_ca_crl_regenerate", Database>({
+    kind: "local_ca_crl_regenerate",
+    periodic: true,
+    subjects: issuers.map((issuer) => ({ key: issuer, payload: { issuer } })),
+    reachSeconds: 1_000_000,
+    budgetMillis: () => 10_000,
+    run: ({ issuer }) => Effect.as(ran(issuer), issuers.includes(issuer) ? Reschedule(500_000) : Done()),
+    abandon: () => Effect.void
+  })
+
+/** Takes no new job, until `mend`. */
+const breakDown = Effect.gen(function*() {
+  const { dialect } = yield* Database
+  yield* Effect.acquireRelease(breakWrites(dialect, { table: "jobs", operation: "INSERT" }), () => mend(dialect))
+  return { mend: mend(dialect) }
+})
+
+const live = column("SELECT dedup_key FROM jobs WHERE status IN ('ready', 'running') ORDER BY dedup_key")
+
+describe.each(databases)("a runner that is retuned on $name", (backend) => {
+  const { records, test } = useQueue(backend)
+  const delays = () => eventsOf(records).filter((event) => event === "job_periodic_delayed").length
+
+  test("while no job is taken enqueues what is new as soon as it can", () =>
+    Effect.gen(function*() {
+      const [first, second] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const handlers = (...issuers: ReadonlyArray<string>): ReadonlyArray<AnyHandler<Database>> => [
+        lists((issuer) => Deferred.succeed(issuer === "a" ? first : second, undefined), ...issuers)
+      ]
+      const { retune } = yield* start(options, handlers("a"))
+      yield* Deferred.await(first)
+      const { mend } = yield* breakDown
+      yield* retune(options, handlers("a", "b"))
+      assert.strictEqual(delays(), 1, "the log says that it has to wait")
+      assert.include(eventsOf(records), "job_runner_retuned")
+      // The database stays away for the first attempts to make up for it.
+      yield* TestClock.adjust("1 second")
+      yield* TestClock.adjust("1 second")
+      yield* mend
+      yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => Deferred.isDone(second) })
+      assert.deepStrictEqual(yield* live, ["a", "b"])
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE dedup_key = 'b'"), 1)
+    }))
+
+  test("again in the meantime makes up for the last configuration alone", () =>
+    Effect.gen(function*() {
+      const seen = new Set<string>()
+      const [first, third] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const handlers = (...issuers: ReadonlyArray<string>): ReadonlyArray<AnyHandler<Database>> => [
+        lists((issuer) => {
+          seen.add(issuer)
+          return Deferred.succeed(issuer === "a" ? first : third, undefined)
+        }, ...issuers)
+      ]
+      const { retune } = yield* start(options, handlers("a"))
+      yield* Deferred.await(first)
+      const { mend } = yield* breakDown
+      yield* retune(options, handlers("a", "b"))
+      yield* retune(options, handlers("a", "c"))
+      assert.strictEqual(delays(), 2)
+      yield* mend
+      yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => Deferred.isDone(third) })
+      assert.deepStrictEqual([...seen].toSorted(), ["a", "c"])
+      assert.deepStrictEqual(yield* live, ["a", "c"])
+    }))
+
+  test("while everything works says nothing of it", () =>
+    Effect.gen(function*() {
+      const ran = yield* Deferred.make<void>()
+      const { retune } = yield* start<Database, Failure>(options, [])
+      yield* retune(options, [lists(() => Deferred.succeed(ran, undefined), "b")])
+      yield* Deferred.await(ran)
+      assert.strictEqual(delays(), 0)
+    }))
+})

@@ -1,0 +1,327 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import * as Semaphore from "effect/Semaphore"
+import { assert, describe } from "vitest"
+import type { AnyHandler, Outcome } from "../../../src/engine/queue/Handler.ts"
+import { Done } from "../../../src/engine/queue/Handler.ts"
+import { handler } from "../../../src/engine/queue/Handler.ts"
+import { JobId } from "../../../src/engine/queue/Job.ts"
+import type { Job, JobKind } from "../../../src/engine/queue/Job.ts"
+import { jobKinds, roomOf, shareOf } from "../../../src/engine/queue/Job.ts"
+import * as jobClaims from "../../../src/engine/queue/JobClaims.ts"
+import { Queue } from "../../../src/engine/queue/Queue.ts"
+import * as Runner from "../../../src/engine/queue/Runner.ts"
+import type { Head, Source } from "../../../src/engine/queue/Slots.ts"
+import * as Slots from "../../../src/engine/queue/Slots.ts"
+import type { Database } from "../../../src/engine/sql/Database.ts"
+import { StorageFailed } from "../../../src/engine/sql/Database.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, count } from "../../support/Graph.ts"
+import { useQueue } from "../../support/UseQueue.ts"
+
+const idOf = (index: number) => JobId(`00000000-0000-7000-8000-${String(index).padStart(12, "0")}`)
+
+const job = (kind: JobKind, share = ""): Job => ({
+  id: idOf(0),
+  kind,
+  dedupKey: "",
+  payload: "{}",
+  attempts: 1,
+  maxAttempts: 5,
+  deadline: undefined,
+  createdAt: 0,
+  share,
+  spentSeconds: 0
+})
+
+const nothing: Source = {
+  begin: () => {},
+  claim: () => Effect.succeed([]),
+  heads: () => Effect.succeed([]),
+  claimThese: () => Effect.succeed([])
+}
+
+const jobsOf = (kind: JobKind, count: number, share = "") => Array.from({ length: count }, () => job(kind, share))
+
+const kinds: ReadonlyArray<JobKind> = ["challenge_validate", "signer_issue", "local_ca_crl_regenerate"]
+
+/** What a look begins, however it ends. */
+const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, of = kinds, most = 4) =>
+  Effect.suspend(() => {
+    const begun: Array<Job> = []
+    const all: Source = { ...nothing, ...source, begin: (one) => void begun.push(one) }
+    const look = slots.fill(most, of, 0, all) as Effect.Effect<void, StorageFailed>
+    return Effect.map(Effect.exit(look), (exit) => ({ begun, exit }))
+  })
+
+describe("the slots of a runner", () => {
+  it("are of each kind for itself: what waits for others has many, what computes has those that are configured", () => {
+    assert.deepStrictEqual(
+      (["challenge_validate", "signer_relay_issue", "notify_deliver", "signer_issue", "signer_revoke"] as const).map((
+        kind
+      ) => roomOf(kind, 8)?.slots),
+      [128, 32, 16, 8, 8]
+    )
+    assert.isUndefined(roomOf("local_ca_crl_regenerate", 8))
+    assert.isUndefined(roomOf("nonce_sweep", 1))
+    for (const most of [1, 2, 3, 4, 5, 8, 33]) {
+      for (const kind of jobKinds) {
+        const room = roomOf(kind, most)
+        for (const part of room === undefined ? [] : [room.firstCome, room.profile]) {
+          assert.isTrue(Number.isInteger(part) && part > 0 && part <= Number(room?.slots), `${kind} of ${most}`)
+        }
+      }
+    }
+  })
+
+  it.effect("are asked for all kinds at once while all have room; one that has none is passed over", () =>
+    Effect.gen(function*() {
+      const slots = Slots.make()
+      const asked: Array<readonly [number, ReadonlyArray<JobKind>, boolean]> = []
+      let waiting: ReadonlyArray<Head> = []
+      const fill = (...answers: ReadonlyArray<ReadonlyArray<Job>>) => {
+        asked.length = 0
+        return filled(slots, {
+          heads: () => Effect.sync(() => waiting),
+          claim: ({ among, kinds, limit }) =>
+            Effect.sync(() => {
+              asked.push([limit, kinds, among])
+              return answers[asked.length - 1] ?? []
+            })
+        })
+      }
+      yield* fill(jobsOf("signer_issue", 2))
+      assert.deepStrictEqual(asked, [[3, kinds, false]])
+      waiting = [{ id: idOf(1), share: "", runAt: 0 }]
+      yield* fill(jobsOf("signer_issue", 1), jobsOf("challenge_validate", 2))
+      const others: ReadonlyArray<JobKind> = ["challenge_validate", "local_ca_crl_regenerate"]
+      assert.deepStrictEqual(asked, [[1, kinds, false], [4, others, true]])
+      assert.isFalse(slots.release(job("challenge_validate")), "nobody waits")
+      assert.isTrue(slots.release(job("signer_issue")), "somebody may be waiting")
+      waiting = []
+      yield* fill()
+      assert.deepStrictEqual(asked, [[4, others, true]], "who waits comes in turn")
+      assert.isFalse(slots.release(job("signer_issue")), "nobody waited")
+      yield* fill()
+      assert.deepStrictEqual(asked, [[2, kinds, false]])
+    }))
+
+  it.effect("go to whoever has least, once there are few", () =>
+    Effect.gen(function*() {
+      const slots = Slots.make()
+      const heads: ReadonlyArray<Head> = ["a/1", "a/2", "b/1"].map((share, index) => ({
+        id: idOf(index),
+        share,
+        runAt: -index
+      }))
+      const source: Partial<Source> = {
+        claim: ({ kinds, limit }) =>
+          Effect.succeed(kinds.includes("challenge_validate") ? jobsOf("challenge_validate", limit, "a/1") : []),
+        heads: ({ kind }) => Effect.succeed(kind === "challenge_validate" ? heads : []),
+        claimThese: (ids) =>
+          Effect.succeed(
+            heads.filter(({ id }) => ids.includes(id)).map(({ share }) => job("challenge_validate", share))
+          )
+      }
+      // 64 slots: 16 to whoever was first, and the rest for who has less, down to what others may still need.
+      const { begun: claimed } = yield* filled(slots, source)
+      const has = (share: string) => claimed.filter((one) => one.share === share).length
+      assert.deepStrictEqual([has("a/1"), has("a/2"), has("b/1")], [16, 6, 8])
+    }))
+
+  it.effect("of deliveries are as many for a receiver that is behind as for one that is not, and some for the others", () =>
+    Effect.gen(function*() {
+      const slots = Slots.make()
+      let shares = ["a/webhook/slow"]
+      const heads = () => shares.map((share, index): Head => ({ id: idOf(index), share, runAt: 0 }))
+      const source: Partial<Source> = {
+        claim: ({ limit }) => Effect.succeed(jobsOf("notify_deliver", limit, "a/webhook/slow")),
+        heads: () => Effect.sync(heads),
+        claimThese: (ids) =>
+          Effect.sync(() =>
+            heads().filter(({ id }) => ids.includes(id)).map(({ share }) => job("notify_deliver", share))
+          )
+      }
+      const fill = Effect.map(filled(slots, source, ["notify_deliver"], 8), ({ begun }) => begun)
+      const first = yield* fill
+      assert.lengthOf(first, 4)
+      assert.lengthOf(yield* fill, 0, "a receiver that hangs has no more")
+      const [one = assert.fail("nothing")] = first
+      assert.isTrue(slots.release(one))
+      assert.lengthOf(yield* fill, 1, "nor less")
+      shares = ["a/webhook/slow", "a/email/-", "b/webhook/chat"]
+      const then = yield* fill
+      const has = (share: string) => then.filter((one) => one.share === share).length
+      assert.deepStrictEqual([has("a/webhook/slow"), has("a/email/-"), has("b/webhook/chat")], [0, 3, 3])
+    }))
+
+  it("are given out evenly among profiles first, and never beyond a share", () => {
+    const heads = ["a/1", "a/2", "a/3", "b/1", "b/2"].map((share, index) => ({ id: idOf(index), share, runAt: index }))
+    const none = () => [0, 0] as const
+    const chosen = (free: number, has: (share: string) => readonly [number, number], profile = 9, accountPart = 9) =>
+      Slots.choose(heads, has, { free, profile, accountPart }).map(({ share }) => share)
+    assert.deepStrictEqual(chosen(3, none), ["a/1", "b/1", "a/2"])
+    assert.deepStrictEqual(chosen(9, none, 2), ["a/1", "b/1", "a/2", "b/2"])
+    assert.deepStrictEqual(chosen(1, (share) => share.startsWith("a/") ? [1, 1] : [0, 0]), ["b/1"])
+    const some = (share: string) => share === "a/2" ? [1, 1] as const : [0, 0] as const
+    assert.include(chosen(20, some, 20, 1 / 4), "a/2")
+    assert.notInclude(chosen(20, some, 4, 1 / 4), "a/2", "what is left is for others")
+  })
+
+  it.effect("are of rows that have begun when a later question fails, or whoever asks it dies", () =>
+    Effect.gen(function*() {
+      const failed = new StorageFailed({ statement: "job_claim", detail: "gone", transient: false })
+      for (const ends of [Effect.fail(failed), Effect.die("planted")]) {
+        const slots = Slots.make()
+        const { begun, exit } = yield* filled(slots, {
+          claim: ({ among, limit }) => among ? ends : Effect.succeed(jobsOf("signer_issue", limit)),
+          heads: () => ends
+        })
+        assert.lengthOf(begun, 3)
+        assert.isTrue(Exit.isFailure(exit), "it is not passed over")
+        for (const one of begun) slots.release(one)
+        const again = yield* filled(slots, {
+          claim: ({ limit }) => Effect.succeed(jobsOf("signer_issue", Math.min(limit, 3)))
+        })
+        assert.lengthOf(again.begun, 3, "no slot is lost")
+      }
+    }))
+})
+
+const options = {
+  poll_interval_ms: 1000,
+  max_concurrent: 4,
+  lease_seconds: 300,
+  retry_base_seconds: 30,
+  retry_max_seconds: 3600,
+  owner: "host:1:a"
+}
+
+describe.each(databases)("slots on $name", (backend) => {
+  const { test } = useQueue(backend)
+
+  const of = (
+    kind: "challenge_validate" | "signer_issue" | "local_ca_crl_regenerate",
+    run: Effect.Effect<Outcome<Database>>
+  ): AnyHandler<Database> =>
+    handler({
+      kind,
+      periodic: false,
+      budgetMillis: () => 10_000,
+      run: () => run,
+      abandon: () => Effect.void
+    })
+
+  const validate = (profile: string, account: string, index: number) =>
+    Effect.flatMap(Queue, (queue) =>
+      queue.enqueue({
+        kind: "challenge_validate",
+        dedupKey: `${profile} ${account} ${index}`,
+        payload: { challenge_id: `${account} ${index}`, profile, thumbprint: "t" },
+        share: shareOf(profile, account)
+      }))
+
+  test(
+    "accounts whose validations hang hold up nobody: lists, signatures, other accounts, other profiles",
+    () =>
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        for (let account = 0; account < 12; account++) {
+          for (let index = 0; index < 32; index++) yield* validate("attacked", `silent ${account}`, index)
+        }
+        const done: Outcome<Database> = Done()
+        const silent = yield* Deferred.make<void>()
+        const runner = yield* Runner.make(options, [
+          handler<"challenge_validate", Database>({
+            kind: "challenge_validate",
+            periodic: false,
+            budgetMillis: () => 10_000,
+            run: ({ challenge_id }) =>
+              Effect.as(challenge_id.startsWith("silent") ? Deferred.await(silent) : Effect.void, done),
+            abandon: () => Effect.void
+          }),
+          of("signer_issue", Effect.succeed(done)),
+          of("local_ca_crl_regenerate", Effect.succeed(done))
+        ])
+        yield* runner.pass
+        yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "i", payload: { issuer: "i" } })
+        const payload = { order_id: "o", profile: "attacked", csr: "", client: {} }
+        yield* queue.enqueue({ kind: "signer_issue", dedupKey: "o", payload, share: shareOf("attacked", "honest") })
+        yield* validate("attacked", "honest", 0)
+        yield* validate("other", "honest", 0)
+        const settled = column("SELECT dedup_key FROM jobs WHERE status = 'done' ORDER BY dedup_key")
+        yield* Effect.repeat(Effect.andThen(runner.pass, settled), { until: ({ length }) => length === 4, times: 200 })
+        assert.deepStrictEqual(yield* settled, ["attacked honest 0", "i", "o", "other honest 0"])
+        yield* Deferred.succeed(silent, undefined)
+        yield* Effect.repeat(Effect.andThen(runner.pass, runner.idle), {
+          until: () =>
+            Effect.map(Effect.orDie(count("SELECT count(*) FROM jobs WHERE status = 'ready'")), (left) => left === 0)
+        })
+      })
+  )
+
+  test(
+    "a thousand orders of one account do not come before the one of another",
+    () =>
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        const order = (account: string, index: number) =>
+          queue.enqueue({
+            kind: "signer_issue",
+            dedupKey: `${account} ${index}`,
+            payload: { order_id: "o", profile: "p", csr: "", client: {} },
+            share: shareOf("p", account)
+          })
+        for (let index = 0; index < 40; index++) yield* order("many", index)
+        const begun: Array<string> = []
+        const turns = yield* Semaphore.make(4)
+        const gate = yield* Deferred.make<void>()
+        const runner = yield* Runner.make(options, [
+          handler<"signer_issue", Database>({
+            kind: "signer_issue",
+            periodic: false,
+            budgetMillis: () => 10_000,
+            run: (_, { dedupKey }) =>
+              turns.withPermits(1)(Effect.suspend(() => {
+                begun.push(dedupKey)
+                return Effect.as(begun.length < 4 ? Deferred.await(gate) : Effect.void, Done())
+              })),
+            abandon: () => Effect.void
+          })
+        ])
+        yield* runner.pass
+        yield* order("one", 0)
+        const waiting = yield* Effect.forkChild(runner.idle)
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.join(waiting)
+        yield* Effect.repeat(Effect.andThen(runner.pass, runner.idle), { until: () => begun.includes("one 0") })
+        assert.isBelow(begun.indexOf("one 0"), 8)
+      })
+  )
+
+  test(
+    "the oldest row of each share is found from share to share, however many there are of one",
+    () =>
+      Effect.gen(function*() {
+        const queue = yield* Queue
+        for (const [share, runAt] of [["b", 3], ["b", 1], ["a", 2], ["", 5], ["c/1", 9], ["a", 4]] as const) {
+          yield* queue.enqueue({
+            kind: "challenge_validate",
+            dedupKey: `${share}${runAt}`,
+            payload: { challenge_id: "c", profile: "p", thumbprint: "t" },
+            share,
+            runAt
+          })
+        }
+        const looked = (from: string, limit: number) =>
+          Effect.map(
+            jobClaims.heads({ kind: "challenge_validate", from, limit }),
+            (found) => found.map(({ runAt, share }) => [share, runAt])
+          )
+        assert.deepStrictEqual(yield* looked("", 9), [["", 5], ["a", 2], ["b", 1], ["c/1", 9]])
+        assert.deepStrictEqual(yield* looked("a", 2), [["a", 2], ["b", 1]])
+        assert.deepStrictEqual(yield* looked("d", 2), [])
+        assert.deepStrictEqual(yield* jobClaims.heads({ kind: "signer_issue", from: "", limit: 2 }), [])
+      })
+  )
+})

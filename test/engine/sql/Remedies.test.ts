@@ -1,0 +1,55 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe } from "vitest"
+import * as queueState from "../../../src/engine/queue/QueueState.ts"
+import { Database, StorageFailed } from "../../../src/engine/sql/Database.ts"
+import { appliedNames } from "../../../src/engine/sql/Migrations.ts"
+import * as Migrations from "../../../src/engine/sql/Migrations.ts"
+import { causeOf, withRemedy } from "../../../src/engine/sql/Remedies.ts"
+import * as Sqlite from "../../../src/engine/sql/Sqlite.ts"
+import { databases, freshDirectory } from "../../support/Databases.ts"
+import { migrationsOf, openDriver, sql } from "../../support/Graph.ts"
+
+describe("what can be done about a failure of the database", () => {
+  describe.each(databases)("on $name", ({ dialect, freshUrl }) => {
+    it.effect("is said of a schema that is not there, and of tables nobody told of", () =>
+      Effect.gen(function*() {
+        const driver = yield* openDriver(yield* Effect.promise(freshUrl))
+        yield* Effect.gen(function*() {
+          assert.deepStrictEqual(yield* appliedNames, [])
+          const absent = yield* Effect.flip(queueState.oldest(1))
+          assert.instanceOf(absent, StorageFailed)
+          assert.match(absent.message, /the schema is not this build's: run acme-svc migrate/)
+          yield* sql("CREATE TABLE jobs (id INTEGER)")
+          const failed = yield* Effect.flip(Effect.flatMap(migrationsOf(dialect), Migrations.migrate))
+          assert.match(
+            "detail" in failed ? failed.detail : "",
+            /Migration 0003_queue: .*belongs to another program, or was restored in part/
+          )
+        }).pipe(Effect.provideService(Database, driver))
+      }))
+  })
+
+  it.effect("is said of a file that is damaged", () =>
+    Effect.gen(function*() {
+      const path = join(freshDirectory(), "damaged.db")
+      writeFileSync(path, Buffer.alloc(8192, "no database"))
+      const layer = Sqlite.layer({ path, synchronous: "normal" })
+      const failed = yield* Effect.flip(Effect.provide(Database, layer))
+      const { cause } = failed
+      const code = cause instanceof Error && "code" in cause ? String(cause.code) : ""
+      assert.match(withRemedy(code, cause instanceof Error ? cause.message : ""), /put a backup in its place/)
+    }))
+
+  it("is said of a proxy that takes no settings, and of a server that is away", () => {
+    assert.match(withRemedy("08P01", "unsupported startup parameter: statement_timeout"), /set database\.pooling/)
+    assert.match(withRemedy("57P03", "the database system is starting up"), /continues when the server is back/)
+    assert.strictEqual(causeOf("53100", "could not extend file"), "full")
+    assert.strictEqual(causeOf("SQLITE_FULL", "database or disk is full"), "full")
+    assert.strictEqual(causeOf("ECONNREFUSED", "connect ECONNREFUSED"), "away")
+    assert.strictEqual(causeOf("23505", "duplicate key"), "other")
+    assert.strictEqual(withRemedy("23505", "duplicate key"), "23505 duplicate key")
+  })
+})

@@ -1,0 +1,398 @@
+import { it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { PassThrough } from "node:stream"
+import { text as readAll } from "node:stream/consumers"
+import { assert, describe } from "vitest"
+import { emit, withinSpan } from "../../../src/engine/telemetry/EventLog.ts"
+import type { Span } from "../../../src/engine/telemetry/EventLog.ts"
+import { parseFilter } from "../../../src/engine/telemetry/LogFilter.ts"
+import type { OutputState } from "../../../src/engine/telemetry/LogOutput.ts"
+import type { SinkOptions } from "../../../src/engine/telemetry/Sink.ts"
+import * as Sink from "../../../src/engine/telemetry/Sink.ts"
+import { effectProp } from "../../support/Property.ts"
+
+const human = {
+  filter: parseFilter("trace"),
+  json: false,
+  spanEvents: "none" as const,
+  flatten: false,
+  colours: false
+}
+const json = { ...human, json: true }
+
+/** Everything a body logs through a sink, as it was written. */
+const writesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
+  Effect.suspend(() => {
+    const writes: Array<string> = []
+    return Effect.as(
+      Effect.provide(body, Sink.make({ ...options, write: (one) => void writes.push(one) }).layer),
+      writes
+    )
+  })
+
+/** The lines of it, each of which was ended. */
+const linesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
+  Effect.map(writesOf(options, body), (writes) => {
+    const lines = writes.join("").split("\n")
+    assert.strictEqual(lines.pop(), "", "the last line is ended")
+    return lines
+  })
+
+const lineOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
+  Effect.map(linesOf(options, body), (lines) => {
+    assert.strictEqual(lines.length, 1)
+    return lines[0] ?? ""
+  })
+
+interface Line {
+  readonly fields: { readonly [name: string]: unknown }
+  readonly span: Span
+}
+
+const parse = (line: string): Line => JSON.parse(line) as Line
+
+const rejected = (identifiers: ReadonlyArray<string>) => emit("order_rejected", { reason: "malformed", identifiers })
+
+const failed = (error: string) => emit("worker_presence_failed", { error })
+
+/** What may come from outside, the awkward much more often than by chance. */
+const remote = fc.array(
+  fc.oneof(
+    fc.constantFrom(
+      "\n",
+      "\r",
+      "\u0000",
+      "\u001b[2J",
+      "\u007f",
+      "\u0085",
+      "\u009b",
+      "\u2028",
+      "\u2029",
+      "\u202e",
+      "\u200b",
+      "\u{e0041}",
+      " x=y",
+      "\"",
+      "\\"
+    ),
+    fc.constantFrom("\\n", "\u00a0", "é", "\u{1f511}", "=", " ", "\t", "{}", ","),
+    fc.string({ unit: "grapheme" })
+  ),
+  { maxLength: 12 }
+).map((parts) => parts.join(""))
+
+// oxlint-disable-next-line no-control-regex
+const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202e\u200b\u{e0041}]/u
+
+describe("JSON records", () => {
+  it.effect("have time, level, target, fields and span", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(Date.UTC(2026, 1, 3, 4, 5, 6, 7))
+      const line = yield* lineOf(
+        json,
+        withinSpan(
+          { request_id: "r1", profile: undefined, uri: "/a?b" },
+          0,
+          emit("order_created", { order_id: "o1", identifiers: ["a.example"] })
+        )
+      )
+      assert.deepStrictEqual(JSON.parse(line), {
+        timestamp: "2026-02-03T04:05:06.007Z",
+        level: "info",
+        target: "acme_svc.order",
+        fields: {
+          event: "order_created",
+          outcome: "success",
+          order_id: "o1",
+          identifiers: ["a.example"],
+          message: "order created"
+        },
+        span: { request_id: "r1", uri: "/a?b" }
+      })
+    }))
+
+  it.effect("flattened have the fields of the event beside the rest, and the span apart", () =>
+    Effect.gen(function*() {
+      const line = yield* lineOf(
+        { ...json, flatten: true },
+        withinSpan({ request_id: "r1" }, 0, emit("tls_disabled", { base_url: "http://h" }))
+      )
+      assert.deepStrictEqual(JSON.parse(line), {
+        timestamp: "1970-01-01T00:00:00.000Z",
+        level: "warn",
+        target: "acme_svc.tls",
+        event: "tls_disabled",
+        outcome: "advisory",
+        base_url: "http://h",
+        message: "tls disabled",
+        span: { request_id: "r1" }
+      })
+    }))
+
+  it.effect("leave out what is not known and keep what is false, zero or empty", () =>
+    Effect.gen(function*() {
+      const line = yield* lineOf(
+        json,
+        emit("server_config_loaded", { path: "", file_present: false, keys_from_file: 0, keys_from_env: undefined })
+      )
+      assert.deepInclude(parse(line).fields, { path: "", file_present: false, keys_from_file: 0 })
+      assert.notProperty(parse(line).fields, "keys_from_env")
+    }))
+
+  for (const flatten of [false, true]) {
+    effectProp(
+      `are one line without control characters, and keep every text as it was, ${flatten ? "flattened" : "nested"}`,
+      [remote, remote],
+      ([error, request_id]) =>
+        Effect.gen(function*() {
+          const line = yield* lineOf(
+            { ...json, flatten },
+            withinSpan({ request_id }, 0, failed(error))
+          )
+          assert.notMatch(line, control)
+          const read = parse(line)
+          const kept = flatten ? (read as unknown as Line["fields"])["error"] : read.fields["error"]
+          assert.deepStrictEqual([kept, read.span["request_id"]], [error, request_id])
+        })
+    )
+  }
+})
+
+describe("records for people", () => {
+  it.effect("are time, level, event, fields and span", () =>
+    Effect.gen(function*() {
+      const line = yield* lineOf(
+        human,
+        withinSpan(
+          { request_id: "r1", profile: undefined },
+          0,
+          emit("request_completed", { status: 200, latency_ms: 3 })
+        )
+      )
+      assert.strictEqual(
+        line,
+        "1970-01-01T00:00:00.000Z INFO  request_completed outcome=success status=200 latency_ms=3 request_id=r1"
+      )
+    }))
+
+  it.effect("quote what could be read as something else", () =>
+    Effect.gen(function*() {
+      for (
+        const [error, shown] of [
+          ["plain", "plain"],
+          ["", "\"\""],
+          ["two words", "\"two words\""],
+          ["a=b", "\"a=b\""],
+          ["say \"x\"", "\"say \\\"x\\\"\""],
+          ["red\u001b[31m", "red\\u001b[31m"],
+          ["a\nb", "a\\nb"],
+          ["two words\nand two \u007f", "\"two words\\nand two \\u007f\""]
+        ] as const
+      ) {
+        const line = yield* lineOf(human, failed(error))
+        assert.strictEqual(line, `1970-01-01T00:00:00.000Z WARN  worker_presence_failed outcome=failure error=${shown}`)
+      }
+    }))
+
+  effectProp("are one line without control characters, in which no text makes up a field", [remote, remote], ([
+    error,
+    user_agent
+  ]) =>
+    Effect.gen(function*() {
+      const line = yield* lineOf(
+        human,
+        withinSpan({ user_agent, request_id: "r1" }, 0, failed(error))
+      )
+      assert.notMatch(line, control)
+      const words = line.replaceAll(/"(?:[^"\\]|\\.)*"/g, "text").split(/\s+/)
+      assert.deepStrictEqual(words.slice(0, 3), ["1970-01-01T00:00:00.000Z", "WARN", "worker_presence_failed"])
+      assert.deepStrictEqual(words.slice(3).map((word) => word.split("=")[0]), [
+        "outcome",
+        "error",
+        "user_agent",
+        "request_id"
+      ])
+    }))
+
+  it.effect("colour the level alone", () =>
+    Effect.gen(function*() {
+      const line = yield* lineOf({ ...human, colours: true }, failed("\u001b[31mred\u001b[0m"))
+      const level = "\u001b[33mWARN \u001b[0m"
+      assert.include(line, level)
+      assert.notMatch(line.replace(level, ""), control)
+    }))
+})
+
+for (const [form, options] of [["JSON", json], ["text", human]] as const) {
+  describe(`as ${form}`, () => {
+    it.effect("text is cut at 500 characters", () =>
+      Effect.gen(function*() {
+        for (const [length, kept] of [[499, 499], [500, 500], [501, 500], [100_000, 500]] as const) {
+          const line = yield* lineOf(options, failed("é".repeat(length)))
+          assert.strictEqual(line.match(/é/g)?.length, kept)
+          const names = yield* lineOf(options, rejected(["é".repeat(length)]))
+          assert.strictEqual(names.match(/é/g)?.length, kept)
+        }
+      }))
+
+    it.effect("of many names the first ten are shown, and how many there were", () =>
+      Effect.gen(function*() {
+        const names = Array.from({ length: 100 }, (_, index) => `<n${index}>`)
+        const line = yield* lineOf(options, rejected(names))
+        assert.deepStrictEqual(line.match(/<n\d+>/g), names.slice(0, 10))
+        assert.match(line, /\bidentifiers_total"?[=:]100\b/)
+        assert.notInclude(yield* lineOf(options, rejected(names.slice(0, 10))), "identifiers_total")
+      }))
+
+    it.effect("a secret shows nothing of itself", () =>
+      Effect.gen(function*() {
+        // A type error in the service; here for what such an error would give away.
+        const secret = Redacted.make("hunter2") as unknown as string
+        const body = withinSpan({ request_id: secret }, 0, Effect.all([failed(secret), rejected([secret])]))
+        const text = (yield* linesOf(options, body)).join("\n")
+        assert.notInclude(text, "hunter2")
+        assert.include(text, "redacted")
+      }))
+
+    it.effect("spans are told of as far as logging.span_events says", () =>
+      Effect.gen(function*() {
+        const told = { none: [], close: ["span_closed"], full: ["span_opened", "span_closed"] } as const
+        for (const spanEvents of ["none", "close", "full"] as const) {
+          const body = withinSpan({ request_id: "r" }, 0, Effect.void)
+          const lines = yield* linesOf({ ...options, spanEvents }, body)
+          assert.deepStrictEqual(lines.map((line) => /span_\w+/.exec(line)?.[0]), [...told[spanEvents]])
+          const quiet = yield* linesOf({ ...options, spanEvents, filter: parseFilter("info") }, body)
+          assert.deepStrictEqual(quiet, [])
+        }
+      }))
+
+    it.effect("only what the filter lets pass is written", () =>
+      Effect.gen(function*() {
+        const filter = parseFilter("acme_svc=warn,acme_svc.tls=off,acme_svc.job=debug")
+        const lines = yield* linesOf(
+          { ...options, filter },
+          Effect.all([
+            emit("tls_disabled", { base_url: "b" }),
+            emit("request_completed", { status: 200, latency_ms: 1 }),
+            emit("request_completed", { status: 500, latency_ms: 1 }, { level: "warn", outcome: "failure" }),
+            emit("request_completed", { status: 200, latency_ms: 1 }),
+            emit("job_enqueued", { kind: "k", job_id: "j" }),
+            emit("nonce_rejected", { reason: "missing", nonce_fp: undefined })
+          ])
+        )
+        assert.deepStrictEqual(lines.map((line) => /request_completed|job_enqueued|tls|nonce/.exec(line)?.[0]), [
+          "request_completed",
+          "job_enqueued"
+        ])
+      }))
+  })
+}
+
+describe("lines", () => {
+  const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+  it.effect("of one turn of the event loop are one write, and come in order", () =>
+    Effect.gen(function*() {
+      const writes = yield* writesOf(
+        human,
+        Effect.forEach([1, 2, 3], (round) =>
+          Effect.andThen(
+            Effect.forEach(["a", "b", "c"], (name) => emit("tls_disabled", { base_url: `${name}${round}` })),
+            turn
+          ))
+      )
+      assert.deepStrictEqual(
+        writes.map((write) => [...write.match(/[abc]\d/g) ?? []]),
+        [1, 2, 3].map((round) => [`a${round}`, `b${round}`, `c${round}`])
+      )
+    }))
+
+  it.effect("that were not taken are counted by the first that is", () =>
+    Effect.gen(function*() {
+      const writes: Array<string> = []
+      let state: OutputState = { lost: 0, trouble: undefined }
+      const sink = Sink.make({ ...json, write: (one) => void writes.push(one), state: () => state })
+      // Each is written at once.
+      const said = emit("server_fatal_error", { error: "x" })
+      yield* Effect.provide(
+        Effect.gen(function*() {
+          state = { lost: 2, trouble: "ENOSPC" }
+          yield* said
+          state = { lost: 3, trouble: undefined }
+          yield* said
+          yield* said
+        }),
+        sink.layer
+      )
+      const events = writes.join("").trim().split("\n").map((line) => (JSON.parse(line) as { fields: object }).fields)
+      assert.deepStrictEqual(events.map((fields) => (fields as { event: string; count?: number }).count), [
+        undefined,
+        undefined,
+        3,
+        undefined
+      ])
+      assert.deepInclude(events[2], { event: "server_log_gap", outcome: "advisory" })
+    }))
+
+  it.effect("that tell an error are out at once, with what came before them", () =>
+    Effect.gen(function*() {
+      const writes: Array<string> = []
+      yield* Effect.gen(function*() {
+        yield* failed("before")
+        assert.deepStrictEqual(writes, [])
+        yield* emit("server_fatal_error", { error: "the end" })
+        assert.strictEqual(writes.length, 1)
+        assert.match(writes[0] ?? "", /before\n.*the end"\n$/)
+      }).pipe(Effect.provide(Sink.make({ ...human, write: (one) => void writes.push(one) }).layer))
+      yield* turn
+      assert.strictEqual(writes.length, 1, "and nothing twice")
+    }))
+
+  const many = Effect.forEach(
+    Array.from({ length: 5000 }, (_, index) => index),
+    (count) =>
+      Effect.andThen(
+        emit("job_kind_unknown", { kind: "k", job_id: "j", count }),
+        count % 100 === 0 ? turn : Effect.void
+      ),
+    { discard: true }
+  )
+
+  it.effect("keep nobody waiting when the reader is slow, and all arrive", () =>
+    Effect.gen(function*() {
+      const slow = new PassThrough({ highWaterMark: 1 })
+      yield* Effect.provide(many, Sink.make({ ...json, write: (one) => void slow.write(one) }).layer)
+      slow.end()
+      const lines = (yield* Effect.promise(() => readAll(slow))).trimEnd().split("\n")
+      assert.deepStrictEqual(
+        lines.map((line) => parse(line).fields["count"]),
+        Array.from({ length: 5000 }, (_, n) => n)
+      )
+    }))
+
+  it.effect("written to a reader that has gone are lost, and whoever logs goes on", () =>
+    Effect.gen(function*() {
+      const reader = yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          spawn("sh", ["-c", "exec 0<&-; echo closed; exec sleep 600"], { stdio: ["pipe", "pipe", "ignore"] })
+        ),
+        (process) => Effect.sync(() => process.kill())
+      )
+      const broken = once(reader.stdin, "error")
+      yield* Effect.promise(() => once(reader.stdout, "data"))
+      yield* Effect.provide(
+        Effect.gen(function*() {
+          yield* failed("unheard")
+          const [error] = yield* Effect.promise(() => broken)
+          assert.propertyVal(error, "code", "EPIPE")
+          yield* many
+          yield* emit("server_fatal_error", { error: "unheard" })
+        }),
+        Sink.make({ ...human, write: (one) => void reader.stdin.write(one) }).layer
+      )
+    }))
+})
