@@ -93,13 +93,13 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.include(await ends(0, "jobs", "run-now", job.id), "is due now")
   })
 
-  it("what is unknown is exit 3", async () => {
+  it("what is unknown is exit 3, and what is no id exit 2", async () => {
     for (const command of [["show"], ["cancel", "--yes"], ["run-now"]]) {
       const [word = "", ...flags] = command
       assert.include(await ends(3, "jobs", word, "01234567-89ab-7def-8123-456789abcdef", ...flags), "There is no job")
     }
     assert.include(await ends(3, "jobs", "list", "--status", "lost"), "status takes one of")
-    assert.include(await ends(3, "jobs", "list", "--order-id", "mine"), "orderId takes an id")
+    assert.include(await ends(2, "jobs", "list", "--order-id", "mine"), "--order-id takes an id")
   })
 
   it("worker list names the processes, and says when there are none", async () => {

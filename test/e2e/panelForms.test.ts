@@ -295,17 +295,6 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
       now: "Live certificates 1"
     },
     {
-      form: "/ui/account/factor/disable",
-      isOwn: true,
-      fields: { password: cora.password },
-      ready: async () => {
-        ground.write("UPDATE admin_users SET totp_secret = zeroblob(20) WHERE username = 'cora'")
-        return { path: "/ui/account" }
-      },
-      code: "mfa_not_enrolled",
-      now: "Set up an authenticator…"
-    },
-    {
       form: "/ui/account/factor/codes",
       first: "/ui/account/factor/disable",
       isOwn: true,

@@ -335,9 +335,7 @@ export const forms: { readonly [pattern: string]: FormCase } = {
       const path = atBob()(ground)
       return `${path}?revoke=${await ground.token(path, admin)}`
     },
-    well: { password: admin },
-    says: "The token is revoked.",
-    ...wrong
+    says: "The token is revoked."
   },
   "/ui/account/password": {
     isOwn: true,
