@@ -98,12 +98,10 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* kinds("Olga"), [])
     }))
 
-  test("does not search contacts, and refuses what is empty or too long", () =>
+  test("does not search contacts", () =>
     Effect.gen(function*() {
       const found = searchObject(yield* search("a@example.org", viewer))
       assert.deepStrictEqual([found.results, found.hint?.slice(0, 26)], [[], "Contacts are not searched;"])
-      assert.strictEqual((yield* Effect.flip(search("  ", viewer)))._tag, "BadRequest")
-      assert.strictEqual((yield* Effect.flip(search("x".repeat(254), viewer)))._tag, "BadRequest")
     }))
 
   test("a certificate is shown in words, with its certID and when to renew it", () =>

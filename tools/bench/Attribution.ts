@@ -32,14 +32,14 @@ const lines: ReadonlyArray<Line> = [
   { title: "PostgreSQL's driver", file: /node_modules\/pg(?:-[\w-]+)?\// },
   {
     title: "statements: SQLite itself, and the database layer in JavaScript",
-    file: /node_modules\/better-sqlite3\/|src\/(?:kernel\/sql|store)\//
+    file: /node_modules\/better-sqlite3\/|src\/(?:engine\/sql|store)\//
   },
   {
     title: "signatures, hashes, keys, random octets",
-    file: /^node:internal\/crypto\/|^node:crypto$|src\/pki\/Entropy/
+    file: /^node:internal\/crypto\/|^node:crypto$|src\/crypto\/Entropy/
   },
-  { title: "X.509, CSR, lint, keys' weakness", file: /src\/pki\/(?:x509|asn1|keys)\/|src\/services\/signing\// },
-  { title: "JWS and base64", file: /src\/pki\/|^node:buffer$|^node:internal\/buffer$/ },
+  { title: "X.509, CSR, lint, keys' weakness", file: /src\/crypto\/(?:x509|asn1|keys)\/|src\/services\/signing\// },
+  { title: "JWS and base64", file: /src\/crypto\/|^node:buffer$|^node:internal\/buffer$/ },
   { title: "TLS", file: /^node:(?:_tls_\w+|internal\/tls\/.*|tls)$/ },
   {
     title: "Node's HTTP, streams and sockets",
@@ -54,13 +54,13 @@ const lines: ReadonlyArray<Line> = [
   {
     title: "logging",
     file:
-      /src\/kernel\/telemetry\/(?:Event|Sink|Weight|Log|Declaration|Operator|Tracing|Otlp)|^node:(?:fs|internal\/fs\/.*)$/
+      /src\/engine\/telemetry\/(?:Event|Sink|Weight|Log|Declaration|Operator|Tracing|Otlp)|^node:(?:fs|internal\/fs\/.*)$/
   },
-  { title: "metrics", file: /src\/kernel\/telemetry\/|node_modules\/prom-client\// },
-  { title: "listener", file: /src\/kernel\/(?:http|host|net)\/|src\/app\// },
+  { title: "metrics", file: /src\/engine\/telemetry\/|node_modules\/prom-client\// },
+  { title: "listener", file: /src\/engine\/(?:http|host|net)\/|src\/app\// },
   { title: "routing and checks of requests", file: /src\/surfaces\// },
-  { title: "nonces, jobs", file: /src\/kernel\/queue\/|src\/services\/nonce\// },
-  { title: "operations", file: /src\/(?:operations|domain|services|settings|kernel)\// }
+  { title: "nonces, jobs", file: /src\/engine\/queue\/|src\/services\/nonce\// },
+  { title: "operations", file: /src\/(?:operations|domain|services|settings|engine)\// }
 ]
 
 const collected = "garbage collection on the main thread"
