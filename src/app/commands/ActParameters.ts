@@ -8,7 +8,6 @@ import type { OperatorError } from "../../domain/OperatorError.ts"
 import { readWhole } from "../../domain/WholeNumber.ts"
 import type { AnyAct, Cli } from "../../surfaces/operator/Act.ts"
 import type { Field, Fields, Written } from "../../surfaces/operator/Field.ts"
-import type { GivenMembers } from "../../surfaces/operator/MemberInput.ts"
 import { judged } from "../../surfaces/operator/MemberInput.ts"
 import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import { refusal, switchFlag } from "./Flags.ts"
@@ -160,7 +159,7 @@ export const inputOf = Effect.fnUntraced(function*(
     const given = yield* givenFor(cli, member, read)
     // A flag without a value says nothing where it was left out.
     const isAbsent = given === undefined || given === false ||
-      (field.form === "texts" && !field.isNeeded && (given as GivenMembers)["length"] === 0)
+      (!field.isNeeded && Array.isArray(given) && given.length === 0)
     input[member] = isAbsent || cli.omits?.includes(member)
       ? field.absent
       : yield* Effect.mapError(

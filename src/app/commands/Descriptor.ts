@@ -33,7 +33,7 @@ const paramsOf = (command: Command.Command.Any): ReadonlyArray<Param.Any> =>
 const childrenOf = (command: Command.Command.Any) => command.subcommands.flatMap(({ commands }) => commands)
 
 /**
- * The words of a set that is not judged here. They are at the end of a description (`Flags.optionalWord`), or they are
+ * The words of a set that is not judged here. They are at the end of a description (`ActParameters.ts`), or they are
  * the value itself.
  */
 const knownWords = (text: string, value: string | undefined): ReadonlyArray<string> => {
