@@ -5,6 +5,7 @@ import { makeLoopDisk } from "../support/LoopDisk.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import { minimalConfig } from "../support/Server.ts"
 import { NotMountable } from "../support/SmallDisk.ts"
+import { stopTree } from "../support/Stopped.ts"
 import type { SiteOptions } from "./Site.ts"
 import type { Fault, Means, Outcome, Stage } from "./Stage.ts"
 import { NotPossible, under } from "./Stage.ts"
@@ -17,29 +18,38 @@ const mounted = (): LoopDisk => {
   }
 }
 
+/** A program that writes to the disk beside the service. */
+interface Neighbour {
+  /** Stops it, calls `keep`, and ends it. */
+  readonly cut: (keep: () => void) => Promise<void>
+  readonly begin: () => Promise<void>
+}
+
 /**
  * Cuts the power under load: the writing processes are stopped, the disk's content is kept, and everything is started
- * on that content. `around` ends and starts other programs with files on the disk.
+ * on that content. What is copied while somebody writes is the content of no moment, and a disk that never was.
  */
-const cutting = (disk: LoopDisk, end: () => Promise<void>, begin: () => Promise<void>) =>
+const cutting = (disk: LoopDisk, neighbour: Neighbour) =>
 async (
   { chance, load, means: { clients, rounds }, site: { acme } }: Stage
 ): Promise<number> => {
   for (let round = 0; round < rounds; round++) {
     await load.answers.more(20 + chance(8 * clients))
-    acme.signal("SIGSTOP")
-    disk.keep()
+    await stopTree(acme.pid())
+    await neighbour.cut(disk.keep)
     await acme.kill9()
-    await end()
     disk.cut()
-    await begin()
+    await neighbour.begin()
     await acme.restart()
     await load.ledger.acknowledged.more(2 * clients)
   }
   return rounds
 }
 
-const nothing = () => Promise.resolve()
+const nobody: Neighbour = {
+  cut: (keep) => Promise.resolve(keep()),
+  begin: () => Promise.resolve()
+}
 
 const onSqlite = (means: Means, disk: LoopDisk): Promise<Outcome> => {
   const home = join(disk.directory, "home")
@@ -47,7 +57,7 @@ const onSqlite = (means: Means, disk: LoopDisk): Promise<Outcome> => {
   writeFileSync(join(home, "config.toml"), minimalConfig)
   disk.sync() // files written by an operator before; from here on the service must sync its own
   const options: SiteOptions = { home, config: null }
-  return under(means, options, cutting(disk, nothing, nothing))
+  return under(means, options, cutting(disk, nobody))
 }
 
 const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
@@ -55,7 +65,7 @@ const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
   try {
     const databaseUrl = await cluster.createDatabase()
     disk.sync() // an empty database that nobody waited for
-    return await under(means, { databaseUrl }, cutting(disk, () => cluster.halt(), cluster.resume))
+    return await under(means, { databaseUrl }, cutting(disk, { cut: cluster.cutPower, begin: cluster.resume }))
   } finally {
     await cluster.stop()
   }

@@ -20,6 +20,7 @@ import type { Readable, Writable } from "node:stream"
 import { setTimeout as delay } from "node:timers/promises"
 import { Client, escapeIdentifier } from "pg"
 import { freePort } from "./Ports.ts"
+import { killTree, stopTree } from "./Stopped.ts"
 
 /** A PostgreSQL server of our own: TCP on 127.0.0.1 only, data in a temporary directory. */
 export interface PostgresCluster {
@@ -34,6 +35,8 @@ export interface PostgresCluster {
    * Stops the server with all its connections; the data stays for {@link resume}. `immediate`, the default, is a crash.
    */
   readonly halt: (mode?: "immediate" | "fast") => Promise<void>
+  /** Ends it and all its processes as a loss of power does, after `keep` has copied its disk while none of them ran. */
+  readonly cutPower: (keep: () => void) => Promise<void>
   /** Brings a halted server back on the same port with the same data. */
   readonly resume: () => Promise<void>
   /** Whether there is no server, for any reason. */
@@ -173,7 +176,10 @@ const launch = (command: string, parameters: ReadonlyArray<string>, as: Credenti
       }
     })
     child.once("error", reject)
-    child.once("exit", () => reject(new Error(`PostgreSQL ended before it was ready:\n${said}`)))
+    child.once(
+      "exit",
+      () => reject(new Error(`PostgreSQL ended before it was ready: ${said.trim().replaceAll("\n", " | ")}`))
+    )
   })
 
 const within = (milliseconds: number, event: Promise<void>): Promise<boolean> =>
@@ -394,6 +400,15 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     port,
     url: (database) => withDatabase(adminUrl, database),
     createDatabase: (name) => createPostgresDatabase(adminUrl, name),
+    cutPower: async (keep) => {
+      const current = running
+      running = undefined
+      if (current === undefined || hasEnded(current)) throw new Error("there is no PostgreSQL to cut the power of")
+      const pids = await stopTree(current.pid)
+      keep()
+      killTree(pids)
+      await current.exited
+    },
     halt: (mode = "immediate") => finish(mode === "fast" ? "SIGINT" : "SIGQUIT"),
     resume: async () => {
       if (running === undefined || hasEnded(running)) running = await launchOn(data, port)

@@ -201,7 +201,8 @@ interface Tried {
 const tryOut = async ({ command }: Stage, words: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) => {
   const { code, stderr, stdout } = await command(["notify", "test", "email", "--json", ...words], env)
   check(code === 0 || code === 1, `notify test ended with ${code}: ${stderr}`)
-  return { code, tried: JSON.parse(stdout) as ReadonlyArray<Tried> }
+  const { items } = JSON.parse(stdout) as { readonly items: ReadonlyArray<Tried> }
+  return { code, tried: items }
 }
 
 const samples = async (stage: Stage) => {

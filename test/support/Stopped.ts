@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { setTimeout as delay } from "node:timers/promises"
+
+/** The state of a thread, as one letter; `T` is stopped, `Z` and `X` are dead. */
+const stateOf = (path: string): string => {
+  try {
+    return /\) (\S)/.exec(readFileSync(path, "latin1"))?.[1] ?? "X"
+  } catch {
+    return "X"
+  }
+}
+
+const isStopped = (pid: number): boolean =>
+  threadsOf(pid).every((thread) => "TZX".includes(stateOf(`/proc/${pid}/task/${thread}/stat`)))
+
+const threadsOf = (pid: number): ReadonlyArray<string> => {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
+
+const childrenOf = (parent: number): ReadonlyArray<number> =>
+  readdirSync("/proc").map(Number).filter((pid) =>
+    pid > 0 && new RegExp(`^PPid:\\s*${parent}$`, "m").test(statusOf(pid))
+  )
+
+const statusOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/status`, "latin1")
+  } catch {
+    return ""
+  }
+}
+
+const signalTo = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // it has ended meanwhile
+  }
+}
+
+const stop = async (pid: number): Promise<void> => {
+  signalTo(pid, "SIGSTOP")
+  // A thread inside a call to the disk stops when that call is over.
+  while (!isStopped(pid)) await delay(5)
+}
+
+/**
+ * Stops a process and its children, which {@link killTree} ends, and waits until none of their threads runs or writes.
+ * Answers their ids.
+ */
+export const stopTree = async (pid: number): Promise<ReadonlyArray<number>> => {
+  await stop(pid)
+  // The parent is stopped: no child follows.
+  const children = childrenOf(pid)
+  await Promise.all(children.map(stop))
+  return [pid, ...children]
+}
+
+/** Ends stopped processes at once, as the loss of power does. */
+export const killTree = (pids: ReadonlyArray<number>): void => {
+  for (const pid of pids) signalTo(pid, "SIGKILL")
+}
