@@ -111,6 +111,18 @@ describe("src", () => {
     assert.deepStrictEqual(across.map(show), [])
   })
 
+  it("lets operators ask what clients ask and what jobs do, clients what jobs do, and never the other way", () => {
+    const rooms = ["work", "acme", "operator"].map((name) => `operations/${name}`)
+    // What lies beside the rooms is shared by them.
+    const placeOf = (path: string) => rooms.indexOf(roomOf(path) ?? "")
+    const upwards = imports.filter(({ file, of }) => isOf("operations")(file) && placeOf(of) > placeOf(file))
+    assert.deepStrictEqual(upwards.map(show), [])
+    assert.deepStrictEqual(
+      files.filter((file) => isOf("operations")(file) && roomOf(file) !== undefined && placeOf(file) < 0),
+      []
+    )
+  })
+
   it.each([["room", roomOf], ["file", (path: string) => path]] as const)(
     "lets no %s import one that imports it",
     (_, placeOf) => {
@@ -253,7 +265,7 @@ describe("src", () => {
       "engine/net/ReverseNames.ts Effect.forkIn",
       "services/signing/ReadHooks.ts Effect.forkIn",
       // a sample, which is left when it takes too long
-      "operations/BriefReading.ts Effect.forkDetach"
+      "operations/operator/BriefReading.ts Effect.forkDetach"
     ])
   })
 

@@ -69,7 +69,7 @@ const commands = {
   jobs: async () => {
     const [{ jobActs }, { Activity }] = await Promise.all([
       import("../surfaces/operator/acts/JobActs.ts"),
-      import("../operations/Activity.ts")
+      import("../operations/operator/Activity.ts")
     ])
     return (await actCommands()).actCommand(jobActs, "jobs", {}, { "jobs queue": Activity.layer([]) })
   },

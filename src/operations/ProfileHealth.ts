@@ -3,14 +3,11 @@ import * as Effect from "effect/Effect"
 import { ProfileDegraded } from "../domain/AcmeError.ts"
 import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { emit } from "../engine/telemetry/EventLog.ts"
-import { currentSeconds, rfc3339 } from "../engine/Time.ts"
+import { currentSeconds } from "../engine/Time.ts"
 import type { Degraded } from "../services/signing/ProfileStates.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import { Signers } from "../services/signing/Signer.ts"
-import type { Config } from "../settings/AppConfig.ts"
 import * as states from "../store/ProfileStateRows.ts"
-import { member } from "./objects/Members.ts"
-import { profileObjects } from "./objects/SettingObjects.ts"
 
 /* Which profiles nobody can sign for (docs/decisions/degraded-profiles.md). */
 
@@ -89,23 +86,6 @@ export const refresh: Effect.Effect<void, StorageFailed, Database | ProfileState
   const { set } = yield* ProfileStates
   set(degradedOf(yield* states.list((yield* currentSeconds) - seenWithinSeconds)))
 })
-
-/** The endpoints that are served; those that nobody can sign for say why. */
-export const profilesShown = (config: Pick<Config, "profiles" | "server">) =>
-  ProfileStates.use(({ of }) =>
-    Effect.succeed(
-      profileObjects(config).map((profile) => {
-        const degraded = of(profile.name)
-        return {
-          ...profile,
-          ...member(
-            "degraded",
-            degraded && { reason: degraded.trouble, since: rfc3339(degraded.since) }
-          )
-        }
-      })
-    )
-  )
 
 /** Refuses what needs a certificate to be signed while nobody can. */
 export const refuseDegraded = (

@@ -1,7 +1,7 @@
 import { Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { declaredKeys } from "../../src/engine/config/Key.ts"
-import { configKeyObject, profileObjects } from "../../src/operations/objects/SettingObjects.ts"
+import { configKeyObject, profileObjects } from "../../src/operations/operator/objects/SettingObjects.ts"
 import { effectiveKeys } from "../../src/settings/Effective.ts"
 import { resolveConfig } from "../../src/settings/Resolve.ts"
 import { table } from "../../src/settings/Table.ts"

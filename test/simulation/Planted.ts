@@ -36,7 +36,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "a certificate that came too late is dropped",
-    file: "src/operations/order/Issuance.ts",
+    file: "src/operations/work/Issuance.ts",
     guard: "    (isStored) => isStored ? Effect.void : inVain\n",
     without: "    () => Effect.void\n"
   },
@@ -48,7 +48,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "the signing job is written after the order was claimed, not with it",
-    file: "src/operations/order/Finalize.ts",
+    file: "src/operations/acme/Finalize.ts",
     guard: "  const queue = yield* Queue\n",
     without:
       "  const { enqueue } = yield* Queue\n  const queue = { enqueue: (job) => afterCommit(Effect.ignore(enqueue(job))) }\n"
@@ -67,13 +67,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "a revocation asks for no new list",
-    file: "src/operations/revocation/Revocation.ts",
+    file: "src/operations/work/Revocation.ts",
     guard: "    return yield* enqueueList(issuer)\n",
     without: "    return issuer\n"
   },
   {
     name: "a revocation that came while a list was signed is not looked for",
-    file: "src/operations/crl/ListPublication.ts",
+    file: "src/operations/work/crl/ListPublication.ts",
     guard: "Done({ ifJoined: enqueue(crl) })",
     without: "Done()"
   },
@@ -133,14 +133,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "a notification has a new id at each attempt",
-    file: "src/operations/notify/DeliveryJob.ts",
+    file: "src/operations/work/notify/DeliveryJob.ts",
     guard: "Effect.result(deliver(payload))",
     without:
       "Effect.result(deliver({ ...payload, fields: { ...payload.fields, delivery_id: `${job.id}/${job.attempts}` } }))"
   },
   {
     name: "a receiver that is away is not told later",
-    file: "src/operations/notify/DeliveryJob.ts",
+    file: "src/operations/work/notify/DeliveryJob.ts",
     guard:
       "  return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })",
     without: "  return Done()"

@@ -4,9 +4,9 @@ import type { Scope } from "effect"
 import { Entropy } from "../../src/crypto/Entropy.ts"
 import type { Database } from "../../src/engine/sql/Database.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
+import { finalize } from "../../src/operations/acme/Finalize.ts"
+import * as orders from "../../src/operations/acme/Orders.ts"
 import type { Caller } from "../../src/operations/Caller.ts"
-import { finalize } from "../../src/operations/order/Finalize.ts"
-import * as orders from "../../src/operations/order/Orders.ts"
 import * as LocalCa from "../../src/services/signing/LocalCa.ts"
 import type {
   CsrRejected,

@@ -1,7 +1,7 @@
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
-import * as auditTrail from "../../operations/AuditTrail.ts"
+import * as auditTrail from "../../operations/operator/AuditTrail.ts"
 import { Operator } from "../CommandOperator.ts"
 import { Confirmation } from "../Confirmation.ts"
 import { Progress } from "../Progress.ts"

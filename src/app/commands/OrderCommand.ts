@@ -1,7 +1,7 @@
 import * as Argument from "effect/cli/Argument"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import * as orders from "../../operations/order/OrderRecords.ts"
+import * as orders from "../../operations/operator/OrderRecords.ts"
 import { expiringActs } from "../../surfaces/operator/acts/ExpiringActs.ts"
 import { orderActs } from "../../surfaces/operator/acts/OrderActs.ts"
 import { orphanActs } from "../../surfaces/operator/acts/OrphanActs.ts"

@@ -7,9 +7,9 @@ import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { rfc3339 } from "../../engine/Time.ts"
-import type { AuthorizationView } from "../../operations/authorization/Authorizations.ts"
-import type { OrderView } from "../../operations/order/Orders.ts"
-import type { Wish } from "../../operations/order/Validity.ts"
+import type { AuthorizationView } from "../../operations/acme/Authorizations.ts"
+import type { OrderView } from "../../operations/acme/Orders.ts"
+import type { Wish } from "../../operations/acme/Validity.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
 /** `{ [name]: value }`, or nothing: absent members are omitted, never null or empty. */

@@ -1,4 +1,4 @@
-import type { configKeyObject } from "../../operations/objects/SettingObjects.ts"
+import type { configKeyObject } from "../../operations/operator/objects/SettingObjects.ts"
 import type { Rendered } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"
 

@@ -1,5 +1,5 @@
 import { reasonShown } from "../../domain/RevocationReason.ts"
-import type { orderDetailObject } from "../../operations/Objects.ts"
+import type { orderDetailObject } from "../../operations/operator/Objects.ts"
 import { renderDetail } from "./Detail.ts"
 import { escaped } from "./Escaped.ts"
 import type { Rendered } from "./Rendered.ts"

@@ -1,4 +1,4 @@
-import type { PolicyExplanation } from "../../operations/Explain.ts"
+import type { PolicyExplanation } from "../../operations/operator/Explain.ts"
 import type { PolicyView } from "../../services/policy/PolicyView.ts"
 import { renderDetail } from "./Detail.ts"
 import { escaped } from "./Escaped.ts"

@@ -1,4 +1,4 @@
-import { profileObject } from "../../operations/objects/SettingObjects.ts"
+import { profileObject } from "../../operations/operator/objects/SettingObjects.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import type { Rendered } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"

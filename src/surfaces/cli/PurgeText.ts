@@ -1,4 +1,4 @@
-import type { purgeObject, purgePreviewObject } from "../../operations/objects/PurgeObject.ts"
+import type { purgeObject, purgePreviewObject } from "../../operations/operator/objects/PurgeObject.ts"
 
 const leftText = (left: number): string =>
   left === 0 ? "" : `\n${left} order(s) are not deleted, because the end of their certificate is not known.`

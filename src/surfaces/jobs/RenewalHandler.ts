@@ -4,7 +4,7 @@ import type { AnyHandler } from "../../engine/queue/Handler.ts"
 import { Done, handler } from "../../engine/queue/Handler.ts"
 import { periodicKey } from "../../engine/queue/Job.ts"
 import type { Database } from "../../engine/sql/Database.ts"
-import { askUpstreams, renewalsEverySeconds } from "../../operations/order/UpstreamRenewals.ts"
+import { askUpstreams, renewalsEverySeconds } from "../../operations/work/UpstreamRenewals.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 

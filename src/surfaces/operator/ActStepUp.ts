@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { stepUp } from "../../operations/operators/StepUp.ts"
+import { stepUp } from "../../operations/operator/identity/StepUp.ts"
 import type { AnyAct } from "./Act.ts"
 import { ActingSession, Asking, Configured } from "./Acting.ts"
 

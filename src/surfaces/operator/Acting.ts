@@ -2,9 +2,14 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { BadRequest } from "../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
-import { mostOverApi } from "../../operations/Exports.ts"
 import type { AtKeyboard, Operator } from "../../operations/Operator.ts"
-import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
+import { mostOverApi } from "../../operations/operator/Exports.ts"
+import type {
+  HalfIdentity,
+  Requester,
+  SessionIdentity,
+  SessionToken
+} from "../../operations/operator/identity/Identity.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
 
 /* What an act knows of who asks, and of the surface that asked. */

@@ -1,6 +1,6 @@
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Schema from "effect/Schema"
-import type { Exported } from "../../operations/Exports.ts"
+import type { Exported } from "../../operations/operator/Exports.ts"
 
 /** A file that is sent or printed while it is read. The document calls it CSV; a JSON file is `{"items": […]}`. */
 export const FileOutput: Schema.Codec<Exported, unknown> = Schema.String.pipe(

@@ -1,7 +1,12 @@
 import type * as Effect from "effect/Effect"
 import type { Answer, Request } from "../../engine/http/Message.ts"
 import type { ClientFacts } from "../../engine/queue/Job.ts"
-import type { HalfIdentity, Requester, SessionIdentity, SessionToken } from "../../operations/operators/Identity.ts"
+import type {
+  HalfIdentity,
+  Requester,
+  SessionIdentity,
+  SessionToken
+} from "../../operations/operator/identity/Identity.ts"
 import type { Access } from "../operator/gate/Access.ts"
 import type { Failure } from "../operator/gate/Failures.ts"
 import type { Sender } from "../operator/gate/OperatorChecks.ts"

@@ -1,5 +1,5 @@
 import { parseRfc3339 } from "../../engine/Time.ts"
-import type { decodedChainObject } from "../../operations/objects/CertificateObjects.ts"
+import type { decodedChainObject } from "../../operations/operator/objects/CertificateObjects.ts"
 
 const percent = (from: string, to: string, now: number): number => {
   const [start, end] = [parseRfc3339(from) ?? 0, parseRfc3339(to) ?? 0]

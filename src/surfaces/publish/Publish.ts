@@ -9,7 +9,7 @@ import { tagged, unlessHeld } from "../../engine/http/EntityTag.ts"
 import type { Shed } from "../../engine/http/HttpRefused.ts"
 import type { Answer, App, Request } from "../../engine/http/Message.ts"
 import { unmatched } from "../../engine/http/Message.ts"
-import { publications } from "../../operations/crl/Publications.ts"
+import { publications } from "../../operations/acme/Publications.ts"
 
 type Publication = (typeof publications)[keyof typeof publications]
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import * as relayTokens from "../../../src/operations/order/RelayTokens.ts"
+import * as relayTokens from "../../../src/operations/acme/RelayTokens.ts"
 import * as http01Tokens from "../../../src/store/upstream/Http01Tokens.ts"
 import { databases } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"

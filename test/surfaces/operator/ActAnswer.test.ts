@@ -6,7 +6,7 @@ import { BodyTooLarge, BodyTooSlow } from "../../../src/engine/http/HttpRefused.
 import type { Answer, Request } from "../../../src/engine/http/Message.ts"
 import type { Database } from "../../../src/engine/sql/Database.ts"
 import { StorageFailed } from "../../../src/engine/sql/Database.ts"
-import type { Exported } from "../../../src/operations/Exports.ts"
+import type { Exported } from "../../../src/operations/operator/Exports.ts"
 import type { AnyAct } from "../../../src/surfaces/operator/Act.ts"
 import { act } from "../../../src/surfaces/operator/Act.ts"
 import { answerOf } from "../../../src/surfaces/operator/ActAnswer.ts"

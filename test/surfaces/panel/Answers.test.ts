@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import * as eab from "../../../src/operations/Eab.ts"
+import * as eab from "../../../src/operations/operator/Eab.ts"
 import { cookieOf } from "../../support/Asked.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { made, password } from "../../support/Operators.ts"

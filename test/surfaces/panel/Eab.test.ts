@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import * as eab from "../../../src/operations/Eab.ts"
+import * as eab from "../../../src/operations/operator/Eab.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { callerAt, configOf, count, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { assertHarmless, hostile } from "../../support/Hostile.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import * as tokens from "../../../src/operations/operators/Tokens.ts"
+import * as tokens from "../../../src/operations/operator/identity/Tokens.ts"
 import type { Access } from "../../../src/surfaces/operator/gate/Access.ts"
 import type { Guarded } from "../../../src/surfaces/operator/gate/RouteMatcher.ts"
 import { routesOf } from "../../../src/surfaces/panel/PanelRoutes.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import * as eab from "../../../src/operations/Eab.ts"
+import * as eab from "../../../src/operations/operator/Eab.ts"
 import * as audit from "../../../src/store/AuditRows.ts"
 import { databases } from "../../support/Databases.ts"
 import { callerAt, handmadeChain, orderOf, profileOf, sql } from "../../support/Graph.ts"

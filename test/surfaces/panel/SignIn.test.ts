@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import * as tokens from "../../../src/operations/operators/Tokens.ts"
+import * as tokens from "../../../src/operations/operator/identity/Tokens.ts"
 import { cookieOf } from "../../support/Asked.ts"
 import { secretOf } from "../../support/Authenticator.ts"
 import { sqlite } from "../../support/Databases.ts"

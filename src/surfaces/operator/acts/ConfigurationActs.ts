@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { NoSuch } from "../../../domain/OperatorError.ts"
-import { configKeyObject } from "../../../operations/objects/SettingObjects.ts"
+import { configKeyObject } from "../../../operations/operator/objects/SettingObjects.ts"
 import { effectiveKeys } from "../../../settings/Effective.ts"
 import { act, noun } from "../Act.ts"
 import { Configured } from "../Acting.ts"

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as nonces from "../../../operations/NonceRecords.ts"
+import * as nonces from "../../../operations/operator/NonceRecords.ts"
 import { act, noun } from "../Act.ts"
 import { Acting, Configured } from "../Acting.ts"
 import { optional, whole } from "../Field.ts"

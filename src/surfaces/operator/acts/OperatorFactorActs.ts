@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as operators from "../../../operations/operators/Operators.ts"
+import * as operators from "../../../operations/operator/identity/Operators.ts"
 import { act } from "../Act.ts"
 import { Acting, ActingAtKeyboard } from "../Acting.ts"
 import { RecoveryCodes, SecondFactor } from "../schemas/OperatorSchemas.ts"

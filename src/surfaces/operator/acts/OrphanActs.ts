@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
-import { orphanObject } from "../../../operations/objects/OrphanedCertificate.ts"
-import { list } from "../../../operations/order/OrphanedCertificates.ts"
+import { orphanObject } from "../../../operations/operator/objects/OrphanedCertificate.ts"
+import { list } from "../../../operations/operator/OrphanRecords.ts"
 import { act, noun } from "../Act.ts"
 import { paged } from "../Acting.ts"
 import { ofProfile, optional, paging, word } from "../Field.ts"

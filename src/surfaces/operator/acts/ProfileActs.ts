@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { NoSuch } from "../../../domain/OperatorError.ts"
-import { profilesShown } from "../../../operations/ProfileHealth.ts"
+import { profilesShown } from "../../../operations/operator/ProfileRecords.ts"
 import { viewOf } from "../../../services/policy/PolicyView.ts"
 import { act, noun } from "../Act.ts"
 import { Configured } from "../Acting.ts"

@@ -6,7 +6,7 @@ import { parseReason, revocationReasons } from "../../../domain/RevocationReason
 import type { JobId } from "../../../engine/queue/Job.ts"
 import { settledJob } from "../../../engine/queue/Waits.ts"
 import { currentMillis } from "../../../engine/Time.ts"
-import * as orders from "../../../operations/order/OrderRecords.ts"
+import * as orders from "../../../operations/operator/OrderRecords.ts"
 import type { Fault } from "../Act.ts"
 import { also } from "../Act.ts"
 import { Acting, Configured } from "../Acting.ts"

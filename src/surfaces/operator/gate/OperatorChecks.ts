@@ -4,8 +4,8 @@ import { CsrfFailed, InsufficientRole, MfaPending, SessionInvalid } from "../../
 import { permits } from "../../../domain/OperatorRole.ts"
 import type { Request } from "../../../engine/http/Message.ts"
 import { header } from "../../../engine/http/Message.ts"
-import type { HalfIdentity, Identity } from "../../../operations/operators/Identity.ts"
-import { hasCsrfToken } from "../../../operations/operators/Identity.ts"
+import type { HalfIdentity, Identity } from "../../../operations/operator/identity/Identity.ts"
+import { hasCsrfToken } from "../../../operations/operator/identity/Identity.ts"
 import type { Guard } from "./Access.ts"
 import type { Shown } from "./Credentials.ts"
 

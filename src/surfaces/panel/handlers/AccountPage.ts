@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import { BadRequest } from "../../../domain/OperatorError.ts"
-import { operatorDetailObject, sessionObject } from "../../../operations/operators/OperatorObjects.ts"
-import * as operators from "../../../operations/operators/Operators.ts"
-import * as sessions from "../../../operations/operators/Sessions.ts"
+import { operatorDetailObject, sessionObject } from "../../../operations/operator/identity/OperatorObjects.ts"
+import * as operators from "../../../operations/operator/identity/Operators.ts"
+import * as sessions from "../../../operations/operator/identity/Sessions.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import {
   beginEnrolment,

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { mostOverApi } from "../../../operations/Exports.ts"
+import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import {
   accountStatuses,

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { actorKinds, auditEvents, auditOutcomes } from "../../../domain/Audit.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
-import { mostOverApi } from "../../../operations/Exports.ts"
+import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { exportAudit, listAudit, readAuditRow } from "../../operator/acts/AuditActs.ts"
 import type { Filter } from "../Listing.ts"

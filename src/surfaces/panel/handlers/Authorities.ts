@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as crlRecords from "../../../operations/crl/CrlRecords.ts"
+import * as crlRecords from "../../../operations/operator/CrlRecords.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { listCas } from "../../operator/acts/AuthorityActs.ts"
 import { looked } from "../PanelActs.ts"

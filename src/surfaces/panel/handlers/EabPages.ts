@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
-import * as eab from "../../../operations/Eab.ts"
-import { mostOverApi } from "../../../operations/Exports.ts"
-import { credentialObject } from "../../../operations/Objects.ts"
+import * as eab from "../../../operations/operator/Eab.ts"
+import { mostOverApi } from "../../../operations/operator/Exports.ts"
+import { credentialObject } from "../../../operations/operator/Objects.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import {
   createCredential,

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import { mostOverApi } from "../../../operations/Exports.ts"
-import * as expiring from "../../../operations/order/Expiring.ts"
+import * as expiring from "../../../operations/operator/ExpiringRecords.ts"
+import { mostOverApi } from "../../../operations/operator/Exports.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { exportExpiring, listExpiring, supersededWords } from "../../operator/acts/ExpiringActs.ts"
 import type { Filter } from "../Listing.ts"

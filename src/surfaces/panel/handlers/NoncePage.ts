@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as nonces from "../../../operations/NonceRecords.ts"
+import * as nonces from "../../../operations/operator/NonceRecords.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { cleanNonces } from "../../operator/acts/NonceActs.ts"
 import { submitted } from "../PanelActs.ts"

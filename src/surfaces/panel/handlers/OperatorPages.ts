@@ -2,9 +2,9 @@ import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { operatorRoles } from "../../../domain/OperatorRole.ts"
 import type { StorageFailed } from "../../../engine/sql/Database.ts"
-import type { SessionIdentity } from "../../../operations/operators/Identity.ts"
-import { sessionObject } from "../../../operations/operators/OperatorObjects.ts"
-import * as operatorSessions from "../../../operations/operators/OperatorSessions.ts"
+import type { SessionIdentity } from "../../../operations/operator/identity/Identity.ts"
+import { sessionObject } from "../../../operations/operator/identity/OperatorObjects.ts"
+import * as operatorSessions from "../../../operations/operator/identity/OperatorSessions.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import {
   changeContact,

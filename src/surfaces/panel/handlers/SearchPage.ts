@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
-import type { ResultKind, SearchResult } from "../../../operations/Search.ts"
+import type { ResultKind, SearchResult } from "../../../operations/operator/Search.ts"
 import { found, searchRecords } from "../../operator/acts/ServiceActs.ts"
 import { urlOf } from "../Listing.ts"
 import { askedOf } from "../PanelActs.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as workers from "../../../engine/queue/Workers.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
-import { workerObject } from "../../../operations/Objects.ts"
+import { workerObject } from "../../../operations/operator/Objects.ts"
 import { forRole, page } from "../Route.ts"
 
 /** The processes of this service. */

@@ -1,0 +1,88 @@
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { serialPart } from "../crypto/x509/CertId.ts"
+import { OrderId } from "../domain/Id.ts"
+import type { Database, StorageFailed } from "../engine/sql/Database.ts"
+import { aside } from "../engine/sql/Database.ts"
+import { pages } from "../engine/sql/Pages.ts"
+import * as expiring from "../store/orders/ExpiringRows.ts"
+
+/* The certificates of a window of time, and which of them were followed by others (docs/decisions/expiring.md). */
+
+/** The number of certificates of a page, unless a caller needs fewer. */
+export const batch = 2000
+
+const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }
+
+/**
+ * Which certificates of a page were replaced by another one, by their index in the page: the other one has all their
+ * names, or its order names them. `known` keeps the authority part of each profile's certIDs for the next pages. No
+ * chain is parsed, because there may be very many.
+ */
+const followed = Effect.fnUntraced(
+  function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
+    const found = new Set(page.flatMap(({ isCovered }, number) => isCovered === 1 ? [number] : []))
+    const open = page.flatMap((place, number) =>
+      found.has(number) || place.certSerial === undefined
+        ? []
+        : [{ ...place, number, serial: serialPart(place.certSerial) }]
+    )
+    for (const profile of new Set(open.map((place) => place.profile))) {
+      const authorities = known.get(profile) ?? (yield* expiring.authorities(profile))
+      known.set(profile, authorities)
+      const wanted = open.filter((place) => place.profile === profile).flatMap((
+        { accountId, notAfter, number, serial }
+      ) => authorities.map((authority) => ({ number, certId: `${authority}.${serial}`, accountId, notAfter })))
+      for (const number of (yield* expiring.replaced(profile, wanted)).keys()) found.add(number)
+    }
+    return found
+  }
+)
+
+/** The certificates of a window, soonest first, a page at a time. `read` reads each page. */
+const placesOf = (
+  window: expiring.Window,
+  size: number,
+  read: <A>(page: Effect.Effect<A, StorageFailed, Database>) => Effect.Effect<A, StorageFailed, Database>
+) =>
+  pages<expiring.Place, Pick<expiring.Place, "id" | "notAfter">, StorageFailed, Database>({
+    from: beforeAll,
+    size,
+    read: (after, limit) => read(expiring.places(window, after, limit)),
+    keyOf: (place) => place
+  })
+
+/**
+ * Hands every certificate of the window to `use`, page by page, until `hasEnough`. With `isFollowedWanted` it also finds
+ * out whether each was replaced; without it, none counts as replaced.
+ */
+export const walk = Effect.fnUntraced(function*(
+  window: expiring.Window,
+  isFollowedWanted: boolean,
+  use: (place: expiring.Place, isFollowed: boolean) => void,
+  hasEnough: () => boolean,
+  size = batch
+) {
+  const known = new Map<string, ReadonlyArray<string>>()
+  yield* Stream.runForEachWhile(
+    placesOf(window, size, (page) => page),
+    Effect.fnUntraced(function*(page) {
+      const gone = isFollowedWanted ? yield* followed(page, known) : new Set()
+      page.forEach((place, number) => use(place, gone.has(number)))
+      return !hasEnough()
+    })
+  )
+})
+
+/**
+ * Reads all certificates of a window, a page at a time, each with the indexes of those that were replaced, if that is wanted.
+ * Pages are read beside the service, and no transaction spans them.
+ */
+export const judged = (window: expiring.Window, size: number, isFollowedWanted: boolean) => {
+  const known = new Map<string, ReadonlyArray<string>>()
+  return Stream.mapEffect(placesOf(window, size, aside), (page) =>
+    Effect.map(
+      isFollowedWanted ? aside(followed(page, known)) : Effect.succeed(new Set<number>()),
+      (gone) => ({ page, gone })
+    ))
+}

@@ -1,0 +1,95 @@
+import * as Effect from "effect/Effect"
+import type { NamedLeaf } from "../crypto/x509/CertId.ts"
+import { namedLeaf, parseCertId } from "../crypto/x509/CertId.ts"
+import { readStoredChain } from "../crypto/x509/Chain.ts"
+import { Malformed, NoSuchCertificate } from "../domain/AcmeError.ts"
+import type { AccountId } from "../domain/Id.ts"
+import { emit } from "../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../engine/Time.ts"
+import { ReadHooks } from "../services/signing/ReadHooks.ts"
+import * as certificates from "../store/orders/CertificateRows.ts"
+import { isReadable, refuseChain } from "./StoredCertificate.ts"
+
+/** When to renew a certificate, in epoch seconds. `isRevoked` means that the renewal is urgent. */
+export interface RenewalWindow {
+  readonly start: number
+  readonly end: number
+  readonly isRevoked: boolean
+  /** The reason for this window, for people: an `http` or `https` URL. */
+  readonly explanationUrl?: string | undefined
+}
+
+/** Certificates have the serial of a certID and another authority key identifier; whose they are. */
+interface OtherKey {
+  readonly otherKeyOf: ReadonlyArray<AccountId>
+}
+
+/**
+ * Finds the certificate a certID names at a profile. It returns a text if there is none: "malformed" if the text is not
+ * a certID. Fails where the only ones with that serial cannot be read.
+ */
+export const locate = Effect.fnUntraced(function*(profile: string, text: string) {
+  const certId = parseCertId(text)
+  if (certId === undefined) return "malformed" as const
+  const found = yield* certificates.findBySerial(profile, certId.serial)
+  for (const row of found) {
+    const leaf = namedLeaf(row.certificate, certId)
+    if (leaf !== undefined) return { ...row, leaf, serial: certId.serial }
+  }
+  const lost = found.find(({ certificate }) => !isReadable(certificate))
+  if (lost !== undefined) return yield* refuseChain("certificate_by_serial", lost.orderId)
+  if (found.length === 0) return "unknown" as const
+  return { otherKeyOf: found.map(({ accountId }) => accountId) } satisfies OtherKey
+})
+
+const daySeconds = 86_400
+
+/** From two thirds to three quarters of the validity, at least a second long. */
+const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
+  const lifetime = notAfter - notBefore
+  const start = notBefore + Math.floor(lifetime * 2 / 3)
+  return { start, end: Math.max(start + 1, notBefore + Math.floor(lifetime * 3 / 4)), isRevoked: false }
+}
+
+/** A window that has passed: renew at once. */
+const over = (now: number): RenewalWindow => ({ start: now - daySeconds, end: now, isRevoked: true })
+
+/** The window of a stored certificate if no signer is asked. */
+export const windowOf = (leaf: NamedLeaf, isRevoked: boolean): Effect.Effect<RenewalWindow> =>
+  isRevoked ? Effect.map(currentSeconds, over) : Effect.succeed(estimate(leaf))
+
+/** The suggestion of the signer. A failure is logged, and counts as no suggestion. */
+const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string) {
+  const leaf = readStoredChain(chainPem)?.leaf
+  if (leaf === undefined) return undefined
+  return yield* Effect.catch(
+    (yield* ReadHooks).window(profile, leaf),
+    ({ detail }) => Effect.as(emit("renewal_info_hook_failed", { error: detail }), undefined)
+  )
+})
+
+/**
+ * Renewal information (RFC 9773). A revoked certificate gets a window in the past. Any other gets the window that the
+ * signer suggests, or else the estimate; what an upstream suggests is in the row, so that no request leads to it.
+ */
+export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
+  const found = yield* locate(profile, certId)
+  if (found === "malformed") {
+    yield* emit("renewal_info_rejected", { reason: "malformed" })
+    return yield* new Malformed({ detail: "The certID must be two base64url texts with a dot between them." })
+  }
+  if (found === "unknown" || "otherKeyOf" in found) {
+    const isOtherKey = found !== "unknown"
+    yield* emit("renewal_info_rejected", { reason: isOtherKey ? "key_id_mismatch" : "unknown" })
+    return yield* new NoSuchCertificate({ isOtherKey })
+  }
+  if (found.revokedAt === undefined) {
+    const { renewalEnd: end, renewalStart: start, renewalUrl: explanationUrl } = found
+    if (start !== undefined && end !== undefined) {
+      return { start, end, explanationUrl, isRevoked: false } satisfies RenewalWindow
+    }
+    const window = yield* suggested(profile, found.certificate)
+    return window === undefined ? estimate(found.leaf) : { ...window, isRevoked: false } satisfies RenewalWindow
+  }
+  return over(yield* currentSeconds)
+})

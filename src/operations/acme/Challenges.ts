@@ -1,0 +1,143 @@
+import * as Effect from "effect/Effect"
+import { shownName } from "../../crypto/Character.ts"
+import { ChallengeEnqueueFailed, Malformed, NotFound, TooManyValidations } from "../../domain/AcmeError.ts"
+import type { AuthorizationStatus } from "../../domain/Authorization.ts"
+import { statusShown } from "../../domain/Authorization.ts"
+import type { ChallengeId } from "../../domain/Id.ts"
+import { expiryOf } from "../../domain/Order.ts"
+import { shareOf } from "../../engine/queue/Job.ts"
+import { Queue } from "../../engine/queue/Queue.ts"
+import { afterCommit, afterTransaction, transaction } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
+import * as accounts from "../../store/AccountRows.ts"
+import * as authorizations from "../../store/AuthorizationRows.ts"
+import * as orders from "../../store/orders/OrderRows.ts"
+import type { Caller } from "../Caller.ts"
+import { scopeOf } from "../Caller.ts"
+import { commitAccepted } from "../work/Verdicts.ts"
+
+const retryAfterSeconds = 5
+
+/**
+ * Finds the caller's challenge with its authorization and order. An absent one and another account's get the same
+ * answer.
+ */
+export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  const challenge = yield* authorizations.findChallenge(id, scopeOf(caller))
+  return challenge === undefined ? yield* new NotFound() : challenge
+})
+
+/**
+ * Why nothing is validated any more; the rest of the sentence, which tells the client how to go on, is added by the
+ * caller.
+ */
+const whyEnded = (name: string, status: AuthorizationStatus, expires: number): string => {
+  const subject = `The authorization of ${shownName(name)}`
+  switch (status) {
+    case "expired":
+      return `${subject} expired at ${rfc3339(expires)}, and its order with it`
+    case "invalid":
+      return `${subject} is invalid, because another of its challenges failed, whose error says why`
+    case "deactivated":
+    case "revoked":
+      return `${subject} was ${status}`
+    case "pending":
+    case "valid":
+      return `The order of the authorization of ${shownName(name)} is no longer pending, and its error says why`
+  }
+}
+
+// Finds out from the current state why a claim changed no row.
+const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  const challenge = yield* find(caller, id)
+  if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
+  const now = yield* currentSeconds
+  const authorization = { ...challenge, status: challenge.authzStatus }
+  const shown = statusShown(authorization, caller.profile.order.validity_seconds, now)
+  if (shown === "expired") yield* authorizations.transition("expire", challenge.authzId)
+  if (shown !== "pending" || challenge.orderStatus !== "pending") {
+    const expires = expiryOf(challenge, caller.profile.order.validity_seconds)
+    return yield* new Malformed({
+      detail: `${whyEnded(challenge.identifier.value, shown, expires)}; place a new order.`
+    })
+  }
+  yield* emit("challenge_trigger_rate_limited", {
+    account_id: caller.accountId,
+    in_flight: yield* authorizations.countInFlight(caller.accountId)
+  })
+  return yield* new TooManyValidations({
+    most: caller.profile.challenge.max_in_flight_per_account,
+    retryAfter: retryAfterSeconds,
+    again: now + retryAfterSeconds
+  })
+})
+
+/** Claims the challenge and queues its validation. If the profile bypasses validation, accepts it at once. */
+const claimAndEnqueue = Effect.fnUntraced(function*(
+  caller: Caller,
+  challenge: Effect.Success<ReturnType<typeof find>>,
+  now: number
+) {
+  const { profile } = caller
+  const { id } = challenge
+  // Lock these rows before the cap is counted and the order is judged.
+  yield* accounts.lock(caller.accountId)
+  yield* orders.lock(challenge.orderId)
+  const row = yield* authorizations.claim({
+    id,
+    accountId: caller.accountId,
+    cap: profile.challenge.max_in_flight_per_account,
+    now,
+    validity: profile.order.validity_seconds
+  })
+  if (row === undefined) return row
+  yield* afterCommit(emit("challenge_validation_requested", {
+    challenge_id: id,
+    type: challenge.type,
+    identifier: challenge.identifier.value
+  }))
+  if (profile.challenge.bypass) {
+    yield* commitAccepted(challenge, now)
+    return row
+  }
+  const queue = yield* Queue
+  yield* Effect.catchTag(
+    queue.enqueue({
+      kind: "challenge_validate",
+      dedupKey: id,
+      payload: {
+        challenge_id: id,
+        profile: profile.name,
+        thumbprint: caller.thumbprint,
+        client_ip: caller.client.ip,
+        request_id: caller.client.request_id
+      },
+      deadline: expiryOf(challenge, profile.order.validity_seconds),
+      share: shareOf(profile.name, caller.accountId)
+    }),
+    "StorageFailed",
+    (error) =>
+      Effect.andThen(
+        afterTransaction(emit("challenge_validation_enqueue_failed", { challenge_id: id, error: error.message })),
+        Effect.fail(error.transient ? error : new ChallengeEnqueueFailed()) // the transaction retries a transient error
+      )
+  )
+  return row
+})
+
+/**
+ * The trigger (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its validation. A challenge
+ * that is already processing or decided, or whose authorization is valid, is returned unchanged. `isBegun` if this
+ * request queued the validation.
+ */
+export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
+  const challenge = yield* find(caller, id)
+  if (challenge.status !== "pending" || challenge.authzStatus === "valid") return { ...challenge, isBegun: false }
+  const now = yield* currentSeconds
+  const claimed = yield* transaction(claimAndEnqueue(caller, challenge, now))
+  if (claimed === undefined) return { ...yield* explainLostClaim(caller, id), isBegun: false }
+  return caller.profile.challenge.bypass
+    ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now, isBegun: false }
+    : { ...challenge, status: "processing" as const, isBegun: true }
+})

@@ -1,0 +1,168 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { base64urlFault, decodeBase64url } from "../../crypto/Base64url.ts"
+import type { Csr } from "../../crypto/x509/Csr.ts"
+import { checkCsrNames, parseCsr } from "../../crypto/x509/Csr.ts"
+import { CsrRefused, refuse } from "../../crypto/x509/CsrRefused.ts"
+import { BadCsr, OrderNotReady } from "../../domain/AcmeError.ts"
+import type { IssueFailureCause } from "../../domain/Audit.ts"
+import type { OrderId } from "../../domain/Id.ts"
+import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
+import { shareOf } from "../../engine/queue/Job.ts"
+import { Queue } from "../../engine/queue/Queue.ts"
+import { afterCommit, transaction } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import * as audit from "../../store/AuditRows.ts"
+import * as orders from "../../store/orders/OrderRows.ts"
+import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
+import type { Caller } from "../Caller.ts"
+import { auditFacts, scopeOf } from "../Caller.ts"
+import { confusesScripts, finalizeProblem, judgeNames } from "../PolicyGate.ts"
+import { refuseDegraded } from "../ProfileHealth.ts"
+import { refuseIfEnded } from "./Accounts.ts"
+import { faultOf } from "./NewKey.ts"
+import type { OrderView } from "./Orders.ts"
+import { find } from "./Orders.ts"
+
+// RFC 8555 requires base64url without padding. Only here is padding tolerated, because some clients send it.
+const decodeCsr = (text: string): Result.Result<Csr, CsrRefused> => {
+  const unpadded = text.replace(/={1,2}$/, "")
+  const der = decodeBase64url(unpadded)
+  if (der === undefined) return refuse("undecodable", `The CSR is not base64url: ${base64urlFault(unpadded)}.`)
+  return parseCsr(der)
+}
+
+const namesOf = (order: OrderView): ReadonlyArray<string> => order.identifiers.map(({ value }) => value)
+
+const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, text: string) {
+  const csr = yield* Effect.fromResult(decodeCsr(text))
+  if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
+    return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
+  }
+  const fault = yield* faultOf(csr.spki, caller.accountId)
+  if (fault !== undefined) return yield* new CsrRefused(fault)
+  const names = namesOf(order)
+  yield* Effect.fromResult(checkCsrNames(csr, names, caller.profile.signer.backend !== "local_ca"))
+  if (yield* confusesScripts(caller.profile.name, [...names, ...csr.subjectNames])) {
+    return yield* new CsrRefused({
+      reason: "common_name",
+      detail: "A common name of the CSR is too long or holds a comma or a control character."
+    })
+  }
+  return csr
+})
+
+const failed = (
+  caller: Caller,
+  order: OrderView,
+  reason: "badCSR" | "serverInternal",
+  detail: { readonly cause: IssueFailureCause; readonly error: string; readonly rule?: string }
+) =>
+  audit.record({
+    event: "certificate_issue_failed",
+    actorKind: "acme",
+    actorId: caller.accountId,
+    accountId: caller.accountId,
+    orderId: order.id,
+    identifiers: namesOf(order),
+    reason,
+    ...auditFacts(caller.profile.name, caller.client),
+    detail: { ...detail, error: detail.error.slice(0, 500) }
+  })
+
+const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, error: CsrRefused) {
+  yield* failed(caller, order, "badCSR", { cause: "bad_csr", error: error.detail })
+  yield* emit("csr_rejected", { order_id: order.id, reason: error.reason })
+  return yield* new BadCsr({ detail: error.detail })
+})
+
+const ruleOf = ({ rule }: { readonly rule: string | undefined }) => rule === undefined ? {} : { rule }
+
+/**
+ * Applies the profile's policy to the names of a CSR, which by now equal the order's names. A refusal does not change
+ * the order.
+ */
+const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { subjectNames }: Csr) {
+  const refusal = yield* judgeNames(caller, "CSR", [
+    ...namesOf(order).map((value) => ({ type: "dns" as const, value })),
+    ...subjectNames.map((value) => ({ type: "cn" as const, value }))
+  ])
+  if (refusal === undefined) return
+  yield* emit("order_finalize_rejected", { order_id: order.id, reason: "filter" })
+  if (refusal._tag === "Undecided") {
+    yield* failed(caller, order, "serverInternal", {
+      cause: "filter_undecided",
+      error: refusal.error,
+      ...ruleOf(refusal)
+    })
+  } else {
+    yield* failed(caller, order, "badCSR", {
+      cause: "filter_denied",
+      error: refusal.finding,
+      ...ruleOf(refusal)
+    })
+  }
+  return yield* finalizeProblem(refusal)
+})
+
+/** Claims the order and queues its signing. It fails if another request has claimed the order. */
+const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: OrderView, csr: Csr, now: number) {
+  const { profile } = caller
+  const { id } = order
+  yield* orders.lock(id)
+  const claimed = yield* orders.claim({ id, now, validity: profile.order.validity_seconds, ...scopeOf(caller) })
+  if (claimed === undefined) return yield* new OrderNotReady({})
+  const queue = yield* Queue
+  const subject = { order_id: id, profile: profile.name }
+  const ends = {
+    dedupKey: id,
+    deadline: expiryOf(order, profile.order.validity_seconds),
+    share: shareOf(profile.name, caller.accountId)
+  }
+  if (profile.signer.backend === "relay") {
+    yield* upstreamOrders.insert({ orderId: id, csr: csr.der, client: caller.client, now })
+    yield* queue.enqueue({ kind: "signer_relay_issue", payload: subject, ...ends })
+  } else {
+    const payload = { ...subject, csr: Buffer.from(csr.der).toString("base64url"), client: caller.client }
+    yield* queue.enqueue({ kind: "signer_issue", payload, ...ends })
+  }
+  yield* afterCommit(emit("order_finalize_queued", { order_id: id }))
+})
+
+/**
+ * Finalize (RFC 8555 section 7.4): the CSR is judged in full, then one transaction claims the order and queues its
+ * signing. A request that loses the claim gets orderNotReady.
+ */
+export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId, csrText: string) {
+  const { profile } = caller
+  const order = yield* find(caller, id)
+  const now = yield* currentSeconds
+  const expires = expiryOf(order, profile.order.validity_seconds)
+  if (order.status !== "ready" || now >= expires) {
+    yield* emit("order_finalize_rejected", { order_id: id, reason: now >= expires ? "expired" : "not_ready" })
+    return yield* new OrderNotReady({
+      status: statusShown(order, profile.order.validity_seconds, now),
+      expiredAt: isLapsed(order, profile.order.validity_seconds, now) ? expires : undefined,
+      because: order.error?.detail
+    })
+  }
+  yield* Effect.tapErrorTag(
+    refuseDegraded(profile.name),
+    "ProfileDegraded",
+    () => emit("order_finalize_rejected", { order_id: id, reason: "profile_degraded" })
+  )
+  const csr = yield* Effect.catchTag(
+    acceptCsr(caller, order, csrText),
+    "CsrRefused",
+    (error) => refused(caller, order, error)
+  )
+  yield* filtered(caller, order, csr)
+  yield* Effect.tapErrorTag(
+    transaction(claimAndEnqueue(caller, order, csr, now)),
+    "OrderNotReady",
+    () => Effect.andThen(refuseIfEnded(caller), emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" }))
+  )
+  const processing: OrderView = { ...order, status: "processing" }
+  return processing
+})

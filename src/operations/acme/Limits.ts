@@ -1,0 +1,100 @@
+import * as Effect from "effect/Effect"
+import { RateLimited } from "../../domain/AcmeError.ts"
+import type { Reached } from "../../domain/Limit.ts"
+import { peerOf } from "../../engine/net/Peer.ts"
+import type { ClientFacts } from "../../engine/queue/Job.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { count } from "../../engine/telemetry/Metrics.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import * as limits from "../../store/LimitRows.ts"
+import type { Caller } from "../Caller.ts"
+
+/** Retry-After in seconds for too many pending authorizations. The client itself decides when they end. */
+const pendingRetrySeconds = 60
+
+/** The value of `created_network` for a new account. */
+export const networkOf = ({ ip }: ClientFacts): string | undefined => ip === undefined ? undefined : peerOf(ip).network
+
+/** A limit over the window: there is room again when the oldest row that counts leaves it. */
+const overWindow = (
+  limit: Reached["limit"],
+  { most, now, oldest, windowSeconds }: {
+    readonly most: number
+    readonly now: number
+    readonly oldest: number
+    readonly windowSeconds: number
+  }
+): Reached => ({ limit, most, windowSeconds, retryAfter: Math.max(1, oldest + windowSeconds - now) })
+
+/** The limit a new account would exceed, if any. */
+export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, client: ClientFacts, now: number) {
+  const { accounts_per_network: most, window_seconds } = profile.limits
+  const network = networkOf(client)
+  if (most === 0 || network === undefined) return undefined
+  const oldest = yield* limits.accountBut(most - 1, { profile: profile.name, network, since: now - window_seconds })
+  return oldest === undefined
+    ? undefined
+    : overWindow("accounts_per_network", { most, now, oldest, windowSeconds: window_seconds })
+})
+
+/** The limit that another order for the replacement of this certificate would exceed, if any. Such orders count in no other. */
+const ofReplacement = Effect.fnUntraced(function*({ accountId, profile }: Caller, replaces: string, now: number) {
+  const { orders_per_replacement: most, window_seconds: windowSeconds } = profile.limits
+  const oldest = yield* limits.replacementBut(most - 1, { accountId, replaces, since: now - windowSeconds })
+  return oldest === undefined ? undefined : overWindow("orders_per_replacement", { most, now, oldest, windowSeconds })
+})
+
+/**
+ * The first limit a new order with this number of names would exceed, if any. `replaces` is the certificate that it replaces. The
+ * transaction has locked the account.
+ */
+export const ofNewOrder = Effect.fnUntraced(function*(
+  caller: Caller,
+  { names, now, replaces }: { readonly names: number; readonly now: number; readonly replaces: string | undefined }
+) {
+  if (replaces !== undefined) return yield* ofReplacement(caller, replaces, now)
+  const { accountId, profile } = caller
+  const { names_per_account, orders_per_account, pending_authorizations_per_account, window_seconds } = profile.limits
+  const since = now - window_seconds
+  const windowed = [
+    ["orders_per_account", "orders", orders_per_account, 1],
+    ["names_per_account", "names", names_per_account, names]
+  ] as const
+  for (const [limit, rows, most, more] of windowed) {
+    if (most === 0) continue
+    const oldest = yield* limits.orderBut(most - more, { rows, accountId, since })
+    if (oldest !== undefined) return overWindow(limit, { most, now, oldest, windowSeconds: window_seconds })
+  }
+  const most = pending_authorizations_per_account
+  if (most === 0) return undefined
+  const live = { accountId, now, since: now - profile.order.validity_seconds }
+  return (yield* limits.pendingBut(most - names, live)) === undefined
+    ? undefined
+    : { limit: "pending_authorizations_per_account", most, retryAfter: pendingRetrySeconds } satisfies Reached
+})
+
+/** The most names one order may have. A limit would refuse a larger order however long the client waits. */
+export const mostNames = ({ limits, order }: ProfileConfig): number =>
+  [limits.names_per_account, limits.pending_authorizations_per_account].reduce(
+    (least, limit) => limit === 0 ? least : Math.min(least, limit),
+    order.max_identifiers
+  )
+
+/** Whether `[limits]` sets any limit on the orders of an account. */
+export const boundsOrders = ({ limits }: ProfileConfig): boolean =>
+  limits.orders_per_account > 0 || limits.names_per_account > 0 || limits.pending_authorizations_per_account > 0
+
+/** Refuses a request that exceeds a limit: counts it, logs it and answers it. A replayed request is neither counted nor logged. */
+export const refuse = (
+  profile: string,
+  reached: Reached,
+  about: { readonly accountId?: string; readonly client: ClientFacts }
+): Effect.Effect<never, RateLimited | StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const { limit, retryAfter } = reached
+    yield* count((metrics) => metrics.rateLimited(profile, limit))
+    yield* emit("request_rate_limited", { limit, account_id: about.accountId, address: about.client.ip })
+    return yield* new RateLimited({ ...reached, again: (yield* currentSeconds) + retryAfter })
+  })

@@ -1,0 +1,249 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { Entropy } from "../../crypto/Entropy.ts"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import { AlreadyReplaced, InvalidProfile, Malformed, NotFound } from "../../domain/AcmeError.ts"
+import type { ChallengeType } from "../../domain/Challenge.ts"
+import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
+import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
+import type { DnsName } from "../../domain/Identifier.ts"
+import { isWildcard, reverseName } from "../../domain/Identifier.ts"
+import type { Reached } from "../../domain/Limit.ts"
+import type { Order, OrderIdentifier } from "../../domain/Order.ts"
+import { problemType } from "../../domain/Problem.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { afterCommit, transaction } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import type { Issuer } from "../../services/signing/Issuers.ts"
+import { Issuers } from "../../services/signing/Issuers.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import * as accounts from "../../store/AccountRows.ts"
+import * as authorizations from "../../store/AuthorizationRows.ts"
+import * as certificates from "../../store/orders/CertificateRows.ts"
+import * as orderList from "../../store/orders/OrderListRows.ts"
+import * as orders from "../../store/orders/OrderRows.ts"
+import type { Caller } from "../Caller.ts"
+import { scopeOf } from "../Caller.ts"
+import { judgeNames, orderProblem } from "../PolicyGate.ts"
+import { refuseDegraded } from "../ProfileHealth.ts"
+import { locate } from "../Renewal.ts"
+import { isReadable, refuseChain } from "../StoredCertificate.ts"
+import { refuseIfEnded } from "./Accounts.ts"
+import * as limits from "./Limits.ts"
+import { acceptAll } from "./OrderedNames.ts"
+import { unattainable } from "./Validity.ts"
+
+/** newOrder as decoded; dates are epoch seconds. */
+export interface OrderRequest {
+  readonly identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
+  readonly notBefore: number | undefined
+  readonly notAfter: number | undefined
+  /** A certID (RFC 9773). */
+  readonly replaces?: string | undefined
+  /** The kind of certificate asked for (draft-ietf-acme-profiles), by its name. */
+  readonly certificateProfile?: string | undefined
+}
+
+/** An order and the ids of its authorizations, in the order of the identifiers. */
+export interface OrderView extends Order {
+  readonly authorizationIds: ReadonlyArray<AuthorizationId>
+}
+
+const checkRequest = (
+  profile: ProfileConfig,
+  issuer: Issuer | undefined,
+  request: OrderRequest,
+  now: number
+): Result.Result<ReadonlyArray<DnsName>, AcmeError> => {
+  const { certificateProfile, identifiers, notAfter, notBefore } = request
+  const limit = limits.mostNames(profile)
+  if (identifiers.length === 0) return Result.fail(new Malformed({ detail: "An order names at least one identifier." }))
+  if (identifiers.length > limit) {
+    return Result.fail(new Malformed({ detail: `An order names at most ${limit} identifiers.` }))
+  }
+  if (notAfter !== undefined && (notAfter <= now || (notBefore !== undefined && notAfter <= notBefore))) {
+    return Result.fail(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
+  }
+  const fault = unattainable(profile, issuer, request, now)
+  if (fault !== undefined) return Result.fail(fault)
+  // The directory offers none. A client that were passed over would take what it gets for what it asked for.
+  if (certificateProfile !== undefined) return Result.fail(new InvalidProfile({ profile: certificateProfile }))
+  return acceptAll(profile, identifiers)
+}
+
+// A wildcard can be proved only in the DNS (RFC 8555 section 8.4): no host stands for every name below its base.
+const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
+  isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
+
+// No client learns whether another account's certificate exists, or whose it is.
+const nobodys = "names no certificate of this account"
+const replacesFaults = {
+  malformed: "is no certID: two base64url texts with a dot between them",
+  unknown: nobodys,
+  key_id_mismatch: "has the serial of a certificate of this account, but not its authority key identifier",
+  other_account: nobodys,
+  no_shared_identifier: "names a certificate that shares no name with the order"
+}
+
+/** Finds the certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
+const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
+  const found = yield* locate(caller.profile.name, certId)
+  const reason = typeof found === "string"
+    ? found
+    : "otherKeyOf" in found
+    ? "key_id_mismatch"
+    : found.accountId !== caller.accountId
+    ? "other_account"
+    : found.identifiers.some(({ value }) => names.includes(value))
+    ? undefined
+    : "no_shared_identifier"
+  if (reason === undefined && typeof found !== "string" && "leaf" in found) return found
+  yield* emit("order_replaces_rejected", { reason: reason ?? "unknown" })
+  const isOthers = typeof found !== "string" && "otherKeyOf" in found && !found.otherKeyOf.includes(caller.accountId)
+  const fault = isOthers ? nobodys : replacesFaults[reason ?? "unknown"]
+  return yield* new Malformed({ detail: `The member replaces ${fault}.` })
+})
+
+/**
+ * Inserts the order. It returns false if the account has ended, or if another order has the claim to the certificate to be replaced.
+ */
+const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validity: number) {
+  const { accountId, now, profile, replaces } = row
+  if (replaces !== undefined) {
+    yield* accounts.lock(accountId) // first in the order of locks, before an order row
+    yield* orders.releaseClaim(profile, replaces, { now, validity })
+  }
+  return (yield* orders.insert(row)) !== undefined
+})
+
+type Inserting = Effect.Effect<"inserted" | "lost" | Reached, StorageFailed, Database>
+
+/** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
+export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
+  const { profile } = caller
+  const now = yield* currentSeconds
+  const names = yield* Effect.tapError(
+    Issuers.use((issuers) => Effect.fromResult(checkRequest(profile, issuers.of(profile.name), request, now))),
+    (error: AcmeError) =>
+      emit("order_rejected", {
+        reason: problemType(error),
+        identifiers: request.identifiers.map(({ value }) => value)
+      })
+  )
+  yield* Effect.tapErrorTag(
+    refuseDegraded(profile.name),
+    "ProfileDegraded",
+    (error) => emit("order_rejected", { reason: problemType(error), identifiers: names })
+  )
+  const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
+  const refusal = yield* judgeNames(caller, "newOrder", names.map((value) => ({ type: "dns", value })))
+  if (refusal !== undefined) {
+    const problem = orderProblem(refusal)
+    yield* emit("order_rejected", { reason: problemType(problem), identifiers: names })
+    return yield* Effect.fail(problem)
+  }
+  const entropy = yield* Entropy
+  const id = makeOrderId(yield* entropy.uuid)
+  const identifiers: Array<OrderIdentifier> = []
+  const wanted: Array<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }> = []
+  const offered: Array<Parameters<typeof authorizations.insertOffered>[1][number]> = []
+  for (const value of names) {
+    const identifier: OrderIdentifier = { type: "dns", value }
+    identifiers.push(identifier)
+    const authzId = makeAuthorizationId(yield* entropy.uuid)
+    wanted.push({ id: authzId, identifier })
+    for (const [position, type] of challengesFor(profile, value).entries()) {
+      offered.push({ id: ChallengeId(yield* entropy.uuid), authzId, type, position, token: yield* entropy.token })
+    }
+  }
+  const { notAfter, notBefore } = request
+  const replaces = replaced?.leaf.certId
+  const { ip, ptr } = caller.client
+  const expiresAt = now + profile.order.validity_seconds
+  const row = { id, identifiers, notBefore, notAfter, replaces, now, expiresAt, ip, ptr, ...scopeOf(caller) }
+  const reversed = names.map((name) => [name, reverseName(name)] as const)
+  const written = Effect.all([
+    orders.insertIdentifiers(id, profile.name, reversed),
+    authorizations.insert(id, now, wanted),
+    authorizations.insertOffered(now, offered),
+    afterCommit(emit("order_created", { order_id: id, identifiers: names })),
+    replaced === undefined
+      ? Effect.void
+      : afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
+  ], { discard: true })
+  // A claim that is already taken does not fail the transaction: the others in its group commit would have to run
+  // again.
+  const outcome = yield* transaction(Effect.flatMap(
+    limits.boundsOrders(profile)
+      ? Effect.andThen(
+        accounts.lock(caller.accountId),
+        limits.ofNewOrder(caller, { names: names.length, now, replaces })
+      )
+      : Effect.succeed(undefined),
+    (reached): Inserting =>
+      reached !== undefined ? Effect.succeed(reached) : Effect.flatMap(
+        insertClaiming(row, profile.order.validity_seconds),
+        (inserted) => inserted ? Effect.as(written, "inserted") : Effect.succeed("lost")
+      )
+  ))
+  if (typeof outcome === "object") return yield* limits.refuse(profile.name, outcome, caller)
+  if (outcome === "lost") {
+    yield* refuseIfEnded(caller)
+    yield* emit("order_replaces_rejected", { reason: "already_claimed" })
+    return yield* new AlreadyReplaced()
+  }
+  const view: OrderView = {
+    id,
+    ...scopeOf(caller),
+    status: "pending",
+    identifiers,
+    notBefore,
+    notAfter,
+    replaces,
+    error: undefined,
+    createdAt: now,
+    expiresAt,
+    authorizationIds: wanted.map((authorization) => authorization.id)
+  }
+  return view
+})
+
+/** Finds the caller's order. An absent one, another account's and another profile's get the same answer. */
+export const find = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
+  const order = yield* orders.find({ id, ...scopeOf(caller) })
+  if (order === undefined) return yield* new NotFound()
+  return { ...order, authorizationIds: order.authorizationIds.map((one) => makeAuthorizationId(one)) }
+})
+
+const pageSize = 100
+const longestWalk = 500
+const beforeAll = makeOrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
+
+/**
+ * One page of the caller's orders, newest first, and the cursor of the next page if there may be more. A page is short,
+ * or even empty, where many orders have failed.
+ */
+export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId | undefined) {
+  const now = yield* currentSeconds
+  const walked = yield* orderList.list({
+    ...scopeOf(caller),
+    before: cursor ?? beforeAll,
+    now,
+    validity: caller.profile.order.validity_seconds,
+    limit: longestWalk
+  })
+  const shown = walked.filter(({ isShown }) => isShown === 1).map(({ id }) => id)
+  const ids = shown.slice(0, pageSize)
+  const last = shown.length > pageSize ? ids.at(-1) : walked.length === longestWalk ? walked.at(-1)?.id : undefined
+  return { ids, next: last }
+})
+
+/** The PEM chain of a `valid` order, leaf first. Fails where it cannot be read: a client would install it. */
+export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
+  const row = yield* certificates.certificate({ id, ...scopeOf(caller) })
+  if (row === undefined) return yield* new NotFound()
+  if (!isReadable(row.certificate)) return yield* refuseChain("order_certificate", id)
+  yield* emit("certificate_served", { order_id: id, account_id: caller.accountId })
+  return row.certificate
+})

@@ -1,0 +1,159 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Account } from "../../domain/Account.ts"
+import { checkContacts } from "../../domain/Account.ts"
+import { contactChange } from "../../domain/Audit.ts"
+import { AccountId, isId } from "../../domain/Id.ts"
+import { BadRequest, LiveCertificates, NoSuch } from "../../domain/OperatorError.ts"
+import { problemOf } from "../../domain/Problem.ts"
+import { transaction } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import { notify } from "../../services/notify/Notifier.ts"
+import * as accounts from "../../store/AccountRows.ts"
+import type { AccountFilters, AccountRecord } from "../../store/AccountSearch.ts"
+import * as accountSearch from "../../store/AccountSearch.ts"
+import * as audit from "../../store/AuditRows.ts"
+import * as deletions from "../../store/Deletions.ts"
+import * as orderSearch from "../../store/orders/OrderSearch.ts"
+import type { Operator } from "../Operator.ts"
+import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
+import * as orphans from "../work/OrphanedCertificates.ts"
+import { readForOperator } from "./OperatorReads.ts"
+import * as orders from "./OrderRecords.ts"
+
+/* What operators do with accounts. */
+
+interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** An account by its id alone. */
+const find = Effect.fnUntraced(function*(id: string) {
+  const account = isId(id) ? yield* accountSearch.findRecord(AccountId(id)) : undefined
+  return account ?? (yield* new NoSuch({ noun: "account", id }))
+})
+
+/** A page of accounts, newest first, and how many match. */
+export const list = (filters: AccountFilters, page: Page) =>
+  readForOperator(
+    Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) })
+  )
+
+/** An account, with the number of its orders and of its live certificates. */
+export const detail = (id: string) =>
+  readForOperator(Effect.gen(function*() {
+    const account = yield* find(id)
+    return {
+      account,
+      orderCount: yield* orderSearch.countMatches({ accountId: account.id }),
+      liveCertificates: yield* deletions.liveCertificates([account.id], yield* currentSeconds)
+    }
+  }))
+
+/** The answer of {@link detail}. */
+export type AccountDetail = Effect.Success<ReturnType<typeof detail>>
+
+/** A page of an account's orders, newest first, and how many it has. */
+export const ordersOf = Effect.fn("AccountRecords.ordersOf")(function*(id: string, page: Page) {
+  const { id: accountId } = yield* find(id)
+  return yield* orders.list({ accountId }, page)
+})
+
+const rowOf = (operator: Operator, { id, profile }: Pick<Account, "id" | "profile">) =>
+  ({ ...actorOf(operator), profile, accountId: id }) as const
+
+const isSame = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>
+  one.length === other.length && one.every((text, index) => text === other[index])
+
+/** Refuses to change an account that is not valid, because nothing would use its contacts. */
+const refuseUnlessValid = ({ status }: AccountRecord) =>
+  status === "valid"
+    ? Effect.void
+    : new BadRequest({ detail: `The account is ${status}; contacts can be changed only while it is valid.` })
+
+/** Replaces the contacts, under the rules that clients have; an empty list clears them. The same contacts change nothing. */
+export const updateContact = Effect.fn("AccountRecords.updateContact")(
+  function*(operator: Operator, id: string, given: ReadonlyArray<string>) {
+    const before = yield* find(id)
+    const contact = yield* Effect.fromResult(
+      Result.mapError(checkContacts(given), (error) => new BadRequest({ detail: problemOf(error).detail }))
+    )
+    yield* refuseUnlessValid(before)
+    if (isSame(before.contact, contact)) return yield* detail(id)
+    const updated = yield* audit.changing(
+      accounts.updateContact(before.profile, before.id, contact),
+      audit.insert({
+        event: "account_contact_updated",
+        ...rowOf(operator, before),
+        detail: contactChange(before.contact, contact)
+      })
+    )
+    if (updated === undefined) yield* Effect.flatMap(find(id), refuseUnlessValid)
+    else yield* emit("admin_account_contact_updated", { ...actorFields(operator), account_id: before.id })
+    return yield* detail(id)
+  },
+  Effect.uninterruptible
+)
+
+/**
+ * Deactivates an account for good. Its orders remain, so its certificates can be revoked. A second call changes
+ * nothing.
+ */
+export const deactivate = Effect.fn("AccountRecords.deactivate")(function*(operator: Operator, id: string) {
+  const { id: accountId, profile } = yield* find(id)
+  const row = rowOf(operator, { id: accountId, profile })
+  const told = notify({
+    event: "account_deactivated",
+    scope: profile,
+    fields: { account_id: accountId, client_ip: operator.client?.ip }
+  })
+  const changed = yield* audit.changing(
+    accounts.deactivate(profile, accountId),
+    Effect.andThen(audit.insert({ event: "account_deactivated", ...row, detail: { via: "account" } }), told)
+  )
+  if (changed !== undefined) {
+    yield* emit("admin_account_deactivated", { ...actorFields(operator), account_id: accountId })
+  }
+  return yield* detail(id)
+}, Effect.uninterruptible)
+
+const refuseWhileLive = Effect.fnUntraced(function*(id: AccountId) {
+  const count = yield* deletions.liveCertificates([id], yield* currentSeconds)
+  if (count > 0) return yield* new LiveCertificates({ noun: "account", id, count })
+})
+
+/** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */
+export const preview = Effect.fn("AccountRecords.preview")(function*(id: string) {
+  const found = yield* detail(id)
+  yield* refuseWhileLive(found.account.id)
+  return found
+})
+
+/**
+ * Deletes an account with its orders and everything that belongs to them. It is refused while a certificate may still
+ * be in use.
+ */
+export const remove = Effect.fn("AccountRecords.remove")(function*(operator: Operator, id: string) {
+  const done = yield* transaction(Effect.gen(function*() {
+    const { id: accountId, profile } = yield* find(id)
+    yield* accounts.lock(accountId)
+    yield* deletions.lockOrders([accountId])
+    yield* refuseWhileLive(accountId)
+    const [owned] = yield* deletions.owned([accountId])
+    yield* orphans.lookAfterAll([accountId])
+    const [gone] = yield* deletions.deleteAccounts([accountId])
+    // Another operator deleted it in the meantime.
+    if (owned === undefined || gone === undefined) return yield* new NoSuch({ noun: "account", id })
+    const { authorizations, orders } = owned
+    yield* audit.insert({
+      event: "account_deleted",
+      ...rowOf(operator, { id: accountId, profile }),
+      detail: { orders, authorizations, via: "account" }
+    })
+    return { deleted: { orders, authorizations } }
+  })).pipe(tellingRefusal(operator, { account_id: id }))
+  yield* emit("admin_account_deleted", { ...actorFields(operator), account_id: id, ...done.deleted })
+  return done
+}, Effect.uninterruptible)

@@ -1,0 +1,91 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Busy } from "../../domain/OperatorError.ts"
+import { makeSharedReading } from "../../engine/SharedReading.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { currentAsker } from "../../engine/sql/ReaderSemaphore.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import * as accountSearch from "../../store/AccountSearch.ts"
+import * as auditSearch from "../../store/AuditSearch.ts"
+import * as eabKeys from "../../store/eab/EabKeys.ts"
+import * as orderSearch from "../../store/orders/OrderSearch.ts"
+import * as expiring from "./ExpiringRecords.ts"
+import * as jobs from "./Jobs.ts"
+import { readForOperator } from "./OperatorReads.ts"
+import type { Trend, TrendRange } from "./Trends.ts"
+import { makeTrend, trendRanges } from "./Trends.ts"
+
+type Reading<A> = Effect.Effect<A, Busy | StorageFailed, Database>
+
+const queueMillis = 5000
+const refusalMillis = 10_000
+const expiringMillis = 60_000
+const totalsMillis = 60_000
+/** A page waits no longer for what is only good to know. */
+const totalsPatienceMillis = 2000
+
+/**
+ * Runs a reading for which everybody who looks waits. It must not count in the share of the one who asked first, or it
+ * would wait behind that operator's other reads. So all such readings have a share of their own.
+ */
+const forAll = <A, E, R>(reading: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(reading, currentAsker, { host: "activity", network: "activity" })
+
+const daySeconds = 86_400
+const soonDays = 7
+/** As many certificates are looked at. Each costs a few look-ups, and there may be very many. */
+const mostSoon = 10_000
+
+/**
+ * How the service goes, for the first page of operators and for programs that watch it. Everything here is kept for some
+ * seconds, so that many who look cost the database no more than one.
+ */
+export class Activity extends Context.Service<Activity, {
+  /** Counts over time, of one profile or of all. */
+  readonly trend: (profile: string | undefined, range: TrendRange) => Reading<Trend>
+  /** The queue by kind. */
+  readonly queue: Reading<Effect.Success<typeof jobs.queue>>
+  /** Failures in the audit trail of the last day; `since` is its begin in epoch seconds. */
+  readonly refusals: Reading<{ readonly count: number; readonly since: number }>
+  /** Certificates that end within a week and have not been replaced; more than these if `isCut`. */
+  readonly expiring: Reading<{ readonly count: number; readonly isCut: boolean; readonly days: number }>
+  /** How many records there are in all. */
+  readonly totals: Reading<{ readonly accounts: number; readonly orders: number; readonly credentials: number }>
+}>()("acme/operations/Activity") {
+  /** Keeps the counts of these profiles and of all together. */
+  static readonly layer = (profiles: ReadonlyArray<string>): Layer.Layer<Activity> =>
+    Layer.effect(
+      this,
+      Effect.gen(function*() {
+        const trends = new Map<string, Reading<Trend>>()
+        const keyOf = (profile: string | undefined, range: TrendRange) => `${range} ${profile ?? ""}`
+        for (const profile of [undefined, ...profiles]) {
+          for (const range of trendRanges) {
+            trends.set(keyOf(profile, range), forAll(yield* makeTrend(profile, range)))
+          }
+        }
+        const refusals: Reading<{ readonly count: number; readonly since: number }> = Effect.gen(function*() {
+          const since = (yield* currentSeconds) - daySeconds
+          return { count: yield* readForOperator(auditSearch.countMatches({ outcome: "failure", since })), since }
+        })
+        const soon = Effect.map(expiring.countSoon(soonDays, mostSoon), (found) => ({ ...found, days: soonDays }))
+        const totals = readForOperator(
+          Effect.all({
+            accounts: accountSearch.countMatches({}),
+            orders: orderSearch.countMatches({}),
+            credentials: eabKeys.count(undefined)
+          }),
+          totalsPatienceMillis
+        )
+        return {
+          // A name that is no profile of the configuration is counted each time, so that nobody fills the memory.
+          trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
+          queue: forAll(yield* makeSharedReading(queueMillis, jobs.queue)),
+          refusals: forAll(yield* makeSharedReading(refusalMillis, refusals)),
+          expiring: forAll(yield* makeSharedReading(expiringMillis, soon)),
+          totals: forAll(yield* makeSharedReading(totalsMillis, totals))
+        }
+      })
+    )
+}

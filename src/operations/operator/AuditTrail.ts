@@ -1,0 +1,101 @@
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
+import { auditEvents } from "../../domain/Audit.ts"
+import { NoSuch, UnknownWord } from "../../domain/OperatorError.ts"
+import { inBatches } from "../../engine/sql/Pages.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import type { AuditFilters, AuditRecord } from "../../store/AuditSearch.ts"
+import * as auditSearch from "../../store/AuditSearch.ts"
+import type { AtKeyboard } from "../Operator.ts"
+import { prune } from "../work/AuditSweep.ts"
+import { readForOperator } from "./OperatorReads.ts"
+
+/* What operators do with the audit trail: they read it, and they delete old rows. */
+
+interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** One row. */
+export const find = Effect.fn("AuditTrail.find")(function*(id: string) {
+  const row = /^\d{1,15}$/.test(id) ? yield* auditSearch.find(Number(id)) : undefined
+  return row ?? (yield* new NoSuch({ noun: "audit row", id }))
+})
+
+/** Refuses an event that this version does not know and that no row has. An empty list would read as if it had never happened. */
+export const checkEvent = Effect.fn("AuditTrail.checkEvent")(function*(event: string | undefined) {
+  if (event === undefined || auditEvents.some((known) => known === event)) return
+  if (yield* auditSearch.hasEvent(event)) return
+  return yield* new UnknownWord({ name: "event", word: event.slice(0, 64), known: auditEvents })
+})
+
+/** The filters of a list: those of the store, and the request. */
+export type TrailFilters = AuditFilters & { readonly requestId?: string | undefined }
+
+/** Whether a row meets the filters beside the request. */
+export const isMatch = (filters: AuditFilters) => (row: AuditRecord): boolean => {
+  const { since = 0, until = Number.POSITIVE_INFINITY, ...exact } = filters
+  return row.createdAt >= since && row.createdAt < until &&
+    Object.entries(exact).every(([name, value]) => value === undefined || row[name as keyof typeof exact] === value)
+}
+
+const batch = 1000
+const mostOfRequest = 10_000
+
+/**
+ * The rows of one request, up to a bound: a request has a few, but a proxy may give the same id to every request
+ * (docs/decisions/audit-rows.md, "Reading").
+ */
+const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: string, { limit, offset }: Page) {
+  const found: Array<AuditRecord> = []
+  let [read, truncated] = [0, false]
+  for (let before = { beforeTime: Number.MAX_SAFE_INTEGER, beforeId: Number.MAX_SAFE_INTEGER };;) {
+    const rows = yield* auditSearch.ofRequest(requestId, { ...before, limit: batch })
+    found.push(...rows.filter(isMatch(filters)))
+    read += rows.length
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < batch) break
+    truncated = read >= mostOfRequest
+    if (truncated) break
+    before = { beforeTime: last.createdAt, beforeId: last.id }
+    yield* Effect.yieldNow
+  }
+  return { items: found.slice(offset, offset + limit), total: found.length, truncated }
+})
+
+/**
+ * A page of the trail, newest first, and the number of matching rows. `truncated` says that a search for a request
+ * ended early.
+ */
+export const list = (filters: TrailFilters, page: Page) =>
+  readForOperator(Effect.gen(function*() {
+    const { requestId, ...indexed } = filters
+    if (requestId !== undefined) return yield* ofRequest(indexed, requestId, page)
+    const items = yield* auditSearch.search(indexed, page)
+    return { items, total: yield* auditSearch.countMatches(indexed), truncated: false }
+  }))
+
+const daySeconds = 86_400
+
+/** Counts the rows that {@link cleanup} would delete. */
+export const preview = (olderThanDays: number) =>
+  Effect.flatMap(currentSeconds, (now) => auditSearch.countMatches({ until: now - olderThanDays * daySeconds }))
+
+/**
+ * Deletes rows older than this many days, a thousand in each transaction ({@link prune}). An interruption takes effect between two
+ * transactions. `told` gets the number so far after each transaction.
+ */
+export const cleanup = Effect.fn("AuditTrail.cleanup")(function*(
+  operator: AtKeyboard,
+  olderThanDays: number,
+  told: (gone: number) => Effect.Effect<void> = () => Effect.void
+) {
+  const before = (yield* currentSeconds) - olderThanDays * daySeconds
+  const removed = yield* Ref.make(0)
+  const pruned = prune({ actorKind: operator.kind, actorId: operator.id }, before)
+  const pass = (limit: number) =>
+    Effect.uninterruptible(Effect.tap(pruned(limit), (gone) => Ref.update(removed, (sum) => sum + gone)))
+  yield* inBatches(batch, (limit) => Effect.tap(pass(limit), Effect.flatMap(Ref.get(removed), told)))
+  return { removed: yield* Ref.get(removed), cutoff: before }
+})

@@ -1,0 +1,40 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { aside } from "../../engine/sql/Database.ts"
+
+const patienceMillis = 2000
+
+/** A reading took longer than two seconds. */
+export class TooSlow extends Data.TaggedError("TooSlow") {
+  override get message(): string {
+    return "took longer than two seconds"
+  }
+}
+
+/** When it is interrupted, nobody waits for its end: an engine that does not answer cannot be interrupted. */
+const abandonable = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(
+      Effect.forkDetach(restore(self), { startImmediately: true }),
+      (fiber) => Effect.onInterrupt(restore(Fiber.join(fiber)), () => Effect.sync(() => fiber.interruptUnsafe()))
+    )
+  )
+
+/**
+ * Reads the database for two seconds at most, on a connection as every request has one. A reading that waits for a connection, or
+ * for an engine that does not end it, is abandoned.
+ */
+export const prompt = <A>(
+  reading: Effect.Effect<A, StorageFailed, Database>
+): Effect.Effect<A, StorageFailed | TooSlow, Database> =>
+  Effect.timeoutOrElse(abandonable(reading), { duration: patienceMillis, orElse: () => new TooSlow() })
+
+/**
+ * The same beside the service, for readings that cost more as the database grows. The engine ends such a reading
+ * itself.
+ */
+export const brief = <A>(
+  reading: Effect.Effect<A, StorageFailed, Database>
+): Effect.Effect<A, StorageFailed | TooSlow, Database> => prompt(aside(reading, patienceMillis))

@@ -1,0 +1,30 @@
+import * as Effect from "effect/Effect"
+import type { Sample } from "../../engine/telemetry/Metrics.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import type { Issuer } from "../../services/signing/Issuers.ts"
+import type { Samples } from "./Samples.ts"
+
+/** A listener with TLS, and when the first certificate of its chain ends, in epoch seconds. */
+export interface ListenerEnd {
+  readonly listener: string
+  readonly notAfter: number
+}
+
+/** How many seconds the CAs and the listeners of this process have left, for a scrape. Negative once they have ended. */
+export const certificateEnds = (
+  issuers: Iterable<Pick<Issuer, "id" | "firstToEnd">>,
+  listeners: ReadonlyArray<ListenerEnd>
+): Effect.Effect<Samples> =>
+  Effect.map(currentSeconds, (now) => {
+    // Two files may have certificates for one key: the first to end counts.
+    const ends = new Map<string, number>()
+    for (const { firstToEnd, id } of issuers) {
+      ends.set(id, Math.min(firstToEnd.notAfter, ends.get(id) ?? Number.POSITIVE_INFINITY))
+    }
+    const authorities = [...ends].map(([issuer, end]): Sample => ({ labels: { issuer }, value: end - now }))
+    const served = listeners.map(({ listener, notAfter }): Sample => ({ labels: { listener }, value: notAfter - now }))
+    return new Map([
+      ...authorities.length === 0 ? [] : [["acme_svc_authority_not_after_seconds", authorities] as const],
+      ...served.length === 0 ? [] : [["acme_svc_listener_not_after_seconds", served] as const]
+    ])
+  })

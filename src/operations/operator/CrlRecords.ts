@@ -1,0 +1,212 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { encodePem } from "../../crypto/asn1/Pem.ts"
+import { readStoredChain } from "../../crypto/x509/Chain.ts"
+import { listedSerials } from "../../crypto/x509/Crl.ts"
+import { AlreadyRevoked, BadRequest, IssuerStopped, NoSuch, NumberNotAbove } from "../../domain/OperatorError.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { afterCommit, transaction } from "../../engine/sql/Database.ts"
+import { kept } from "../../engine/sql/KeptCounts.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import type { Issuer } from "../../services/signing/Issuers.ts"
+import { Issuers } from "../../services/signing/Issuers.ts"
+import * as audit from "../../store/AuditRows.ts"
+import * as orderSearch from "../../store/orders/OrderSearch.ts"
+import * as crls from "../../store/revocation/Crls.ts"
+import * as revocations from "../../store/revocation/Revocations.ts"
+import type { AtKeyboard } from "../Operator.ts"
+import { actorOf } from "../Operator.ts"
+import { refuseStopped, stoppedShown } from "../ProfileHealth.ts"
+import { enqueueList } from "../work/crl/ListJob.ts"
+import type { CaState } from "./CaState.ts"
+import { caStateOf } from "./CaState.ts"
+import { readForOperator } from "./OperatorReads.ts"
+import { everyOfSerial } from "./Serials.ts"
+
+/** A CA with the state of its list. Times are epoch seconds. */
+export interface CrlView {
+  readonly issuer: string
+  /** Absent if no served profile signs with it any more. */
+  readonly ca: Issuer | undefined
+  readonly profiles: ReadonlyArray<string>
+  /** Absent until a worker has seen the CA. */
+  readonly stored: Effect.Success<ReturnType<typeof crls.findHead>>
+  /** Certificates on the stored list. */
+  readonly entries: number
+  /** Recorded revocations that are not on the list. */
+  readonly unlisted: number
+  /** The state of the list. One that is `stopped` is not signed anew, and nothing is revoked. */
+  readonly state: "ok" | "due" | "expired" | "missing" | "stopped"
+  /** Why it is `stopped`. */
+  readonly trouble?: string | undefined
+  /** Absent if no served profile signs with the CA any more. */
+  readonly caState: CaState | undefined
+}
+
+const pageSize = 2000
+const halfValidity = 7 * 86_400 / 2
+
+const stateOf = (nextUpdate: number, unlisted: number, now: number): CrlView["state"] =>
+  nextUpdate <= now ? "expired" : unlisted > 0 || nextUpdate - now < halfValidity ? "due" : "ok"
+
+interface Compared {
+  readonly entries: number
+  readonly unlisted: number
+}
+
+// To read and compare one entry of a list takes as long as to count so many rows.
+const rowsPerEntry = 100
+
+/** Compares the stored list with the recorded revocations. */
+const compare = Effect.fnUntraced(function*(issuer: string) {
+  const stored = yield* crls.shown(issuer)
+  const listed = stored === undefined
+    ? new Set<string>()
+    : Result.getOrElse(listedSerials(stored.der), () => new Set<string>())
+  let [after, unlisted] = ["", 0]
+  for (;;) {
+    const page = yield* revocations.shownPage(issuer, after, pageSize)
+    unlisted += page.filter(({ serial }) => !listed.has(serial)).length
+    after = page.at(-1)?.serial ?? after
+    if (page.length < pageSize) return { entries: listed.size, unlisted } satisfies Compared
+    yield* Effect.yieldNow
+  }
+})
+
+const view = Effect.fnUntraced(function*(
+  issuer: string,
+  ca: Issuer | undefined,
+  profiles: ReadonlyArray<string>
+): Effect.fn.Return<CrlView, StorageFailed, Database> {
+  const stored = yield* crls.shownHead(issuer)
+  const now = yield* currentSeconds
+  const trouble = (yield* stoppedShown).get(issuer)
+  const known = { issuer, ca, profiles, stored, caState: ca && caStateOf(ca, now), trouble }
+  const isStopped = trouble !== undefined
+  if (stored === undefined) return { ...known, entries: 0, unlisted: 0, state: isStopped ? "stopped" : "missing" }
+  const recorded = yield* revocations.count(issuer)
+  const { entries, unlisted } = yield* kept(
+    `crl ${issuer} ${stored.crlNumber} ${recorded}`,
+    (found: Compared) => found.entries * rowsPerEntry,
+    compare(issuer)
+  )
+  return { ...known, entries, unlisted, state: isStopped ? "stopped" : stateOf(stored.nextUpdate, unlisted, now) }
+})
+
+/** The CAs of these profiles, each once with the names of its profiles. */
+export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
+  const issuers = yield* Issuers
+  const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()
+  for (const profile of profiles) {
+    const ca = issuers.of(profile)
+    if (ca === undefined) continue
+    const known = named.get(ca.id)
+    if (known === undefined) named.set(ca.id, { ca, profiles: [profile] })
+    else known.profiles.push(profile)
+  }
+  return named
+})
+
+/** The CAs of these profiles with the states of their lists by date alone: this reads one row for each. */
+export const heads = Effect.fn("CrlRecords.heads")(function*(profiles: ReadonlyArray<string>) {
+  const named = yield* signing(profiles)
+  const now = yield* currentSeconds
+  const stopped = yield* stoppedShown
+  return yield* Effect.forEach(named.values(), ({ ca }) =>
+    Effect.map(crls.shownHead(ca.id), (stored) => ({
+      ca,
+      state: stopped.has(ca.id)
+        ? "stopped" as const
+        : stored === undefined
+        ? "missing" as const
+        : stateOf(stored.nextUpdate, 0, now)
+    })))
+})
+
+/** The lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */
+export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArray<string>) {
+  const named = yield* signing(profiles)
+  const stored = yield* crls.issuers()
+  const ids = [...named.keys(), ...stored.map(({ issuer }) => issuer).filter((issuer) => !named.has(issuer))]
+  return yield* readForOperator(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
+})
+
+/** The stored list of one CA, DER. */
+export const revocationList = Effect.fn("CrlRecords.revocationList")(function*(issuer: string) {
+  return ((yield* crls.find(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))).der
+})
+
+/** The certificate of one CA with which a profile signs, PEM. */
+export const certificatePem = Effect.fn("CrlRecords.certificatePem")(
+  function*(profiles: ReadonlyArray<string>, issuer: string) {
+    const found = (yield* signing(profiles)).get(issuer) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
+    return encodePem("CERTIFICATE", found.ca.certificate)
+  }
+)
+
+/** The number and dates of the stored list of one CA. */
+export const find = Effect.fn("CrlRecords.find")(function*(issuer: string) {
+  return (yield* crls.findHead(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
+})
+
+/**
+ * Used after a restore. It sets the stored number to `above`, so that the next list has a higher number than any that
+ * clients have seen. The list is due at once.
+ */
+export const raise = Effect.fn("CrlRecords.raise")(
+  function*(operator: AtKeyboard, issuer: string, above: number) {
+    const { crlNumber: before, nextUpdate: end } = yield* find(issuer)
+    // The list becomes due, but not expired: the stored list is as good as before.
+    const nextUpdate = Math.min(end, (yield* currentSeconds) + halfValidity - 1)
+    const raised = yield* transaction(Effect.gen(function*() {
+      const done = yield* crls.raise(issuer, { before, number: above, nextUpdate })
+      if (done === undefined) return false
+      yield* enqueueList(issuer)
+      yield* audit.insert({
+        event: "crl_number_raised",
+        actorKind: "cli",
+        actorId: actorOf(operator).actorId,
+        detail: { issuer, before, after: above }
+      })
+      return true
+    }))
+    if (!raised) return yield* new NumberNotAbove({ current: (yield* find(issuer)).crlNumber })
+    return { issuer, before, after: above }
+  },
+  Effect.uninterruptible
+)
+
+/**
+ * Used after a restore. It puts a certificate on the list of its CA that no order has any more. Nobody knows its end, so it stays
+ * on the list for good.
+ */
+export const revokeUnknown = Effect.fn("CrlRecords.revokeUnknown")(
+  function*(operator: AtKeyboard, issuer: string, serial: string, reason: number | undefined) {
+    yield* find(issuer)
+    yield* Effect.catchTag(refuseStopped(issuer), "ListsStopped", ({ trouble }) => new IssuerStopped({ trouble }))
+    const orders = yield* orderSearch.search({ certSerial: serial }, everyOfSerial)
+    for (const { id } of orders) {
+      const certificate = (yield* orderSearch.findRecord(id))?.certificate
+      if (certificate === undefined || readStoredChain(certificate)?.issuerId !== issuer) continue
+      return yield* new BadRequest({ detail: `This is the certificate of order ${id}; revoke it by order revoke.` })
+    }
+    const now = yield* currentSeconds
+    const isNew = yield* transaction(Effect.gen(function*() {
+      const row = yield* revocations.insert({ issuer, serial, now, reason, notAfter: undefined })
+      if (row === undefined) return false
+      yield* enqueueList(issuer)
+      yield* audit.insert({
+        event: "certificate_revoked",
+        ...actorOf(operator),
+        certSerial: serial,
+        ...(reason === undefined ? {} : { reason: String(reason) }),
+        detail: { authorized_by: "operator" }
+      })
+      yield* afterCommit(emit("certificate_revoked", { order_id: undefined, cert_serial: serial, code: reason }))
+      return true
+    }))
+    if (!isNew) return yield* new AlreadyRevoked()
+  },
+  Effect.uninterruptible
+)

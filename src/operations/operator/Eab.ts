@@ -1,0 +1,204 @@
+import * as Effect from "effect/Effect"
+import { Entropy } from "../../crypto/Entropy.ts"
+import type { AccountsMode } from "../../domain/Audit.ts"
+import type { AccountId } from "../../domain/Id.ts"
+import { isId } from "../../domain/Id.ts"
+import { BadRequest, LiveCertificates, NoSuch } from "../../domain/OperatorError.ts"
+import { transaction } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import { notify } from "../../services/notify/Notifier.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import * as audit from "../../store/AuditRows.ts"
+import * as deletions from "../../store/Deletions.ts"
+import type { Credential, EabStatus } from "../../store/eab/EabKeys.ts"
+import * as eabKeys from "../../store/eab/EabKeys.ts"
+import type { Operator } from "../Operator.ts"
+import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
+import * as orphans from "../work/OrphanedCertificates.ts"
+import { readForOperator } from "./OperatorReads.ts"
+
+const scopeOf = (
+  { label, profile }: { readonly label?: string | undefined; readonly profile?: string | undefined }
+) => ({
+  ...(label === undefined ? {} : { label }),
+  ...(profile === undefined ? {} : { scope: profile })
+})
+
+/** Every status of a credential. */
+export const eabStatuses: ReadonlyArray<EabStatus> = ["active", "revoked"]
+
+/** The most characters of a label. */
+export const longestLabel = 256
+
+/** Refuses a profile that is not served, because no client could use the credential. */
+export const checkProfile = (
+  { profiles }: Pick<Config, "profiles">,
+  profile: string
+): Effect.Effect<void, BadRequest> => {
+  const served = profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
+  return served.includes(profile)
+    ? Effect.void
+    : new BadRequest({ detail: `profile takes the name of a profile that is served: ${served.join(", ")}.` })
+}
+
+const secretSize = 32
+
+// Such a secret begins with a hyphen in base64url. Clients take it on the command line, where a hyphen begins an
+// option.
+const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
+
+/** Creates a credential. Only this answer holds its secret; no later answer shows the secret again. */
+export const create = Effect.fn("Eab.create")(function*(
+  operator: Operator,
+  { label, profile }: { readonly label: string; readonly profile: string | undefined }
+) {
+  const entropy = yield* Entropy
+  const kid = yield* entropy.uuid
+  const secret = yield* Effect.repeat(entropy.bytes(secretSize), { until: (drawn) => !isOption(drawn) })
+  const now = yield* currentSeconds
+  yield* transaction(Effect.andThen(
+    eabKeys.insert({ kid, secret, label, profile, now }),
+    audit.insert({
+      event: "eab_created",
+      ...actorOf(operator),
+      profile,
+      detail: { kid, ...scopeOf({ label, profile }) }
+    })
+  ))
+  yield* emit("admin_eab_created", { ...actorFields(operator), kid })
+  const credential: Credential = { kid, label, profile, status: "active", createdAt: now, accounts: 0 }
+  return { credential, secret }
+}, Effect.uninterruptible)
+
+/** One credential, without its secret. */
+export const find = Effect.fn("Eab.find")(function*(kid: string) {
+  const credential = isId(kid) ? yield* eabKeys.find(kid) : undefined
+  return credential ?? (yield* new NoSuch({ noun: "credential", id: kid }))
+})
+
+/** One credential, with the number of orders of its accounts and of their live certificates. */
+export const detail = (kid: string) =>
+  readForOperator(Effect.gen(function*() {
+    const credential = yield* find(kid)
+    const accounts = yield* eabKeys.accountsOf(kid)
+    const bound = yield* deletions.owned(accounts)
+    return {
+      credential,
+      orderCount: bound.reduce((sum, { orders }) => sum + orders, 0),
+      liveCertificates: yield* deletions.liveCertificates(accounts, yield* currentSeconds)
+    }
+  }))
+
+/** A page of credentials, newest first, and the number of all. */
+export const list = (page: {
+  readonly status: EabStatus | undefined
+  readonly limit: number
+  readonly offset: number
+}) => readForOperator(Effect.all({ items: eabKeys.list(page), total: eabKeys.count(page.status) }))
+
+/**
+ * Revokes a credential: newAccount no longer accepts it, and the accounts bound to it stay. A second call changes
+ * nothing.
+ */
+export const revoke = Effect.fn("Eab.revoke")(function*(operator: Operator, kid: string) {
+  const { label, profile } = yield* find(kid)
+  const detail = { kid, ...scopeOf({ label, profile }) }
+  const revoked = yield* audit.changing(
+    eabKeys.revoke(kid),
+    audit.insert({ event: "eab_revoked", ...actorOf(operator), profile, detail })
+  )
+  if (revoked !== undefined) yield* emit("admin_eab_revoked", { ...actorFields(operator), kid })
+  return yield* find(kid)
+}, Effect.uninterruptible)
+
+/** Counts what a deletion would affect, to show in the confirmation. It refuses what the deletion would refuse. */
+export const preview = Effect.fn("Eab.preview")(function*(kid: string, mode: AccountsMode) {
+  const credential = yield* find(kid)
+  const accounts = yield* eabKeys.accountsOf(kid)
+  if (mode === "delete") yield* refuseWhileLive(kid, accounts)
+  const bound = yield* deletions.owned(accounts)
+  return { credential, accounts: bound.length, orders: bound.reduce((sum, { orders }) => sum + orders, 0) }
+})
+
+const refuseWhileLive = Effect.fnUntraced(function*(kid: string, accounts: ReadonlyArray<AccountId>) {
+  const count = yield* deletions.liveCertificates(accounts, yield* currentSeconds)
+  if (count > 0) return yield* new LiveCertificates({ noun: "credential", id: kid, count })
+})
+
+/** Writes the audit rows of a deletion, and returns its numbers. */
+const told = Effect.fnUntraced(function*(
+  operator: Operator,
+  kid: string,
+  mode: AccountsMode,
+  done: {
+    readonly credential: { readonly label: string | undefined; readonly profile: string | undefined }
+    readonly bound: Effect.Success<ReturnType<typeof deletions.owned>>
+    readonly deactivated: Effect.Success<ReturnType<typeof deletions.deactivateAccounts>>
+  }
+) {
+  const deleted = mode === "delete" ? done.bound : []
+  const kept = done.bound.length - deleted.length - done.deactivated.length
+  yield* audit.insert({
+    event: "eab_deleted",
+    ...actorOf(operator),
+    profile: done.credential.profile,
+    detail: {
+      kid,
+      ...(done.credential.label === undefined ? {} : { label: done.credential.label }),
+      accounts: mode,
+      kept,
+      deactivated: done.deactivated.length,
+      deleted: deleted.length
+    }
+  })
+  for (const { id, profile } of done.deactivated) {
+    yield* audit.insert({
+      event: "account_deactivated",
+      ...actorOf(operator),
+      profile,
+      accountId: id,
+      detail: { via: "eab_delete" }
+    })
+    const fields = { account_id: id, client_ip: operator.client?.ip }
+    yield* notify({ event: "account_deactivated", scope: profile, fields })
+  }
+  for (const { authorizations, id, orders, profile } of deleted) {
+    yield* audit.insert({
+      event: "account_deleted",
+      ...actorOf(operator),
+      profile,
+      accountId: id,
+      detail: { orders, authorizations, via: "eab_delete" }
+    })
+  }
+  return {
+    deleted: { accounts: deleted.length, orders: deleted.reduce((sum, { orders }) => sum + orders, 0) },
+    deactivatedAccounts: done.deactivated.length,
+    keptAccounts: kept
+  }
+})
+
+/**
+ * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts: all or nothing. Accounts with a
+ * live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of accounts").
+ */
+export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid: string, mode: AccountsMode) {
+  const done = yield* transaction(Effect.gen(function*() {
+    if (!isId(kid) || !(yield* eabKeys.lock(kid))) return yield* new NoSuch({ noun: "credential", id: kid })
+    const accounts = yield* mode === "keep" ? eabKeys.accountsOf(kid) : eabKeys.lockAccounts(kid)
+    if (mode !== "keep") yield* deletions.lockOrders(accounts)
+    if (mode === "delete") yield* refuseWhileLive(kid, accounts)
+    const bound = yield* deletions.owned(accounts)
+    const deactivated = mode === "deactivate" ? yield* deletions.deactivateAccounts(accounts) : []
+    if (mode === "delete") {
+      yield* orphans.lookAfterAll(accounts)
+      yield* deletions.deleteAccounts(accounts)
+    }
+    const credential = yield* eabKeys.remove(kid)
+    const done = { credential: credential ?? (yield* new NoSuch({ noun: "credential", id: kid })), bound, deactivated }
+    return yield* told(operator, kid, mode, done)
+  })).pipe(tellingRefusal(operator, { kid }))
+  yield* emit("admin_eab_deleted", { ...actorFields(operator), kid, ...done.deleted })
+  return done
+}, Effect.uninterruptible)

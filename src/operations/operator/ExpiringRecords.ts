@@ -1,0 +1,231 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { aside } from "../../engine/sql/Database.ts"
+import { kept } from "../../engine/sql/KeptCounts.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import * as expiring from "../../store/orders/ExpiringRows.ts"
+import { shown } from "../Expiring.ts"
+import { batch, judged, walk } from "../ExpiringWindow.ts"
+import { readForOperator } from "./OperatorReads.ts"
+
+/**
+ * Selects the certificates: of one profile or of all, that expire within this many days, with or without replaced ones.
+ */
+export interface Wanted {
+  readonly profile?: string | undefined
+  readonly days: number
+  readonly hideSuperseded: boolean
+}
+
+/** The longest window of a list. */
+export const mostDays = 100_000
+
+const usualDays = 30
+
+/**
+ * The window of a list that names none: that of the digests of the profile, or of all profiles; without a digest,
+ * thirty days.
+ */
+export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: string): number => {
+  const asked = profiles.filter((profile) => profile.enabled && (name === undefined || profile.name === name))
+  return Math.max(...asked.map(({ notify }) => notify.expiry.lead_days), 0) || usualDays
+}
+
+/**
+ * Which certificates a request selects. A window that is out of bounds is moved into them. Replaced ones are shown unless they are to
+ * be hidden.
+ */
+export const wantedOf = (
+  config: Pick<Config, "profiles">,
+  { profile, superseded, ...given }: {
+    readonly profile?: string | undefined
+    readonly days?: number | undefined
+    readonly superseded?: "show" | "hide" | undefined
+  }
+): Wanted => {
+  const { days = usualDaysOf(config, profile) } = given
+  return { profile, days: Math.min(Math.max(days, 1), mostDays), hideSuperseded: superseded === "hide" }
+}
+
+const daySeconds = 86_400
+const hourSeconds = 3600
+
+/** How many certificates of a profile expire within each of these numbers of days and have not been replaced. */
+export const countOpen = Effect.fnUntraced(function*(profile: string, days: ReadonlyArray<number>) {
+  const now = yield* currentSeconds
+  const window = { profile, now, until: now + Math.max(...days) * daySeconds }
+  const counts = days.map(() => 0)
+  yield* walk(window, true, ({ notAfter }, isFollowed) => {
+    if (isFollowed) return
+    days.forEach((many, index) => {
+      if (notAfter <= now + many * daySeconds) counts[index] = (counts[index] ?? 0) + 1
+    })
+  }, () => false)
+  return counts
+})
+
+const soonMillis = 2000
+
+/**
+ * How many certificates of all profiles expire within this many days and have not been replaced. It looks at `most`
+ * certificates, soonest first; `isCut` says that there may be more.
+ */
+export const countSoon = Effect.fnUntraced(function*(days: number, most: number) {
+  const now = yield* currentSeconds
+  let [count, seen] = [0, 0]
+  yield* walk({ profile: undefined, now, until: now + days * daySeconds }, true, (_, isFollowed) => {
+    seen++
+    if (!isFollowed) count++
+  }, () => seen >= most)
+  return { count, isCut: seen >= most }
+}, (self) => readForOperator(self, soonMillis))
+
+/**
+ * What is known about the certificates of a part of the window: their number, and the first of those that are not
+ * followed. `isCut` means that some of them were not looked at.
+ */
+interface Part {
+  readonly places: number
+  readonly open: number
+  readonly first: ReadonlyArray<expiring.Place>
+  readonly isCut: boolean
+}
+
+const mostOfPart = 500
+// To find out whether a certificate was followed takes as long as to count so many rows.
+const rowsPerPlace = 500
+/** A page of the window can take a second for a thousand certificates if nothing is in memory. */
+const partBatch = 500
+
+/**
+ * Reads a part of the window, until `hasEnough` says of the number of open certificates that it may end. A whole part is kept for a
+ * while: most of a window is followed, and what was stays so.
+ */
+const partOf = (
+  { now, profile, until }: expiring.Window,
+  { hasEnough, key }: { readonly key: number; readonly hasEnough: (open: number) => boolean }
+) => {
+  const read = Effect.gen(function*() {
+    const first: Array<expiring.Place> = []
+    let [places, open, isCut] = [0, 0, false]
+    yield* walk(
+      { profile, now, until },
+      true,
+      (place, isFollowed) => {
+        places++
+        if (isFollowed) return
+        open++
+        if (first.length < mostOfPart) first.push(place)
+      },
+      () => {
+        isCut = hasEnough(open)
+        return isCut
+      },
+      partBatch
+    )
+    return { places, open, first, isCut } satisfies Part
+  })
+  const costOf = (part: Part) => part.isCut ? 0 : part.places * rowsPerPlace
+  return { read, kept: kept(`expiring ${profile ?? ""} ${key} ${until}`, costOf, read) }
+}
+
+const mostParts = 31
+
+/** The ends of the parts of a window, which are whole days, the last full hour, and the end of the window. */
+const endsOf = (now: number, until: number): ReadonlyArray<number> => {
+  const step = Math.ceil((until - now) / daySeconds / mostParts) * daySeconds
+  const ends: Array<number> = []
+  for (let end = now - now % step + step; end < until; end += step) ends.push(end)
+  const hour = until - until % hourSeconds
+  return [...new Set([...ends, ...hour > now ? [hour] : [], until])]
+}
+
+/** The page of a list. */
+interface Paging {
+  readonly limit: number
+  readonly offset: number
+}
+
+/**
+ * The open certificates of a window, part by part. The page is looked for as long as it takes. The rest of the window is only
+ * counted, so that ends after a time: on a large database that nobody has read lately it would take minutes. A part that was
+ * finished is there for the next read. A part is walked again where the page lies behind the first of it.
+ */
+const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging, countMillis: number) {
+  const { now, profile, until } = window
+  const clock = yield* Clock.Clock
+  const late = clock.currentTimeMillisUnsafe() + countMillis
+  const page: Array<expiring.Place> = []
+  let [from, seen, places, isCut] = [now, 0, 0, false]
+  for (const end of endsOf(now, until)) {
+    const [begin, stop] = [Math.max(0, offset - seen), offset + limit - seen]
+    const { kept: keptPart, read } = partOf({ profile, now: from, until: end }, {
+      // The first part begins later each time it is read, and is the same part.
+      key: from === now ? 0 : from,
+      hasEnough: (open) => open >= stop && clock.currentTimeMillisUnsafe() >= late
+    })
+    const part = yield* end % hourSeconds === 0 ? keptPart : read
+    if (begin < part.open && page.length < limit) {
+      if (Math.min(stop, part.open) <= part.first.length) page.push(...part.first.slice(begin, stop))
+      else {
+        let number = 0
+        yield* walk({ profile, now: from, until: end }, true, (place, isFollowed) => {
+          if (!isFollowed && number++ >= begin && page.length < limit) page.push(place)
+        }, () => page.length >= limit)
+      }
+    }
+    seen += part.open
+    places += part.places
+    from = end
+    isCut = part.isCut
+    if (isCut) break
+    yield* Effect.yieldNow
+  }
+  const total = isCut ? yield* expiring.countEnding(window) : places
+  return { page, hidden: places - seen, total, truncated: places < total }
+})
+
+/** The certificates of a window, soonest first, whether or not they were followed. */
+const everyOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging) {
+  const page: Array<expiring.Place> = []
+  let seen = 0
+  yield* walk(
+    window,
+    false,
+    (place) => {
+      if (++seen > offset && page.length < limit) page.push(place)
+    },
+    () => page.length >= limit,
+    Math.min(batch, offset + limit)
+  )
+  return { page, hidden: 0, total: yield* expiring.countEnding(window), truncated: false }
+})
+
+const usualCountMillis = 400
+
+/**
+ * Certificates that expire within this many days and are neither revoked nor expired, soonest first
+ * (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left out,
+ * and `hidden` counts them, for `countMillis`; `truncated` says that there may be more of them.
+ */
+export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMillis) =>
+  readForOperator(Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const window = { profile: wanted.profile, now, until: now + wanted.days * daySeconds }
+    const { page, ...counts } = yield* wanted.hideSuperseded
+      ? openOf(window, paging, countMillis)
+      : everyOf(window, paging)
+    return { items: yield* shown(page, now), ...counts }
+  }))
+
+const exportBatch = 1000
+
+/** All certificates that {@link list} finds, a page at a time. No transaction spans the pages. */
+export const every = ({ days, hideSuperseded, profile }: Wanted) =>
+  Stream.unwrap(Effect.map(currentSeconds, (now) =>
+    Stream.mapEffect(
+      judged({ profile, now, until: now + days * daySeconds }, exportBatch, hideSuperseded),
+      ({ gone, page }) => aside(shown(page.filter((_, number) => !gone.has(number)), now))
+    )))

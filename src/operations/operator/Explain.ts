@@ -1,0 +1,163 @@
+import * as Effect from "effect/Effect"
+import type { AcmeError } from "../../domain/AcmeError.ts"
+import type { NameRequest } from "../../domain/policy/Stage.ts"
+import { problemOf, problemType } from "../../domain/Problem.ts"
+import type { Comparable } from "../../engine/net/Address.ts"
+import type { IdentifiersQuestion, NamedIdentifier } from "../../services/policy/Check.ts"
+import { findingOf } from "../../services/policy/Check.ts"
+import type { PlacedRule } from "../../services/policy/Policies.ts"
+import { Policies, rulesOf } from "../../services/policy/Policies.ts"
+import type { Decision } from "../../services/policy/Policy.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import { connectionProblem, finalizeProblem, orderProblem } from "../PolicyGate.ts"
+
+/** A hypothetical request. */
+export interface Supposed {
+  readonly client: Comparable | undefined
+  readonly method: string
+  readonly path: string
+  /** Normalised names of an order. If there are none, newOrder and finalize are not asked. */
+  readonly names: ReadonlyArray<string>
+  /** Common names of the CSR, for finalize. */
+  readonly commonNames: ReadonlyArray<string>
+  readonly accountId: string | undefined
+  readonly credential: IdentifiersQuestion["credential"]
+}
+
+/** Where a policy is asked: `CSR` is finalize, and scripts know it by that word too (docs/policy.md, "Programs"). */
+export type AskedAt = "connection" | NameRequest
+
+const outcomes = { Allowed: "allowed", Denied: "refused", Undecided: "undecided" } as const
+
+/** Types of checks that use more than the request itself. */
+const looking: ReadonlyArray<string> = ["reverse_dns", "eab", "ipam", "custom"]
+
+/** What a client is answered to each refusal. */
+const problems: {
+  readonly [A in AskedAt]: (decision: Exclude<Decision, { readonly _tag: "Allowed" }>) => AcmeError
+} = { connection: connectionProblem, newOrder: orderProblem, CSR: finalizeProblem }
+
+const answerOf = (at: AskedAt, decision: Decision) => {
+  if (decision._tag === "Allowed") return {}
+  const problem = problems[at](decision)
+  return { status: problemOf(problem).status, type: problemType(problem) }
+}
+
+interface Place {
+  readonly at: AskedAt
+  readonly profile: ProfileConfig
+  /** Every rule in force. */
+  readonly rules: ReadonlyArray<PlacedRule>
+}
+
+const stageOf = (at: AskedAt) => at === "connection" ? at : "identifiers"
+
+/** Why a check of a rule in force was not asked. */
+const whySkipped = ({ at, rules }: Place, check: string, last: string | undefined): string => {
+  const applying = rules.filter(({ stages }) => stages.includes(stageOf(at)))
+  const index = applying.findIndex(({ names }) => names.includes(check))
+  const rule = applying[index]
+  if (rule === undefined) return `no rule of the stage ${stageOf(at)} names it`
+  const end = applying.findIndex(({ name }) => name === last)
+  return end >= 0 && index > end ? `rule ${last} decided before` : `rule ${rule.name} was settled without it`
+}
+
+/** The checks of rules in force that were not asked. */
+const skippedBy = (place: Place, asked: ReadonlyMap<string, unknown>, last: string | undefined) =>
+  [...new Set(place.rules.flatMap(({ names }) => names))].filter((check) => !asked.has(check)).map((check) => ({
+    check,
+    type: typeOf(place, check),
+    because: whySkipped(place, check, last)
+  }))
+
+const typeOf = ({ profile }: Pick<Place, "profile">, check: string): string => profile.filter.check[check]?.type ?? ""
+
+const decided = (place: Place, decision: Decision) => {
+  const { at, rules } = place
+  const asked = [...decision.asked].map(([check, answer]) => ({
+    check,
+    type: typeOf(place, check),
+    verdict: answer.verdict,
+    ...(answer.verdict === "fail" ? { reason: findingOf(answer.reason, answer.beside) } : {}),
+    ...(answer.verdict === "undecided" ? { error: answer.error } : {})
+  }))
+  return {
+    stage: stageOf(at),
+    at,
+    outcome: outcomes[decision._tag],
+    ...answerOf(at, decision),
+    ...(decision.rule === undefined ? {} : { rule: decision.rule }),
+    ...(decision._tag === "Denied" ? { detail: decision.detail } : {}),
+    warned: rules.filter(({ name }) => decision.warned.includes(name)).map(({ name, then }) => ({ rule: name, then })),
+    asked,
+    skipped: skippedBy(place, decision.asked, decision.last)
+  }
+}
+
+/** A stage at which nothing was asked. */
+const unasked = (place: Place, outcome: "allowed" | "unasked", because: string) => ({
+  stage: stageOf(place.at),
+  at: place.at,
+  outcome,
+  because,
+  warned: [],
+  asked: [],
+  skipped: []
+})
+
+type ExplainedStage =
+  & { readonly because?: string; readonly status?: number; readonly type?: string }
+  & { readonly rule?: string; readonly detail?: string }
+  & Omit<ReturnType<typeof decided> | ReturnType<typeof unasked>, "rule" | "detail">
+
+/**
+ * Runs the policy of a profile as the requests of an issuance would, including scripts and look-ups. Each stage is asked,
+ * whatever the one before says, so that everything that is in the way is seen at once.
+ */
+export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileConfig, supposed: Supposed) {
+  const policies = yield* Policies
+  const policy = policies.of(profile.name)
+  const { accountId, client, commonNames, credential, method, names, path } = supposed
+  const rules = rulesOf(profile.filter)
+  const unruled = rules.length === 0 ? "nothing is filtered" : "no rule applies"
+  const identifiersAt = Effect.fnUntraced(function*(at: NameRequest) {
+    const place = { at, profile, rules }
+    if (policy?.identifiers === undefined) return unasked(place, "allowed", unruled)
+    if (names.length === 0) return unasked(place, "unasked", "there are no names")
+    const identifiers: ReadonlyArray<NamedIdentifier> = [
+      ...names.map((value) => ({ type: "dns" as const, value })),
+      ...at === "CSR" ? commonNames.map((value) => ({ type: "cn" as const, value })) : []
+    ]
+    const question = { stage: "identifiers", client, accountId: accountId ?? "", at, identifiers, credential } as const
+    return decided(place, yield* policy.identifiers(question))
+  })
+  const place = { at: "connection", profile, rules } as const
+  const stages: ReadonlyArray<ExplainedStage> = [
+    policy?.connection === undefined
+      ? unasked(place, "allowed", unruled)
+      : decided(place, yield* policy.connection({ stage: "connection", client, method, path })),
+    yield* identifiersAt("newOrder"),
+    yield* identifiersAt("CSR")
+  ]
+  const refusals = stages.flatMap(({ outcome }) => outcome === "refused" || outcome === "undecided" ? [outcome] : [])
+  return {
+    profile: profile.name,
+    outcome: refusals[0] ?? ("allowed" as const),
+    request: {
+      clientIp: client?.text ?? null,
+      method,
+      path,
+      accountId: accountId ?? null,
+      identifiers: names,
+      commonNames
+    },
+    stages,
+    /** The checks that ran a script or looked something up, at each stage. */
+    ran: stages.flatMap(({ asked, at }) =>
+      asked.filter(({ type }) => looking.includes(type)).map(({ check, type }) => ({ check, type, at }))
+    )
+  }
+})
+
+/** The result of {@link explain}. */
+export type PolicyExplanation = Effect.Success<ReturnType<typeof explain>>

@@ -1,0 +1,191 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import { isId, OrderId } from "../../domain/Id.ts"
+import { Cancelled } from "../../domain/JobFailure.ts"
+import { JobNotCancellable, JobNotRunnable, NoSuch, UnknownWord } from "../../domain/OperatorError.ts"
+import { JobId, jobKinds } from "../../engine/queue/Job.ts"
+import type { JobRecord } from "../../engine/queue/JobRecords.ts"
+import * as jobRecords from "../../engine/queue/JobRecords.ts"
+import { decodePayload } from "../../engine/queue/Queue.ts"
+import * as queueState from "../../engine/queue/QueueState.ts"
+import { transaction } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import * as audit from "../../store/AuditRows.ts"
+import type { JobFilters } from "../../store/jobs/JobSearch.ts"
+import * as jobSearch from "../../store/jobs/JobSearch.ts"
+import * as digests from "../../store/notify/Digests.ts"
+import * as orderLookup from "../../store/orders/OrderLookup.ts"
+import * as orderSearch from "../../store/orders/OrderSearch.ts"
+import * as upstreamOrderRecords from "../../store/upstream/UpstreamOrderRecords.ts"
+import type { Operator } from "../Operator.ts"
+import { actorFields, actorOf } from "../Operator.ts"
+import * as issuance from "../work/Issuance.ts"
+import * as orphans from "../work/OrphanedCertificates.ts"
+import * as relaying from "../work/Relaying.ts"
+import * as signerRevocation from "../work/SignerRevocation.ts"
+import * as verdicts from "../work/Verdicts.ts"
+import { readForOperator } from "./OperatorReads.ts"
+
+/** One job. */
+export const find = Effect.fn("Jobs.find")(function*(id: string) {
+  const job = isId(id) ? yield* jobRecords.find(JobId(id)) : undefined
+  return job ?? (yield* new NoSuch({ noun: "job", id }))
+})
+
+/** The order that a job is about, by itself or by a challenge of it. */
+const orderIdOf = Effect.fnUntraced(function*({ dedupKey }: JobRecord) {
+  if (!isId(dedupKey)) return undefined
+  const order = yield* orderSearch.findRecord(OrderId(dedupKey))
+  return order?.id ?? (yield* orderLookup.findByChallenge(dedupKey))?.orderId
+})
+
+/** A job with the order it is about, and that order at its upstream, if there are such. */
+export const detailOf = Effect.fn("Jobs.detailOf")(function*(job: JobRecord) {
+  const orderId = yield* orderIdOf(job)
+  const upstreamOrder = orderId === undefined ? undefined : yield* upstreamOrderRecords.find(orderId)
+  return { job, orderId, upstreamOrder }
+})
+
+/** What {@link detailOf} answers. */
+export type JobDetail = Effect.Success<ReturnType<typeof detailOf>>
+
+/** A page of jobs, newest first, and the number of matches. */
+export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
+  readForOperator(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
+
+/** Refuses a kind that this version does not know and that no job has. An empty list would read as if such jobs were done. */
+export const checkKind = Effect.fn("Jobs.checkKind")(function*(kind: string | undefined) {
+  if (kind === undefined || jobKinds.some((known) => known === kind)) return
+  if ((yield* readForOperator(jobSearch.countMatches({ kind }))) > 0) return
+  return yield* new UnknownWord({ name: "kind", word: kind.slice(0, 64), known: jobKinds })
+})
+
+/** Whether cancelling this job also ends its order. This is so for a waiting job of one of these kinds. */
+export const endsOrder = ({ kind, status }: JobRecord): boolean =>
+  status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
+
+const byOperator = new Cancelled()
+
+/** Runs the abandon step of a waiting job's kind, as the queue does when it gives a job up. */
+const abandon = (job: JobRecord, operator: Operator) => {
+  if (job.kind === "signer_issue") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined ? Effect.void : issuance.abandon(payload, byOperator, actorOf(operator))
+  }
+  if (job.kind === "signer_relay_issue") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined ? Effect.void : relaying.abandon(payload, byOperator, actorOf(operator))
+  }
+  if (job.kind === "signer_revoke") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined
+      ? Effect.void
+      : signerRevocation.abandon(payload, byOperator, job.id, actorOf(operator))
+  }
+  if (job.kind === "orphan_revoke") {
+    const payload = decodePayload(job.kind, job.payload)
+    return payload === undefined ? Effect.void : orphans.abandon(payload, byOperator, actorOf(operator))
+  }
+  if (job.kind !== "challenge_validate") return Effect.void
+  const payload = decodePayload(job.kind, job.payload)
+  return payload === undefined ? Effect.void : verdicts.abandon(payload, byOperator)
+}
+
+const changed = (
+  event: "job_cancelled" | "job_advanced",
+  operator: Operator,
+  { dedupKey, id, kind }: JobRecord,
+  orderId: OrderId | undefined
+) => audit.insert({ event, ...actorOf(operator), orderId, detail: { kind, job_id: id, subject: dedupKey } })
+
+const tries = 5
+
+/**
+ * Cancels a job that waits or has failed. A waiting job is given up as its kind prescribes: its order, if any, ends
+ * `invalid`. The order of a failed job has already ended and is not changed (docs/decisions/job-outcomes.md, "Giving
+ * up").
+ */
+export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id: string) {
+  for (let left = tries;; left--) {
+    const job = yield* find(id)
+    if (job.status !== "ready" && job.status !== "failed") {
+      return yield* new JobNotCancellable({ id, status: job.status })
+    }
+    const now = yield* currentSeconds
+    const orderId = yield* orderIdOf(job)
+    // The job row is written last, as everywhere. If a worker has claimed the job meanwhile, the earlier writes roll
+    // back.
+    const cancelled = yield* transaction(Effect.gen(function*() {
+      if (job.status === "ready") yield* abandon(job, operator)
+      yield* Effect.filterOrFail(
+        jobRecords.cancel(job.id, job.status, now),
+        (row) => row !== undefined,
+        () => new TakenUp()
+      )
+      yield* changed("job_cancelled", operator, job, orderId)
+    })).pipe(Effect.as(true), Effect.catchTag("TakenUp", () => Effect.succeed(false)))
+    if (cancelled) {
+      yield* emit("admin_job_cancelled", { ...actorFields(operator), kind: job.kind, job_id: id })
+      return yield* find(id)
+    }
+    if (left === 0) return yield* new JobNotCancellable({ id, status: "running" })
+  }
+})
+
+class TakenUp extends Data.TaggedError("TakenUp") {}
+
+/** Forgets the last digest. Otherwise a digest sent in this interval would keep the next one from being sent. */
+const again = ({ dedupKey, kind }: JobRecord) =>
+  kind === "notify_expiry_digest" ? digests.forget(dedupKey) : Effect.void
+
+/**
+ * What a run of these kinds leaves out although it was asked for: what was already reported is not reported again at
+ * once.
+ */
+const leavesOut: { readonly [kind: string]: string } = {
+  notify_expiry_reminders:
+    "Contacts who were written to about a certificate within a week are not written to about it again.",
+  authority_expiry: "Receivers that were told of a CA's threshold are not told of it again.",
+  upstream_renewals: "An upstream is asked only about certificates for which the time is over that it named."
+}
+
+/** A sentence on what a run now of this job leaves out, if there is anything. */
+export const leftOut = ({ kind }: { readonly kind: string }): string | undefined => leavesOut[kind]
+
+/** Makes a waiting job run at once, and gives a failed job one more attempt. A digest is told once more. */
+export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id: string) {
+  const job = yield* find(id)
+  const now = yield* currentSeconds
+  if (job.status === "ready" && job.runAt <= now) return yield* Effect.as(again(job), job)
+  const move = job.status === "ready"
+    ? jobRecords.advance(job.id, now)
+    : job.status === "failed"
+    ? jobRecords.onceMore(job.id, now)
+    : Effect.succeed(undefined)
+  const orderId = yield* orderIdOf(job)
+  const row = changed("job_advanced", operator, job, orderId)
+  const moved = yield* audit.changing(move, Effect.andThen(again(job), row))
+  if (moved === undefined) return yield* new JobNotRunnable({ id, status: (yield* find(id)).status })
+  yield* emit("admin_job_advanced", { ...actorFields(operator), kind: job.kind, job_id: id })
+  return yield* find(id)
+})
+
+/** The queue by kind: the numbers of waiting, running and failed rows, and the age in seconds of the oldest due row. */
+export const queue = readForOperator(Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const counts = yield* queueState.counts
+  const oldest = new Map(
+    (yield* queueState.oldest(now)).map(({ kind, runAt }) => [kind, Math.min(now - runAt, Number.MAX_SAFE_INTEGER)])
+  )
+  return [...new Set(counts.map(({ kind }) => kind))].map((kind) => {
+    const of = (status: string) => counts.find((row) => row.kind === kind && row.status === status)?.count ?? 0
+    return {
+      kind,
+      ready: of("ready"),
+      running: of("running"),
+      failed: of("failed"),
+      oldestReadySeconds: oldest.get(kind) ?? 0
+    }
+  })
+}))

@@ -1,0 +1,232 @@
+import * as Array from "effect/Array"
+import type * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { statusShown as authorizationShown } from "../../domain/Authorization.ts"
+import { baseName, DnsName, isWildcard } from "../../domain/Identifier.ts"
+import { shown as failureShown } from "../../domain/JobFailure.ts"
+import { operatorScope } from "../../domain/Notification.ts"
+import { expiryOf, statusShown } from "../../domain/Order.ts"
+import type { JobRecord } from "../../engine/queue/JobRecords.ts"
+import type * as workers from "../../engine/queue/Workers.ts"
+import { rfc3339 } from "../../engine/Time.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import type { Credential } from "../../store/eab/EabKeys.ts"
+import type { ChallengeRecord } from "../../store/orders/OrderDetail.ts"
+import type { ListedOrder } from "../../store/orders/OrderSearch.ts"
+import type { UpstreamOrderRecord } from "../../store/upstream/UpstreamOrderRecords.ts"
+import type { Expiring } from "../Expiring.ts"
+import type { CrlView } from "./CrlRecords.ts"
+import type { JobDetail } from "./Jobs.ts"
+import { member, timeMember } from "./objects/Members.ts"
+import type { detail } from "./OrderRecords.ts"
+import { validityOf } from "./OrderRecords.ts"
+
+/**
+ * Records as operators see them: `--json` of the command line prints these objects (docs/decisions/command-line.md, "What
+ * every command keeps to").
+ */
+
+/** An EAB credential. Only the answer to its creation holds its secret. */
+export const credentialObject = ({ accounts, createdAt, kid, label, profile, status }: Credential) => ({
+  kid,
+  ...member("label", label),
+  ...member("profile", profile),
+  status,
+  createdAt: rfc3339(createdAt),
+  accounts
+})
+
+/** An order, without its PEM. */
+export const orderObject = (config: Config, order: ListedOrder, now: number) => {
+  const validity = validityOf(config, order.profile)
+  return {
+    id: order.id,
+    profile: order.profile,
+    accountId: order.accountId,
+    status: statusShown(order, validity, now),
+    identifiers: order.identifiers,
+    createdAt: rfc3339(order.createdAt),
+    expires: rfc3339(expiryOf(order, validity)),
+    url: `${config.server.base_url}/profile/${order.profile}/order/${order.id}`,
+    ...timeMember("notBefore", order.notBefore),
+    ...timeMember("notAfter", order.notAfter),
+    ...member("error", order.error),
+    ...member("replaces", order.replaces),
+    ...member("certSerial", order.certSerial),
+    ...timeMember("certNotAfter", order.certNotAfter),
+    ...timeMember("revokedAt", order.revokedAt),
+    ...member("revocationReason", order.revocationReason),
+    ...member("createdIp", order.createdIp),
+    ...member("createdPtr", order.createdPtr)
+  }
+}
+
+/** A certificate that expires soon, and the certificate that replaced it. */
+export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }: Expiring) => ({
+  orderId: order.id,
+  profile: order.profile,
+  accountId: order.accountId,
+  ...member("certSerial", order.certSerial),
+  identifiers: order.identifiers.map(({ value }) => value),
+  notAfter: rfc3339(notAfter),
+  daysRemaining,
+  ...member(
+    "supersededBy",
+    supersededBy === undefined ? undefined : {
+      orderId: supersededBy.order.id,
+      ...member("certSerial", supersededBy.order.certSerial),
+      ...timeMember("notAfter", supersededBy.order.certNotAfter),
+      via: supersededBy.via
+    }
+  )
+})
+
+// Made once: to make it for each row took most of the time of a page of jobs.
+const readPayload = Schema.decodeOption(
+  Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
+)
+
+/**
+ * The parts of a payload that are shown. The CSR is never shown, and a payload that cannot be read is not shown. A notification about
+ * an operator has their address and where they signed in, which viewers of jobs may not read.
+ */
+const payloadShown = (payload: string): { readonly [member: string]: unknown } => {
+  const read = readPayload(payload)
+  const { csr: _, ...shown } = Option.getOrElse(read, () => ({}) as { readonly [member: string]: unknown })
+  if (shown["scope"] !== operatorScope) return shown
+  const { fields: __, ...others } = shown
+  return others
+}
+
+/** Why an attempt failed. A mail server that refuses an operator's address repeats it. */
+const lastErrorShown = (job: JobRecord): string | undefined => {
+  if (job.lastError === undefined) return undefined
+  const text = failureShown(job.lastError)
+  return payloadShown(job.payload)["scope"] === operatorScope ? text.replaceAll(/[^\s<>]+@[^\s<>]+/g, "***") : text
+}
+
+/** A row of the queue. */
+export const jobObject = (job: JobRecord) => ({
+  id: job.id,
+  kind: job.kind,
+  dedupKey: job.dedupKey,
+  payload: payloadShown(job.payload),
+  status: job.status,
+  runAt: rfc3339(job.runAt),
+  attempts: job.attempts,
+  maxAttempts: job.maxAttempts,
+  ...timeMember("deadline", job.deadline),
+  ...timeMember("leaseUntil", job.leaseUntil),
+  ...member("leaseOwner", job.leaseOwner),
+  ...member("lastError", lastErrorShown(job)),
+  createdAt: rfc3339(job.createdAt),
+  updatedAt: rfc3339(job.updatedAt)
+})
+
+/** A relayed order: its state at the upstream and its state here. Text from the upstream is not changed. */
+export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, now: number) => {
+  const { localCreatedAt: createdAt, localExpiresAt: expiresAt, localStatus: status, profile } = order
+  const validity = validityOf(config, profile)
+  return {
+    orderId: order.orderId,
+    profile,
+    accountId: order.accountId,
+    identifiers: order.identifiers,
+    status: order.status,
+    localStatus: statusShown({ status, createdAt, expiresAt }, validity, now),
+    localExpires: rfc3339(expiryOf({ createdAt, expiresAt }, validity)),
+    ...member("upstreamOrderUrl", order.upstreamOrderUrl),
+    ...member("upstreamFinalizeUrl", order.upstreamFinalizeUrl),
+    ...member("upstreamCertificateUrl", order.upstreamCertificateUrl),
+    ...member("error", order.error),
+    ...member("requestId", order.requestId),
+    ...member("clientIp", order.clientIp),
+    ...member("clientPtr", order.clientPtr),
+    ...member("userAgent", order.userAgent),
+    createdAt: rfc3339(order.createdAt),
+    updatedAt: rfc3339(order.updatedAt)
+  }
+}
+
+/** A job with the order it is about. */
+export const jobDetailObject = (config: Config, { job, orderId, upstreamOrder }: JobDetail, now: number) => ({
+  ...jobObject(job),
+  ...member("orderId", orderId),
+  ...member("upstreamOrder", upstreamOrder === undefined ? undefined : upstreamOrderObject(config, upstreamOrder, now))
+})
+
+const staleAfterSeconds = 30
+
+/** A process that serves or has served. It is `stale` when it was not seen for half a minute. */
+export const workerObject = (
+  worker: Effect.Success<typeof workers.list>[number],
+  now: number
+) => ({
+  owner: worker.owner,
+  roles: worker.roles.split(","),
+  version: worker.version,
+  startedAt: rfc3339(worker.startedAt),
+  lastSeenAt: rfc3339(worker.lastSeenAt),
+  stale: now - worker.lastSeenAt > staleAfterSeconds
+})
+
+const authorizationObjects = (challenges: ReadonlyArray<ChallengeRecord>, validity: number, now: number) => {
+  const byId = Array.groupBy(challenges, ({ authzId }) => authzId)
+  return Object.entries(byId).flatMap(([id, offered]) => {
+    const [first] = offered
+    if (first === undefined) return []
+    const name = DnsName.make(first.identifier.value, { disableChecks: true })
+    return [{
+      id,
+      identifier: { type: first.identifier.type, value: baseName(name) },
+      status: authorizationShown({ ...first, status: first.authzStatus }, validity, now),
+      expires: rfc3339(expiryOf(first, validity)),
+      ...(isWildcard(name) ? { wildcard: true } : {}),
+      challenges: offered.map(({ cause, error, id, status, type, validatedAt }) => ({
+        id,
+        type,
+        status,
+        ...timeMember("validated", validatedAt),
+        ...member("error", error),
+        ...member("cause", cause)
+      }))
+    }]
+  })
+}
+
+type OrderDetail = Effect.Success<ReturnType<typeof detail>>
+
+/** An order with all its related records. */
+export const orderDetailObject = (config: Config, found: OrderDetail, now: number) => ({
+  ...orderObject(config, found.order, now),
+  ...member("certificatePem", found.order.certificate),
+  authorizations: authorizationObjects(found.challenges, validityOf(config, found.order.profile), now),
+  jobs: found.jobs.map(jobObject),
+  ...member("replacedBy", found.replacedBy),
+  ...member("notGranted", found.notGranted),
+  ...member("explanation", found.explanation)
+})
+
+/** A CA and the state of its revocation list. */
+export const crlObject = ({ ca, caState, entries, issuer, profiles, state, stored, trouble, unlisted }: CrlView) => ({
+  issuer,
+  ...(ca === undefined ? {} : {
+    subject: ca.subject,
+    sha256: ca.sha256,
+    keyType: ca.keyType,
+    notBefore: rfc3339(ca.notBefore),
+    notAfter: rfc3339(ca.notAfter),
+    chainNotAfter: rfc3339(ca.firstToEnd.notAfter),
+    chainEndsWith: ca.firstToEnd.subject
+  }),
+  ...member("caState", caState),
+  profiles,
+  ...member("crlNumber", stored?.crlNumber),
+  ...timeMember("thisUpdate", stored?.thisUpdate),
+  ...timeMember("nextUpdate", stored?.nextUpdate),
+  entries,
+  unlisted,
+  state,
+  ...member("trouble", trouble)
+})

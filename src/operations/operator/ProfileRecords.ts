@@ -1,0 +1,23 @@
+import * as Effect from "effect/Effect"
+import { rfc3339 } from "../../engine/Time.ts"
+import { ProfileStates } from "../../services/signing/ProfileStates.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import { member } from "./objects/Members.ts"
+import { profileObjects } from "./objects/SettingObjects.ts"
+
+/** The endpoints that are served; those that nobody can sign for say why. */
+export const profilesShown = (config: Pick<Config, "profiles" | "server">) =>
+  ProfileStates.use(({ of }) =>
+    Effect.succeed(
+      profileObjects(config).map((profile) => {
+        const degraded = of(profile.name)
+        return {
+          ...profile,
+          ...member(
+            "degraded",
+            degraded && { reason: degraded.trouble, since: rfc3339(degraded.since) }
+          )
+        }
+      })
+    )
+  )

@@ -1,0 +1,169 @@
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
+import * as Semaphore from "effect/Semaphore"
+import { reasonName } from "../../domain/RevocationReason.ts"
+import type { JobKind } from "../../engine/queue/Job.ts"
+import * as queueState from "../../engine/queue/QueueState.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import type { Sample, SampledName } from "../../engine/telemetry/Metrics.ts"
+import { currentMillis, currentSeconds } from "../../engine/Time.ts"
+import * as auditSignals from "../../store/AuditSignals.ts"
+import * as crls from "../../store/revocation/Crls.ts"
+import { brief } from "./BriefReading.ts"
+import { countOpen } from "./ExpiringRecords.ts"
+
+const keptMillis = 10_000
+/** No sample begins later than this: a scrape is given up after ten seconds, with all that it has. */
+const latestMillis = 5000
+
+/** The gauges that a worker asks the database for. The others are every process's (`CertificateEnds.ts`, `DatabaseUp.ts`). */
+type CountedName = Exclude<SampledName, `${string}_not_after_seconds` | "acme_svc_database_up">
+
+type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>
+
+const statuses = ["ready", "running", "failed"] as const
+
+/** Counts the rows of the queue. A kind that this process knows and that has no rows is reported as 0. */
+const jobs = (kinds: ReadonlyArray<JobKind>): Sampling =>
+  Effect.map(queueState.counts, (rows) => {
+    const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
+    return [...every].flatMap((kind) =>
+      statuses.map((status) => ({
+        labels: { kind, status },
+        value: rows.find((row) => row.kind === kind && row.status === status)?.count ?? 0
+      }))
+    )
+  })
+
+const oldest = (kinds: ReadonlyArray<JobKind>): Sampling =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows = yield* queueState.oldest(now)
+    const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
+    return [...every].map((kind) => {
+      const row = rows.find((one) => one.kind === kind)
+      return { labels: { kind }, value: row === undefined ? 0 : now - row.runAt }
+    })
+  })
+
+const windows = { "1d": 1, "7d": 7, "30d": 30 } as const
+
+const expiring = (profiles: ReadonlyArray<string>): Sampling =>
+  Effect.gen(function*() {
+    const found: Array<Sample> = []
+    for (const profile of profiles) {
+      const days = yield* countOpen(profile, Object.values(windows))
+      Object.keys(windows).forEach((window, index) =>
+        found.push({ labels: { profile, window }, value: days[index] ?? 0 })
+      )
+    }
+    return found
+  })
+
+const nextUpdates: Sampling = Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const rows = yield* crls.heads
+  return rows.map(({ issuer, nextUpdate }) => ({ labels: { issuer }, value: nextUpdate - now }))
+})
+
+const undelivered: Sampling = Effect.gen(function*() {
+  const now = yield* currentSeconds
+  const since = yield* queueState.undelivered
+  return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
+})
+
+/** The reasons that alerts ask for: they are reported as 0 where nothing was revoked for them. */
+const watchedReasons = [1, 2]
+
+const hourSeconds = 3600
+
+const revoked = (profiles: ReadonlyArray<string>): Sampling =>
+  Effect.gen(function*() {
+    const rows = yield* auditSignals.revokedSince((yield* currentSeconds) - hourSeconds)
+    const found = new Map<string, Sample>()
+    const add = (profile: string, reason: string, value: number) =>
+      found.set(`${profile} ${reason}`, { labels: { profile, reason }, value })
+    for (const profile of profiles) for (const code of watchedReasons) add(profile, reasonName(code), 0)
+    for (const { count, profile, reason } of rows) add(profile ?? "none", reasonName(Number(reason ?? 0)), count)
+    return [...found.values()]
+  })
+
+const retried = (kinds: ReadonlyArray<JobKind>): Sampling =>
+  Effect.map(queueState.retried, (rows) => {
+    const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
+    return [...every].map((kind) => ({
+      labels: { kind },
+      value: rows.find((one) => one.kind === kind)?.count ?? 0
+    }))
+  })
+
+const longest = (kinds: ReadonlyArray<JobKind>): Sampling =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    const rows = yield* queueState.longest
+    const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
+    return [...every].map((kind) => {
+      const row = rows.find((one) => one.kind === kind)
+      return { labels: { kind }, value: row === undefined ? 0 : Math.max(0, now - row.since) }
+    })
+  })
+
+const lastRow: Sampling = Effect.map(
+  auditSignals.lastRow,
+  (row) => row?.id === undefined ? [] : [{ labels: {}, value: row.id }]
+)
+
+/**
+ * The database metrics a worker reports at a scrape, counted at most once in ten seconds. A sample that fails or takes
+ * longer than two seconds is left out, and so are those after five, and logged (docs/decisions/log-and-metrics.md, "Metrics").
+ */
+export const make = (known: {
+  readonly kinds: ReadonlyArray<JobKind>
+  readonly profiles: ReadonlyArray<string>
+  /** Whether nobody can sign for a profile. */
+  readonly isDegraded: (profile: string) => boolean
+  /** Whether the configuration notifies anybody. */
+  readonly notifies: boolean
+}) =>
+  Effect.map(Ref.make<{ readonly at: number; readonly samples: Samples } | undefined>(undefined), (kept) => {
+    const samplings: { readonly [N in CountedName]: Sampling } = {
+      acme_svc_jobs: jobs(known.kinds),
+      acme_svc_jobs_retried: retried(known.kinds),
+      acme_svc_job_oldest_ready_seconds: oldest(known.kinds),
+      acme_svc_job_oldest_running_seconds: longest(known.kinds),
+      acme_svc_certificates_revoked_last_hour: revoked(known.profiles),
+      acme_svc_audit_last_row: lastRow,
+      acme_svc_certificates_expiring: expiring(known.profiles),
+      acme_svc_crl_next_update_seconds: nextUpdates,
+      acme_svc_profile_degraded: Effect.sync(() =>
+        known.profiles.map((profile) => ({ labels: { profile }, value: known.isDegraded(profile) ? 1 : 0 }))
+      ),
+      acme_svc_notify_oldest_undelivered_seconds: known.notifies ? undelivered : Effect.succeed([])
+    }
+    const sampled = Effect.fnUntraced(function*(series: CountedName, sampling: Sampling) {
+      const outcome = yield* Effect.result(brief(sampling))
+      if (outcome._tag === "Success") return [[series, outcome.success] as const]
+      yield* emit("metrics_sample_failed", { series, error: outcome.failure.message })
+      return []
+    })
+    // Concurrent scrapes get the same samples.
+    const turns = Semaphore.makeUnsafe(1)
+    return turns.withPermits(1)(Effect.gen(function*() {
+      const now = yield* currentMillis
+      const last = yield* Ref.get(kept)
+      if (last !== undefined && now - last.at < keptMillis && now >= last.at) return last.samples
+      const found = new Map<SampledName, ReadonlyArray<Sample>>()
+      for (const [series, sampling] of Object.entries(samplings)) {
+        const spent = (yield* currentMillis) - now
+        if (spent < latestMillis) {
+          for (const [name, samples] of yield* sampled(series as CountedName, sampling)) found.set(name, samples)
+        } else yield* emit("metrics_sample_failed", { series, error: "those before took too long" })
+      }
+      yield* Ref.set(kept, { at: yield* currentMillis, samples: found })
+      return found
+    }))
+  })
+
+/** The samples of each gauge. */
+export type Samples = ReadonlyMap<SampledName, ReadonlyArray<Sample>>

@@ -1,0 +1,79 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as workers from "../../engine/queue/Workers.ts"
+import { Database } from "../../engine/sql/Database.ts"
+import type { Driver } from "../../engine/sql/Driver.ts"
+import * as Migrations from "../../engine/sql/Migrations.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import * as audit from "../../store/AuditRows.ts"
+import type { Counted } from "../../store/transfer/RowTransfer.ts"
+import * as Transfer from "../../store/transfer/RowTransfer.ts"
+import type { AtKeyboard } from "../Operator.ts"
+
+/** Processes were seen a moment ago; they may be writing to the source. */
+export class StillServed extends Data.TaggedError("StillServed")<{ readonly owners: ReadonlyArray<string> }> {}
+
+/**
+ * The schemas differ, or one of them has a migration that this build does not know. Holds the name of each one's last
+ * migration.
+ */
+export class SchemasDiffer extends Data.TaggedError("SchemasDiffer")<{
+  readonly source: string
+  readonly target: string
+  readonly isBehind: boolean
+}> {}
+
+const seenWithinSeconds = 30
+
+const refuseServed = Effect.gen(function*() {
+  const since = (yield* currentSeconds) - seenWithinSeconds
+  const owners = (yield* workers.list).filter(({ lastSeenAt }) => lastSeenAt >= since).map(({ owner }) => owner)
+  if (owners.length > 0) return yield* new StillServed({ owners })
+})
+
+const lastOf = (names: ReadonlyArray<string>): string => names.at(-1) ?? "no migration"
+
+/** Requires both to have exactly the migrations this build knows. It would not copy a column that it does not know. */
+const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {
+  const source = yield* Migrations.appliedNames
+  const there = yield* Effect.provideService(Migrations.appliedNames, Database, target)
+  const isKnown = (names: ReadonlyArray<string>) => names.join() === known.join()
+  if (isKnown(source) && isKnown(there)) return
+  return yield* new SchemasDiffer({
+    source: lastOf(source),
+    target: lastOf(there),
+    isBehind: isKnown(source) && known.some((name) => !there.includes(name))
+  })
+})
+
+const refuseUnfit = (target: Driver, known: ReadonlyArray<string>) =>
+  Effect.andThen(refuseSchemas(target, known), refuseServed)
+
+/** Counts the rows to copy. It fails where {@link run} would refuse to begin. `known` are this build's migrations. */
+export const plan = Effect.fn("Transfer.plan")(function*(target: Driver, known: ReadonlyArray<string>) {
+  yield* refuseUnfit(target, known)
+  return yield* Transfer.plan(yield* Database, target)
+})
+
+/** Copies every row of every table to the target, and records the copy in the target's audit trail. */
+export const run = Effect.fn("Transfer.run")(function*(
+  operator: AtKeyboard,
+  target: Driver,
+  known: ReadonlyArray<string>,
+  progress: (so: Counted) => Effect.Effect<void>
+) {
+  yield* refuseUnfit(target, known)
+  const tables = yield* Transfer.copy(yield* Database, target, progress)
+  const total = tables.reduce((sum, { rows }) => sum + rows, 0)
+  yield* Effect.provideService(
+    audit.record({
+      event: "database_transferred",
+      actorKind: operator.kind,
+      actorId: operator.id,
+      detail: { tables: tables.length, rows: total }
+    }),
+    Database,
+    target
+  )
+  return { tables, total }
+})

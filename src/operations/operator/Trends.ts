@@ -1,0 +1,99 @@
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
+import * as Semaphore from "effect/Semaphore"
+import type { Busy } from "../../domain/OperatorError.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { currentMillis } from "../../engine/Time.ts"
+import * as auditTrend from "../../store/AuditTrend.ts"
+import { readForOperator } from "./OperatorReads.ts"
+
+const ranges = {
+  "24h": { bucketSeconds: 3600, buckets: 24 },
+  "7d": { bucketSeconds: 6 * 3600, buckets: 28 },
+  "30d": { bucketSeconds: 86_400, buckets: 30 }
+} as const
+
+/** The period that a trend covers. */
+export type TrendRange = keyof typeof ranges
+
+/** Every period. */
+export const trendRanges = Object.keys(ranges) as ReadonlyArray<TrendRange>
+
+const kindOf = {
+  certificate_issued: "issued",
+  certificate_issue_failed: "refused",
+  certificate_revoke_failed: "refused",
+  certificate_revoked: "revoked"
+} as const
+
+/** The counts of one bucket. */
+export interface Bucket {
+  /** Epoch seconds. */
+  readonly start: number
+  readonly issued: number
+  readonly refused: number
+  readonly revoked: number
+}
+
+/** Counts of issuances, refusals and revocations over a period, oldest bucket first. */
+export interface Trend {
+  readonly bucketSeconds: number
+  readonly buckets: ReadonlyArray<Bucket>
+}
+
+/** Counts the buckets from one slot to another, both included. Slots are numbered from the epoch on. */
+const counted = (profile: string | undefined, bucketSeconds: number, from: number, to: number) =>
+  readForOperator(Effect.gen(function*() {
+    const span = { since: from * bucketSeconds, until: (to + 1) * bucketSeconds, bucket: bucketSeconds }
+    const found = Array.from({ length: to - from + 1 }, (_, index) => ({
+      start: (from + index) * bucketSeconds,
+      issued: 0,
+      refused: 0,
+      revoked: 0
+    }))
+    for (const { count, event, slot } of yield* auditTrend.trendOf({ profile, ...span })) {
+      const bucket = found[slot - from]
+      if (bucket !== undefined) bucket[kindOf[event]] += count
+    }
+    return found
+  }))
+
+const openMillis = 10_000
+/** A row gets its time before it is committed, and clocks of hosts differ a little. */
+const settlingSeconds = 60
+
+/**
+ * Counts issuances, refusals and revocations in the audit trail. The last bucket is not over yet. Buckets begin at full
+ * hours or days in UTC, so a past bucket has the same count at every call: it is counted once, and the last one at most
+ * every ten seconds.
+ */
+export const makeTrend = (
+  profile: string | undefined,
+  range: TrendRange
+): Effect.Effect<Effect.Effect<Trend, Busy | StorageFailed, Database>> =>
+  Effect.map(
+    Ref.make<{ readonly at: number; readonly buckets: ReadonlyArray<Bucket> }>({ at: -openMillis, buckets: [] }),
+    (kept) => {
+      const { buckets: many, bucketSeconds } = ranges[range]
+      const turns = Semaphore.makeUnsafe(1)
+      return turns.withPermits(1)(Effect.gen(function*() {
+        const millis = yield* currentMillis
+        const last = Math.floor(millis / 1000 / bucketSeconds)
+        const first = last - many + 1
+        const before = yield* Ref.get(kept)
+        const isYoung = millis - before.at < openMillis && millis >= before.at
+        if (isYoung && before.buckets.at(-1)?.start === last * bucketSeconds) {
+          return { bucketSeconds, buckets: before.buckets }
+        }
+        const settled = before.buckets.filter(({ start }) =>
+          start >= first * bucketSeconds && start + bucketSeconds + settlingSeconds <= before.at / 1000
+        )
+        // What is kept begins at the first slot, or it is too old to be of use.
+        const isWhole = settled[0]?.start === first * bucketSeconds
+        const from = isWhole ? first + settled.length : first
+        const buckets = [...isWhole ? settled : [], ...yield* counted(profile, bucketSeconds, from, last)]
+        yield* Ref.set(kept, { at: millis, buckets })
+        return { bucketSeconds, buckets }
+      }))
+    }
+  )

@@ -1,0 +1,26 @@
+import * as Effect from "effect/Effect"
+import { isId, OrderId } from "../../domain/Id.ts"
+import { NoSuch } from "../../domain/OperatorError.ts"
+import * as jobSearch from "../../store/jobs/JobSearch.ts"
+import type { UpstreamOrderFilters } from "../../store/upstream/UpstreamOrderRecords.ts"
+import * as upstreamOrderRecords from "../../store/upstream/UpstreamOrderRecords.ts"
+import { readForOperator } from "./OperatorReads.ts"
+
+/** A page of relayed orders, newest first, and the number of matches. */
+export const list = (
+  filters: UpstreamOrderFilters,
+  page: { readonly limit: number; readonly offset: number }
+) =>
+  readForOperator(Effect.all({
+    items: upstreamOrderRecords.search(filters, page),
+    total: upstreamOrderRecords.countMatches(filters)
+  }))
+
+/** One relayed order, with its relay job while the queue still has the job. */
+export const find = Effect.fn("UpstreamOrders.find")(function*(id: string) {
+  const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
+  if (order === undefined) return yield* new NoSuch({ noun: "upstream order", id })
+  const filters = { kind: "signer_relay_issue", orderId: order.orderId }
+  const [job] = yield* jobSearch.search(filters, { limit: 1, offset: 0 })
+  return { order, job }
+})

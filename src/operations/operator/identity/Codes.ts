@@ -1,0 +1,136 @@
+import * as Effect from "effect/Effect"
+import { encodeBase32 } from "../../../crypto/Base32.ts"
+import { Entropy } from "../../../crypto/Entropy.ts"
+import { totp, totpSecretSize, totpUri } from "../../../crypto/Totp.ts"
+import { isKnownAddress, knownMfaKey, mfaKey } from "../../../domain/LoginKey.ts"
+import { SessionInvalid } from "../../../domain/OperatorError.ts"
+import { recoveryCodeFrom, recoveryCodeSize, showRecoveryCode } from "../../../domain/RecoveryCode.ts"
+import { transaction } from "../../../engine/sql/Database.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { count } from "../../../engine/telemetry/Metrics.ts"
+import { Passwords } from "../../../services/operators/Passwords.ts"
+import { hostOf } from "../../../settings/Installation.ts"
+import * as sessions from "../../../store/operators/SessionRows.ts"
+import type { User } from "../../../store/operators/Users.ts"
+import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+import * as limiter from "./LoginLimiter.ts"
+import { factorRefused, lockedOut } from "./Notices.ts"
+
+/* The parts that every use of a second factor shares: counting codes, making them, and logging refusals. */
+
+const product = "ACME Service"
+const recoveryCodeCount = 10
+
+/** The data for an authenticator. It is shown only once. */
+export interface Enrolment {
+  /** Base32, for people who type it. */
+  readonly secret: string
+  readonly uri: string
+  readonly algorithm: string
+  readonly digits: number
+  readonly period: number
+}
+
+/**
+ * A new secret, and the form in which it is shown. It names the host of the panel, so that an authenticator tells one installation
+ * from another.
+ */
+export const newSecret = Effect.fnUntraced(function*({ base_url }: Pick<SignInSettings, "base_url">, username: string) {
+  const secret = yield* (yield* Entropy).bytes(totpSecretSize)
+  const enrolment: Enrolment = {
+    secret: encodeBase32(secret),
+    uri: totpUri(`${product} ${hostOf(base_url)}`, username, secret),
+    algorithm: totp.algorithm,
+    digits: totp.digits,
+    period: totp.period
+  }
+  return { secret, enrolment }
+})
+
+/** A new set of recovery codes for an operator: the texts, which are shown once, and the rows to store. */
+export const newRecoveryCodes = Effect.fnUntraced(function*(username: string) {
+  const { bytes, uuid } = yield* Entropy
+  const passwords = yield* Passwords
+  const codes = yield* Effect.replicateEffect(Effect.map(bytes(recoveryCodeSize), recoveryCodeFrom), recoveryCodeCount)
+  const hashes = yield* passwords.hashCodes(codes, username)
+  return {
+    shown: codes.map(showRecoveryCode),
+    stored: yield* Effect.forEach(hashes, (hash) => Effect.map(uuid, (id) => ({ id, hash })))
+  }
+})
+
+/**
+ * A code that was counted. `isLast` says that the session may try no other code. It is false for a session without such
+ * a limit.
+ */
+export interface Counted {
+  readonly taken: limiter.Counted
+  readonly isLast: boolean
+}
+
+/** Why a code was refused. */
+type Refusal = "wrong_code" | "replayed" | "attempts_exhausted" | "rate_limited"
+
+const failed = (identity: HalfIdentity | SessionIdentity, { client }: Requester, reason: Refusal) =>
+  Effect.andThen(
+    count((metrics) => metrics.signIn(reason === "rate_limited" ? "limited" : "second_factor_refused")),
+    emit("admin_mfa_failed", { username: identity.username, client_ip: client.ip, reason })
+  )
+
+const keyOf = ({ id, knownLoginIps }: Pick<User, "id" | "knownLoginIps">, { client: { ip } }: Requester): string =>
+  ip !== undefined && isKnownAddress(knownLoginIps, ip) ? knownMfaKey(id, ip) : mfaKey(id)
+
+/**
+ * Counts a code before it is compared: for its address, for its operator and, if the session lacks its factor, for the session
+ * too. If a limit is reached, nothing is counted.
+ */
+export const counted = (
+  settings: SignInSettings,
+  identity: HalfIdentity | SessionIdentity,
+  user: Pick<User, "id" | "knownLoginIps">,
+  requester: Requester
+) =>
+  transaction(Effect.gen(function*() {
+    const most = settings.login_max_attempts
+    const { tokenHash } = identity
+    const attempts = identity.kind === "half"
+      ? yield* sessions.countAttempt({ tokenHash, state: "pending_mfa", most })
+      : 0
+    if (attempts === undefined) return yield* new SessionInvalid()
+    const counted: Counted = {
+      taken: [
+        ...yield* limiter.takeOf(settings, requester),
+        ...yield* limiter.take(settings, keyOf(user, requester))
+      ],
+      isLast: attempts >= most
+    }
+    return counted
+  })).pipe(
+    Effect.tapErrorTag("SessionInvalid", () => failed(identity, requester, "attempts_exhausted")),
+    Effect.tapErrorTag(
+      "RateLimited",
+      () =>
+        Effect.andThen(
+          failed(identity, requester, "rate_limited"),
+          lockedOut(settings, identity.username, requester)
+        )
+    ),
+    Effect.catchTag("StorageFailed", limiter.uncounted)
+  )
+
+/** Records that a code was refused. A sign-in that may try no other code ends, and its operator is told of the first. */
+export const refused = Effect.fnUntraced(function*(
+  settings: SignInSettings,
+  identity: HalfIdentity | SessionIdentity,
+  { isLast }: Counted,
+  requester: Requester,
+  reason: "wrong_code" | "replayed"
+) {
+  yield* failed(identity, requester, reason)
+  if (isLast) {
+    yield* sessions.end(identity.tokenHash, "pending_mfa")
+    yield* failed(identity, requester, "attempts_exhausted")
+  }
+  if (identity.kind === "half") yield* factorRefused(settings, identity, requester)
+})

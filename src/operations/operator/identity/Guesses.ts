@@ -1,0 +1,73 @@
+import * as Effect from "effect/Effect"
+import type { FailureLimit } from "../../../domain/LoginFailure.ts"
+import { exhaustedWait, fromKnown, fromStrangers, isTold, waitAfter } from "../../../domain/LoginFailure.ts"
+import { isKnownAddress, knownKey, nameKey, operatorKey } from "../../../domain/LoginKey.ts"
+import { RateLimited } from "../../../domain/OperatorError.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
+import * as loginFailures from "../../../store/operators/LoginFailures.ts"
+import type { User } from "../../../store/operators/Users.ts"
+import type { Requester } from "./Identity.ts"
+import { guessed } from "./Notices.ts"
+
+/*
+ * Limits wrong passwords in a row for each operator, wherever they come from (docs/decisions/admin.md, "Guesses"). A name that
+ * no operator has is counted alike.
+ */
+
+/** A password that was counted as wrong before it is compared. */
+export interface Guess {
+  readonly key: string
+  /** How many are wrong in a row, if this one is. */
+  readonly failures: number
+}
+
+type Guessed = Pick<User, "id" | "knownLoginIps">
+
+const placeOf = (
+  user: Guessed | undefined,
+  typed: string,
+  { client: { ip } }: Requester
+): { readonly key: string; readonly limit: FailureLimit } => {
+  if (user === undefined) return { key: nameKey(typed), limit: fromStrangers }
+  return ip !== undefined && isKnownAddress(user.knownLoginIps, ip)
+    ? { key: knownKey(user.id, ip), limit: fromKnown }
+    : { key: operatorKey(user.id), limit: fromStrangers }
+}
+
+/** Counts a password for an operator, or for a name that no operator has. Refuses it if it comes too soon after the last one. */
+export const take = Effect.fnUntraced(function*(user: Guessed | undefined, typed: string, requester: Requester) {
+  const { key, limit } = placeOf(user, typed, requester)
+  const now = yield* currentSeconds
+  const failures = yield* loginFailures.take({ key, ...limit, now })
+  if (failures !== undefined) {
+    const guess: Guess = { key, failures }
+    return guess
+  }
+  const last = yield* loginFailures.find(key)
+  const rest = last === undefined ? 0 : last.lastFailedAt + waitAfter(last.failures, limit) - now
+  return yield* new RateLimited({ retryAfter: Math.min(Math.max(1, rest), exhaustedWait) })
+})
+
+/** Takes a guess back that was never compared. */
+export const giveBack = ({ key }: Guess) => loginFailures.giveBack(key)
+
+/** The password was right, so the row of wrong ones under its key is broken. */
+export const passed = ({ key }: Guess) => loginFailures.clear(key)
+
+/** The password was wrong. The operator and the admins are told of each tenth in a row. */
+export const failed = (user: User, { failures }: Guess, requester: Requester) =>
+  isTold(failures)
+    ? Effect.andThen(
+      emit("admin_login_guessed", { username: user.username, client_ip: requester.client.ip, failures }),
+      guessed(user, requester, failures)
+    )
+    : Effect.void
+
+/** Forgets the wrong passwords for an operator whose password is another one now. */
+export const forget = ({ id, knownLoginIps }: Guessed) =>
+  Effect.forEach(
+    new Set([operatorKey(id), ...knownLoginIps.map((address) => knownKey(id, address))]),
+    loginFailures.clear,
+    { discard: true }
+  )

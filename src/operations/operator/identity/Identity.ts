@@ -1,0 +1,80 @@
+import type * as Redacted from "effect/Redacted"
+import { isSame } from "../../../crypto/Digest.ts"
+import type { OperatorRole } from "../../../domain/OperatorRole.ts"
+import type { ClientFacts } from "../../../engine/queue/Job.ts"
+import type { Operator } from "../../Operator.ts"
+
+/** The token of a session, for its cookie. It is stored nowhere else. */
+export type SessionToken = Redacted.Redacted<string>
+
+/** The facts of a request about its sender, and the surface that it used. */
+export interface Requester {
+  readonly client: ClientFacts
+  readonly surface: "api" | "ui"
+  /** The session that came with the request, whether or not it is one. A sign-in takes its place. */
+  readonly held?: SessionToken | undefined
+}
+
+/** The sender, as proved by the session or the token. */
+interface Proven {
+  readonly userId: string
+  readonly username: string
+  /** What the sender may do. For a token it is the lower of its own role and its owner's role. */
+  readonly role: OperatorRole
+}
+
+/** The facts of a session, apart from its operator. `tokenHash` is its key in the table, and is shown to nobody. */
+interface SessionFacts {
+  readonly tokenHash: string
+  readonly csrfToken: string
+  /** Epoch seconds. */
+  readonly expiresAt: number
+}
+
+/** An operator with a complete session. */
+export interface SessionIdentity extends Proven, SessionFacts {
+  readonly kind: "session"
+  readonly totpEnabled: boolean
+}
+
+/** A token of an operator. It may not use the account of its owner, and may change neither operators nor tokens. */
+export interface TokenIdentity extends Proven {
+  readonly kind: "token"
+  readonly id: string
+  /** The name that its owner gave it. */
+  readonly name: string
+}
+
+/** The sender of a request that is signed in. */
+export type Identity = SessionIdentity | TokenIdentity
+
+/**
+ * An operator who has given the right password, but not yet the second factor. The session may use only the routes of
+ * the second factor, and nothing of the operator.
+ */
+export interface HalfIdentity extends SessionFacts {
+  readonly kind: "half"
+  readonly userId: string
+  readonly username: string
+  /** `enrol` if a factor is demanded and the operator has none yet. */
+  readonly step: "verify" | "enrol"
+}
+
+/** The operator who acts, in the form of operations and audit rows. */
+export const operatorOf = (
+  identity: Identity | HalfIdentity,
+  { client, surface }: Requester
+): Operator & { readonly id: string } => ({
+  kind: "admin",
+  id: identity.username,
+  client,
+  surface,
+  ...(identity.kind === "token" ? { token: identity.name } : {})
+})
+
+/**
+ * Whether a request carries the CSRF token of its session. The time of the comparison does not show how much of it is
+ * right.
+ */
+export const hasCsrfToken = ({ csrfToken }: SessionFacts, given: string | undefined): boolean =>
+  given !== undefined && isSame(Buffer.from(given), Buffer.from(csrfToken))

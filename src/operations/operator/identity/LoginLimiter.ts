@@ -1,0 +1,89 @@
+import * as Effect from "effect/Effect"
+import { addressKey, networkKey } from "../../../domain/LoginKey.ts"
+import { Busy, RateLimited } from "../../../domain/OperatorError.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
+import { Passwords } from "../../../services/operators/Passwords.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import type { Taken } from "../../../store/operators/LoginAttempts.ts"
+import * as loginAttempts from "../../../store/operators/LoginAttempts.ts"
+import type { Requester } from "./Identity.ts"
+
+/*
+ * Limits attempts to prove an identity. An attempt is counted before the proof is compared (docs/decisions/admin.md).
+ */
+
+/** The keys of `[admin]` that bound sign-ins and sessions. */
+export type SignInSettings = Pick<
+  Config["admin"],
+  | "base_url"
+  | "login_max_attempts"
+  | "login_window_seconds"
+  | "require_mfa"
+  | "session_idle_timeout_seconds"
+  | "session_ttl_seconds"
+>
+
+const busySeconds = 5
+
+/** How many times the attempts of one host its IPv6 network has. */
+const networkTimes = 10
+
+/** An attempt that was counted, once under each of its keys. It is needed to give the attempt back. */
+export type Counted = ReadonlyArray<Taken>
+
+const takeOne = Effect.fnUntraced(function*(settings: SignInSettings, key: string, times = 1) {
+  const { login_max_attempts, login_window_seconds: windowSeconds } = settings
+  const now = yield* currentSeconds
+  const taken = yield* loginAttempts.take({ key, most: login_max_attempts * times, windowSeconds, now })
+  if (taken !== undefined) return taken
+  const startedAt = (yield* loginAttempts.windowOf(key)) ?? now
+  const rest = Math.min(startedAt + windowSeconds - now, windowSeconds)
+  return yield* new RateLimited({ retryAfter: Math.max(1, rest) })
+})
+
+/** Counts an attempt under one key. Refuses it if there were too many in the window. */
+export const take = (settings: SignInSettings, key: string) =>
+  Effect.map(takeOne(settings, key), (taken): Counted => [taken])
+
+/**
+ * If attempts of the same client are being compared, the right ones among them will free their places. So the client
+ * only has to wait a moment, and is not locked out.
+ */
+const unlessPassing = (refused: RateLimited) =>
+  Effect.flatMap(
+    Effect.flatMap(Passwords, ({ underWay }) => underWay),
+    (count) =>
+      count === 0
+        ? refused
+        : new RateLimited({ retryAfter: Math.min(refused.retryAfter, busySeconds), isPassing: true })
+  )
+
+/**
+ * Counts an attempt of a client, for its host and for the IPv6 network around it. Refuses it if either had too many in the
+ * window.
+ */
+export const takeOf = Effect.fnUntraced(function*(settings: SignInSettings, { client }: Requester) {
+  const address = client.ip ?? "unknown"
+  const ofHost = yield* takeOne(settings, addressKey(address))
+  const network = networkKey(address)
+  if (network === undefined) return [ofHost]
+  const ofNetwork = yield* Effect.tapErrorTag(
+    takeOne(settings, network, networkTimes),
+    "RateLimited",
+    () => loginAttempts.giveBack(ofHost)
+  )
+  return [ofHost, ofNetwork]
+}, Effect.catchTag("RateLimited", unlessPassing))
+
+/** Gives an attempt back: it succeeded, or its proof was never compared. */
+export const giveBack = (counted: Counted) => Effect.forEach(counted, loginAttempts.giveBack, { discard: true })
+
+/**
+ * Gives an attempt back whose proof the queue of hashes has refused. It stays counted if it was its own client that filled the
+ * queue: who floods it is soon turned away before it.
+ */
+export const giveBackUncompared = (counted: Counted) => ({ isOwnDoing = false }: RateLimited) =>
+  isOwnDoing ? Effect.void : giveBack(counted)
+
+/** If an attempt cannot be counted, the proof is not compared: `Effect.catchTag("StorageFailed", uncounted)`. */
+export const uncounted = () => new Busy({ retryAfter: busySeconds })

@@ -1,0 +1,39 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import type { Guessable } from "../../../domain/PasswordRules.ts"
+import { checkPassword } from "../../../domain/PasswordRules.ts"
+import { Passwords } from "../../../services/operators/Passwords.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+
+/** The parts of a configuration that no password may contain. */
+export type PasswordSettings = Pick<Config, "admin" | "profiles" | "server" | "signer">
+
+const productNames = ["acme-svc", "ACME Service"]
+
+/** The texts that an attacker would try first here. */
+const guessable = ({ admin, profiles, server, signer }: PasswordSettings, username: string): Guessable => ({
+  username,
+  texts: [
+    ...productNames,
+    ...[server, admin].map(({ base_url }) => new URL(base_url).hostname),
+    ...[signer, ...profiles.map((profile) => profile.signer)].flatMap(({ local_ca }) =>
+      Object.values(local_ca.subject)
+    ),
+    ...profiles.map(({ name }) => name)
+  ]
+})
+
+/** Checks a new password. Answers it in the form that is hashed, unless attackers would guess it. */
+export const accepted = (config: PasswordSettings, username: string, chosen: Redacted.Redacted<string>) =>
+  Result.map(checkPassword(Redacted.value(chosen), guessable(config, username)), Redacted.make)
+
+/** The hash of a new password. */
+export const hashNew = Effect.fnUntraced(function*(
+  config: PasswordSettings,
+  username: string,
+  chosen: Redacted.Redacted<string>
+) {
+  const password = yield* Effect.fromResult(accepted(config, username, chosen))
+  return yield* (yield* Passwords).hash(Redacted.value(password))
+})

@@ -1,0 +1,104 @@
+import * as Effect from "effect/Effect"
+import type { ToldOnce } from "../../../domain/LoginKey.ts"
+import { toldKey } from "../../../domain/LoginKey.ts"
+import type { NotificationFields, Occurrence } from "../../../domain/Notification.ts"
+import { operatorScope } from "../../../domain/Notification.ts"
+import { readUsername } from "../../../domain/Username.ts"
+import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
+import { transaction } from "../../../engine/sql/Database.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
+import { notify, whereWanted } from "../../../services/notify/Notifier.ts"
+import * as loginAttempts from "../../../store/operators/LoginAttempts.ts"
+import type { User } from "../../../store/operators/Users.ts"
+import * as users from "../../../store/operators/Users.ts"
+import type { Operator } from "../../Operator.ts"
+import type { HalfIdentity, Requester, SessionIdentity } from "./Identity.ts"
+import type { SignInSettings } from "./LoginLimiter.ts"
+
+/* Notifications to operators about their own account (docs/decisions/notifications.md). */
+
+type SignIn = NotificationFields["admin_sign_in"]["outcome"]
+type Change = NotificationFields["admin_credential_changed"]["change"]
+type Addressed = Pick<User, "contactEmail" | "username">
+
+const ofSignIn = (
+  { contactEmail, username }: Addressed,
+  { client }: Requester,
+  outcome: SignIn,
+  more: Pick<NotificationFields["admin_sign_in"], "admins" | "failures"> = {}
+): Occurrence => ({
+  event: "admin_sign_in",
+  scope: operatorScope,
+  fields: { username, recipient: contactEmail, outcome, client_ip: client.ip, user_agent: client.user_agent, ...more }
+})
+
+/** Tells an operator, and the admins, that somebody tries to get at the account. */
+const alarm = (user: Addressed, requester: Requester, outcome: SignIn, failures?: number) =>
+  whereWanted(
+    "admin_sign_in",
+    operatorScope,
+    transaction(
+      Effect.flatMap(users.adminContacts, (admins) => notify(ofSignIn(user, requester, outcome, { admins, failures })))
+    )
+  )
+
+/** Tells of a sign-in from a new address, in its transaction. An operator's first sign-in is not told. */
+export const signedInFrom = (user: User, requester: Requester) =>
+  user.knownLoginIps.length === 0 ? Effect.void : notify(ofSignIn(user, requester, "succeeded_from_new_address"))
+
+/** Tells an operator once in a window of `login_window_seconds`, and only if there is one. */
+const tellOnce = (
+  { login_window_seconds: windowSeconds }: SignInSettings,
+  told: ToldOnce,
+  found: Effect.Effect<Addressed & Pick<User, "id"> | undefined, StorageFailed, Database>,
+  occurrence: (user: Addressed) => Occurrence
+) =>
+  whereWanted(
+    "admin_sign_in",
+    operatorScope,
+    transaction(Effect.gen(function*() {
+      const user = yield* found
+      if (user === undefined) return
+      const now = yield* currentSeconds
+      const first = yield* loginAttempts.take({ key: toldKey(told, user.id), most: 1, windowSeconds, now })
+      if (first !== undefined) yield* notify(occurrence(user))
+    }))
+  )
+
+/** Tells that a code was wrong after the right password: somebody else may have that. The first of a window is told. */
+export const factorRefused = (settings: SignInSettings, { userId }: HalfIdentity, requester: Requester) =>
+  tellOnce(settings, "code", users.findById(userId), (user) => ofSignIn(user, requester, "second_factor_refused"))
+
+/** Tells that a session gave a wrong password: somebody else may have it. The first of a window is told. */
+export const stepUpFailed = (settings: SignInSettings, { userId }: SessionIdentity, requester: Requester) =>
+  tellOnce(settings, "step_up", users.findById(userId), (user) => ofSignIn(user, requester, "step_up_failed"))
+
+/** Tells that a session has ended because the password it was asked for was wrong too often. Somebody else may have it. */
+export const stepUpRefused = (user: Addressed, requester: Requester) => alarm(user, requester, "step_up_refused")
+
+/** Tells that there were so many wrong passwords in a row. */
+export const guessed = (user: Addressed, requester: Requester, failures: number) =>
+  alarm(user, requester, "password_guessed", failures)
+
+/** Tells that somebody's attempts are used up: once in a window, and only if there is such an operator. */
+export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) => {
+  const username = readUsername(typed)
+  const found = username === undefined ? Effect.undefined : users.findShown(username)
+  return tellOnce(settings, "lockout", found, (user) => ofSignIn(user, requester, "locked_out"))
+}
+
+/** Tells of changed credentials, in the transaction of the change. `user` is the operator before the change. */
+export const credentialChanged = (operator: Operator, user: Addressed, change: Change, contact = user.contactEmail) =>
+  notify({
+    event: "admin_credential_changed",
+    scope: operatorScope,
+    fields: {
+      username: user.username,
+      recipient: contact,
+      change,
+      by_self: operator.kind === "admin" && operator.id === user.username,
+      previous_recipient: change === "contact_address" ? user.contactEmail : undefined,
+      client_ip: operator.client?.ip,
+      user_agent: operator.client?.user_agent
+    }
+  })

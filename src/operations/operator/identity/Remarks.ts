@@ -1,0 +1,21 @@
+import * as Effect from "effect/Effect"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import type { Config } from "../../../settings/AppConfig.ts"
+import * as users from "../../../store/operators/Users.ts"
+
+interface Settings {
+  readonly require_mfa: boolean
+  readonly notify: Pick<Config["admin"]["notify"], "enabled">
+}
+
+/**
+ * Remarks about operators for the person who starts the service: that there are none, how many still have to enrol a
+ * second factor, and how many have no mail address.
+ */
+export const remarks = Effect.fnUntraced(function*({ notify, require_mfa }: Settings) {
+  if ((yield* users.count({ status: undefined, role: undefined })) === 0) return yield* emit("admin_no_users", {})
+  const unenrolled = require_mfa ? yield* users.countUnenrolled : 0
+  if (unenrolled > 0) yield* emit("admin_mfa_enrolment_pending", { count: unenrolled })
+  const unaddressed = notify.enabled.includes("email") ? yield* users.countUnaddressed : 0
+  if (unaddressed > 0) yield* emit("admin_users_without_address", { count: unaddressed })
+})

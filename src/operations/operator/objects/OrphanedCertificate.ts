@@ -1,0 +1,20 @@
+import { readLeaf } from "../../../crypto/x509/FoundLeaf.ts"
+import { rfc3339 } from "../../../engine/Time.ts"
+import type { OrphanRecord } from "../../../store/orders/OrphanedCertificateRows.ts"
+import { member } from "./Members.ts"
+
+/** A certificate whose order ended without it, for the API and for commands. */
+export const orphanObject = (
+  { cause, error, foundAt, leaf, notAfter, orderId, profile, serial, status, updatedAt }: OrphanRecord
+) => ({
+  orderId,
+  profile,
+  serial,
+  names: readLeaf(leaf)?.names ?? [],
+  cause,
+  status,
+  ...member("error", error),
+  notAfter: rfc3339(notAfter),
+  foundAt: rfc3339(foundAt),
+  updatedAt: rfc3339(updatedAt)
+})

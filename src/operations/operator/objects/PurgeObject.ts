@@ -1,0 +1,30 @@
+import type * as Effect from "effect/Effect"
+import { rfc3339 } from "../../../engine/Time.ts"
+import type * as purge from "../Purge.ts"
+import { timeMember } from "./Members.ts"
+
+/** The orders that a purge would delete. */
+export const purgePreviewObject = (found: Effect.Success<ReturnType<typeof purge.preview>>) => ({
+  orders: found.orders,
+  ...timeMember("oldest", found.oldest),
+  ...timeMember("newest", found.newest),
+  profiles: found.profiles.map(({ newest, oldest, orders, profile }) => ({
+    profile,
+    orders,
+    ...timeMember("oldest", oldest),
+    ...timeMember("newest", newest)
+  })),
+  left: found.left,
+  cutoff: rfc3339(found.cutoff)
+})
+
+/**
+ * The number of orders that a purge has deleted, and of those that it left because the end of their certificate is not
+ * known.
+ */
+export const purgeObject = (done: Effect.Success<ReturnType<typeof purge.run>>) => ({
+  orders: done.orders,
+  authorizations: done.authorizations,
+  left: done.left,
+  cutoff: rfc3339(done.cutoff)
+})

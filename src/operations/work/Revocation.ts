@@ -1,0 +1,192 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import { fingerprint } from "../../crypto/jose/Jws.ts"
+import { readStoredChain } from "../../crypto/x509/Chain.ts"
+import type { AuditRow } from "../../domain/Audit.ts"
+import type { AccountId, OrderId } from "../../domain/Id.ts"
+import type { OrderIdentifier } from "../../domain/Order.ts"
+import { keyCompromise } from "../../domain/RevocationReason.ts"
+import { shareOf } from "../../engine/queue/Job.ts"
+import { Queue } from "../../engine/queue/Queue.ts"
+import type { StorageFailed } from "../../engine/sql/Database.ts"
+import { afterCommit, Database, transaction } from "../../engine/sql/Database.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import { notify } from "../../services/notify/Notifier.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
+import * as audit from "../../store/AuditRows.ts"
+import * as orders from "../../store/orders/OrderRows.ts"
+import * as burntKeys from "../../store/revocation/BurntKeys.ts"
+import * as crls from "../../store/revocation/Crls.ts"
+import * as revocations from "../../store/revocation/Revocations.ts"
+import { refuseStopped } from "../ProfileHealth.ts"
+import { enqueueList } from "./crl/ListJob.ts"
+import { due } from "./SignerRevocation.ts"
+
+/** The certificate was already revoked, perhaps by a request at the same time. */
+class WasRevoked extends Data.TaggedError("WasRevoked") {}
+
+/** No worker has seen the CA that signed the certificate, so no list would ever name the certificate. */
+class IssuerUnknown extends Data.TaggedError("IssuerUnknown")<{ readonly issuer: string | undefined }> {}
+
+/** A certificate that is stored here, with the fields that its revocation needs. */
+export interface Revocable {
+  readonly orderId: OrderId
+  readonly accountId: AccountId
+  readonly profile: string
+  readonly identifiers: ReadonlyArray<OrderIdentifier>
+  /** PEM chain, leaf first. */
+  readonly certificate: string
+  readonly serial: string
+  /** DER SubjectPublicKeyInfo. */
+  readonly certPubkey: Uint8Array | undefined
+}
+
+/** The actor of the revocation, as recorded in the audit row. */
+export type RevokedBy = Pick<
+  AuditRow<"certificate_revoked">,
+  "actorKind" | "actorId" | "clientIp" | "clientPtr" | "userAgent" | "requestId" | "detail"
+>
+
+/**
+ * Writes that belong to a revocation: they commit with the revocation, or with the answer that there was one before.
+ */
+type During = Effect.Effect<void, StorageFailed, Database | Queue>
+
+/**
+ * Burns the key of a certificate revoked for keyCompromise: nobody gets the key certified any more. If the request was
+ * signed by the key itself, its holder has proven possession, and every other certificate of the key is revoked too. A
+ * request signed by an account burns the key for that account only, so that one account cannot end what another one
+ * uses.
+ */
+export const burn = Effect.fnUntraced(function*(
+  { accountId, certPubkey: pubkey, orderId }: Pick<Revocable, "accountId" | "certPubkey" | "orderId">,
+  reason: number | undefined,
+  by: RevokedBy
+) {
+  if (reason !== keyCompromise || pubkey === undefined) return
+  const { authorized_by } = by.detail
+  const isAlone = authorized_by === "account"
+  yield* burntKeys.insert({ pubkey, accountId: isAlone ? accountId : burntKeys.everybody, now: yield* currentSeconds })
+  const key_fp = fingerprint(pubkey)
+  yield* afterCommit(emit("key_burnt", { key_fp, order_id: orderId, scope: isAlone ? "account" : "everybody" }))
+  if (authorized_by !== "certificate_key") return
+  const queue = yield* Queue
+  yield* queue.enqueue({
+    kind: "key_revoke",
+    dedupKey: key_fp,
+    payload: {
+      pubkey: Buffer.from(pubkey).toString("base64url"),
+      client: { ip: by.clientIp, ptr: by.clientPtr, user_agent: by.userAgent, request_id: by.requestId }
+    }
+  })
+})
+
+/**
+ * Revokes a certificate of a local CA. One transaction holds the stamp on the order, the row of the list, the audit
+ * row, the signing job, and the burning of the key. The first revocation wins, whatever reason a later one states.
+ * Returns the id of the signing job.
+ */
+const revokeLocally = Effect.fnUntraced(function*(
+  found: Revocable,
+  issuer: string,
+  reason: number | undefined,
+  by: RevokedBy,
+  during: During
+) {
+  const { accountId, identifiers, orderId, profile, serial } = found
+  const now = yield* currentSeconds
+  const row = audit.insert({
+    event: "certificate_revoked",
+    profile,
+    accountId,
+    orderId,
+    certSerial: serial,
+    identifiers: identifiers.map(({ value }) => value),
+    ...(reason === undefined ? {} : { reason: String(reason) }),
+    ...by
+  })
+  // Losing the race does not fail the transaction: the others in its group commit would have to run again.
+  const job = yield* transaction(Effect.gen(function*() {
+    yield* orders.lock(orderId)
+    yield* during
+    const stamped = yield* revocations.stampOrder({ id: orderId, now, reason })
+    if (stamped === undefined) return undefined
+    const { certNotAfter = -1 } = stamped
+    const notAfter = certNotAfter < 0 ? undefined : certNotAfter
+    yield* revocations.insert({ issuer, serial, now, reason, notAfter })
+    yield* row
+    yield* notify({
+      event: "certificate_revoked",
+      scope: profile,
+      fields: {
+        order_id: orderId,
+        account_id: accountId,
+        cert_serial: serial,
+        identifiers: identifiers.map(({ value }) => value),
+        reason,
+        client_ip: by.clientIp
+      }
+    })
+    yield* afterCommit(emit("certificate_revoked", { order_id: orderId, cert_serial: serial, code: reason }))
+    return yield* enqueueList(issuer)
+  }))
+  return job ?? (yield* new WasRevoked())
+})
+
+/**
+ * Queues a job that asks the signer. If one is queued or running already, the request joins it, and that job keeps its
+ * reason. A wait that the signer asked an earlier job for is kept.
+ */
+const queueRevocation = Effect.fnUntraced(function*(
+  found: Revocable,
+  reason: number | undefined,
+  by: RevokedBy,
+  during: During
+) {
+  const { accountId, orderId, profile, serial } = found
+  const queue = yield* Queue
+  const runAt = yield* due(orderId)
+  const enqueued = Effect.tap(
+    queue.enqueue({
+      kind: "signer_revoke",
+      dedupKey: orderId,
+      share: shareOf(profile, accountId),
+      ...(runAt === undefined ? {} : { runAt }),
+      payload: {
+        order_id: orderId,
+        profile,
+        ...(reason === undefined ? {} : { reason }),
+        actor: { kind: by.actorKind, ...(by.actorId === undefined ? {} : { id: by.actorId }) },
+        client: { ip: by.clientIp, ptr: by.clientPtr, user_agent: by.userAgent, request_id: by.requestId }
+      }
+    }),
+    afterCommit(emit("certificate_revoke_queued", { order_id: orderId, cert_serial: serial, code: reason }))
+  )
+  return yield* transaction(Effect.andThen(during, enqueued))
+})
+
+/**
+ * Revokes a certificate, or queues its revocation. If a CA of this service signed it, that CA lists it, whatever signs
+ * for the profile today. The order is revoked at once, and `job` signs the list. Any other certificate is revoked by
+ * the profile's signer: `job` asks it, and the order is revoked once the signer has confirmed. The same holds if
+ * `backend` is not known.
+ */
+export const revoke = Effect.fnUntraced(function*(
+  found: Revocable,
+  backend: ProfileConfig["signer"]["backend"] | undefined,
+  reason: number | undefined,
+  by: RevokedBy,
+  during: During = Effect.void
+) {
+  const issuer = readStoredChain(found.certificate)?.issuerId
+  if (issuer !== undefined && (yield* crls.findHead(issuer)) !== undefined) {
+    yield* refuseStopped(issuer)
+    return { isRevoked: true, job: yield* revokeLocally(found, issuer, reason, by, during) }
+  }
+  if (backend === "local_ca") {
+    yield* emit("local_ca_issuer_mismatch", { order_id: found.orderId, issuer })
+    return yield* new IssuerUnknown({ issuer })
+  }
+  return { isRevoked: false, job: yield* queueRevocation(found, reason, by, during) }
+})

@@ -1,0 +1,55 @@
+import * as Effect from "effect/Effect"
+import { clocks } from "../../engine/queue/Clocks.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { inBatches } from "../../engine/sql/Pages.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import type { Config } from "../../settings/AppConfig.ts"
+import * as loginAttempts from "../../store/operators/LoginAttempts.ts"
+import * as loginFailures from "../../store/operators/LoginFailures.ts"
+import * as sessions from "../../store/operators/SessionRows.ts"
+
+const latest = Number.MAX_SAFE_INTEGER
+
+/** Wrong passwords for an operator or a name are forgotten when there was none for thirty days. */
+const quietSeconds = 30 * 86_400
+
+/** A failure further ahead was written by a wrong clock. */
+const aheadSeconds = 3600
+
+/** The settings that say how long sessions and windows last. */
+type Lifetimes = Pick<
+  Config["admin"],
+  "login_window_seconds" | "session_idle_timeout_seconds" | "session_ttl_seconds"
+>
+
+/**
+ * Deletes sessions that have ended, windows of sign-ins that are over, and wrong passwords of long ago. Deletes also what
+ * lies further ahead than anything that begins now, because a wrong clock wrote it (docs/decisions/clocks.md, "Operators").
+ */
+export const sweepSessions = (settings: Lifetimes): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const { earlier, later } = yield* clocks
+    const { login_window_seconds, session_idle_timeout_seconds, session_ttl_seconds } = settings
+    const sessionsOf = {
+      sweep: sessions.sweep,
+      over: earlier,
+      ahead: later + session_ttl_seconds + session_idle_timeout_seconds
+    }
+    const windowsOf = {
+      sweep: loginAttempts.sweep,
+      over: earlier - login_window_seconds,
+      ahead: later + login_window_seconds + 1
+    }
+    const failuresOf = {
+      sweep: loginFailures.sweep,
+      over: earlier - quietSeconds,
+      ahead: later + aheadSeconds
+    }
+    let rows_removed = 0
+    for (const { ahead, over, sweep } of [sessionsOf, windowsOf, failuresOf]) {
+      for (const span of [{ from: 0, upTo: over }, { from: ahead, upTo: latest }]) {
+        rows_removed += yield* inBatches(1000, (limit) => sweep({ ...span, limit }))
+      }
+    }
+    yield* emit("admin_session_reaper_swept", { rows_removed })
+  })

@@ -1,0 +1,185 @@
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { importSpki } from "../../crypto/jose/Jwk.ts"
+import { IssuanceAbandoned } from "../../domain/AcmeError.ts"
+import { OrderId } from "../../domain/Id.ts"
+import { expiryOf } from "../../domain/Order.ts"
+import { problemOf, problemType } from "../../domain/Problem.ts"
+import { clocks } from "../../engine/queue/Clocks.ts"
+import { shareOf } from "../../engine/queue/Job.ts"
+import * as jobs from "../../engine/queue/JobRows.ts"
+import { Queue } from "../../engine/queue/Queue.ts"
+import type { StorageFailed } from "../../engine/sql/Database.ts"
+import { Database, transaction } from "../../engine/sql/Database.ts"
+import { inBatches, pages } from "../../engine/sql/Pages.ts"
+import { emit } from "../../engine/telemetry/EventLog.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
+import * as audit from "../../store/AuditRows.ts"
+import * as authorizations from "../../store/AuthorizationRows.ts"
+import * as nonces from "../../store/NonceRows.ts"
+import * as expiredOrders from "../../store/orders/ExpiredOrders.ts"
+import * as orders from "../../store/orders/OrderRows.ts"
+import * as orphanedRows from "../../store/orders/OrphanedCertificateRows.ts"
+import * as http01Tokens from "../../store/upstream/Http01Tokens.ts"
+import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
+import { prune } from "./AuditSweep.ts"
+import * as orphans from "./OrphanedCertificates.ts"
+import * as unknownEnds from "./UnknownEnds.ts"
+
+const daySeconds = 86_400
+
+/** Deletes nonces that can no longer be spent. */
+export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const { earlier: now } = yield* clocks
+    const rows_removed = yield* inBatches(1000, (limit) => nonces.sweep(now - ttlSeconds, limit))
+    yield* emit("nonce_reaper_swept", { rows_removed })
+  })
+
+/** Deletes expired tokens of the relay that were not removed. */
+export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = Effect.gen(function*() {
+  const { earlier: now } = yield* clocks
+  const rows_removed = yield* inBatches(1000, (limit) => http01Tokens.sweep(now, limit))
+  yield* emit("http_01_token_reaper_swept", { rows_removed })
+})
+
+const pageOfOrders = 500
+/** Orders that are changed or deleted in one transaction. Each may have a hundred authorizations, with three challenges each. */
+const ordersAtOnce = 20
+
+/**
+ * Stores `expired` on the authorizations of orders that expired within the last day, a few orders in one transaction. Each order is
+ * visited once: an attacker can leave many.
+ */
+const expireAuthorizations = (
+  profile: string,
+  { createdBefore, now }: { readonly createdBefore: number; readonly now: number }
+) =>
+  Effect.forEach(["pending", "invalid"] as const, (status) =>
+    pages({
+      from: { afterTime: createdBefore - daySeconds, afterId: OrderId("00000000-0000-0000-0000-000000000000") },
+      size: pageOfOrders,
+      read: (after, limit) => expiredOrders.page({ profile, status, createdBefore, now, limit, ...after }),
+      keyOf: ({ createdAt, id }) => ({ afterTime: createdAt, afterId: id })
+    }).pipe(
+      Stream.flattenIterable,
+      Stream.grouped(ordersAtOnce),
+      Stream.runForEach((some) =>
+        Effect.tap(
+          transaction(Effect.forEach(some, ({ id }) => authorizations.expire(id), { discard: true })),
+          Effect.yieldNow
+        )
+      )
+    ), { discard: true })
+
+const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
+  Effect.gen(function*() {
+    const { earlier: now } = yield* clocks
+    const expiredBefore = now - order.validity_seconds
+    yield* expireAuthorizations(name, { createdBefore: expiredBefore, now })
+    const kept = order.retention_days * daySeconds
+    const before = { createdBefore: expiredBefore - kept, expiredBefore: now - kept }
+    yield* inBatches(500, () => unknownEnds.fill(name))
+    const rows_removed = order.retention_days === 0
+      ? 0
+      : yield* inBatches(ordersAtOnce, (limit) => expiredOrders.sweep(name, { ...before, limit }))
+    yield* emit("order_reaper_swept", { profile: name, rows_removed })
+  })
+
+/** How many days a certificate that its order has not is listed beyond its end. */
+const orphanDays = 30
+
+/**
+ * The daily order sweep. It stores `expired`, and deletes unfinished and failed orders after their retention time, with all that
+ * belongs to them. A profile that is no longer mounted uses the process-wide settings.
+ */
+export const sweepOrders = (
+  config: Pick<Config, "order" | "profiles">
+): Effect.Effect<void, StorageFailed, Database | Queue> =>
+  Effect.gen(function*() {
+    yield* recover(config) // first, because it is short and others wait for it
+    const mounted = new Map(config.profiles.map((profile) => [profile.name, profile.order]))
+    const stored = yield* orders.profiles
+    const { earlier: now } = yield* clocks
+    yield* inBatches(500, (limit) => orphanedRows.sweep(now - orphanDays * daySeconds, limit))
+    for (const name of new Set([...mounted.keys(), ...stored.map(({ profile }) => profile)])) {
+      yield* sweepProfile(name, mounted.get(name) ?? config.order)
+    }
+  })
+
+/** Deletes rows of the audit trail older than `audit.retention_days`. */
+export const sweepAudit = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const { earlier: now } = yield* clocks
+    const before = now - retentionDays * daySeconds
+    const rows_removed = yield* inBatches(1000, prune({ actorKind: "system", actorId: undefined }, before))
+    yield* emit("audit_reaper_swept", { rows_removed })
+  })
+
+/** Deletes settled jobs older than `jobs.retention_days`. */
+export const sweepJobs = (retentionDays: number): Effect.Effect<void, StorageFailed, Database> =>
+  Effect.gen(function*() {
+    const { earlier: now } = yield* clocks
+    const rows_removed = yield* inBatches(1000, (limit) => jobs.sweep(now - retentionDays * daySeconds, limit))
+    yield* emit("job_reaper_swept", { rows_removed })
+  })
+
+const youngSeconds = 60
+const jobGone = "its signing job is gone"
+
+/** Moves a `processing` order to `invalid`, and with it the record of its upstream order. */
+const failStuck = (orderId: OrderId, profile: string, now: number) =>
+  Effect.tap(
+    orders.failIssuance(orderId, problemOf(new IssuanceAbandoned())),
+    (failed) =>
+      failed === undefined
+        ? Effect.void
+        : endLeft(orderId, profile, now)
+  )
+
+/** An order whose relaying is gone may have a certificate at the upstream. */
+const endLeft = Effect.fnUntraced(function*(orderId: OrderId, profile: string, now: number) {
+  const row = yield* upstreamOrders.find(orderId)
+  if (row !== undefined) yield* orphans.lookAfter({ order_id: orderId, profile }, row)
+  yield* upstreamOrders.end({ orderId, status: "invalid", error: jobGone, now })
+})
+
+/**
+ * Repairs what a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). A challenge under validation
+ * without a job gets one, with the account's current key. A processing order whose job is gone ends `invalid`. Rows
+ * younger than a minute are left.
+ */
+export const recover = (
+  config: Pick<Config, "order" | "profiles">
+): Effect.Effect<void, StorageFailed, Database | Queue> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue
+    const now = yield* currentSeconds
+    const validity = new Map(config.profiles.map((profile) => [profile.name, profile.order.validity_seconds]))
+    for (const challenge of yield* authorizations.findOrphaned(now - youngSeconds, 1000)) {
+      const { profile } = challenge
+      yield* queue.enqueue({
+        kind: "challenge_validate",
+        dedupKey: challenge.id,
+        payload: { challenge_id: challenge.id, profile, thumbprint: importSpki(challenge.pubkey).thumbprint },
+        deadline: expiryOf(challenge, validity.get(profile) ?? config.order.validity_seconds),
+        share: shareOf(profile, challenge.accountId)
+      })
+    }
+    for (const { accountId, id, identifiers, profile } of yield* orders.findStuck(now - youngSeconds, 1000)) {
+      const row = audit.insert({
+        event: "certificate_issue_failed",
+        actorKind: "system",
+        actorId: undefined,
+        accountId,
+        orderId: id,
+        identifiers: identifiers.map(({ value }) => value),
+        reason: problemType(new IssuanceAbandoned()),
+        profile,
+        detail: { cause: "attempts_exhausted", error: jobGone }
+      })
+      const failed = yield* audit.changing(Effect.andThen(orders.lock(id), failStuck(id, profile, now)), row)
+      if (failed !== undefined) yield* emit("order_finalize_abandoned", { order_id: id, error: jobGone })
+    }
+  })

@@ -1,0 +1,175 @@
+import type * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import { encodePem } from "../../../crypto/asn1/Pem.ts"
+import { Entropy } from "../../../crypto/Entropy.ts"
+import { listHead } from "../../../crypto/x509/Crl.ts"
+import { readOctets, replaceFile, stampOf } from "../../../engine/host/KeyFile.ts"
+import { withLockFile } from "../../../engine/host/LockFile.ts"
+import type { Queue } from "../../../engine/queue/Queue.ts"
+import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { currentMillis } from "../../../engine/Time.ts"
+import { exportedNumber } from "../../../services/signing/ExportedCrl.ts"
+import { issuedPathOf } from "../../../services/signing/IssuedCrl.ts"
+import type { CrlIssuer } from "../../../services/signing/Signer.ts"
+import { Signers } from "../../../services/signing/Signer.ts"
+import * as crls from "../../../store/revocation/Crls.ts"
+import { keepRecord } from "./IssuedLists.ts"
+import { enqueueList } from "./ListJob.ts"
+
+/*
+ * The files that a CA's list is in: copies of the stored list, written again whenever one differs. The record of what was issued comes
+ * first (docs/decisions/issued-lists.md), then PEM, then DER if wanted.
+ */
+
+type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>
+
+const passes = 5
+const roundSeconds = 30
+const toldEveryMillis = 3_600_000
+
+/** The files of a CA with what they have to hold. */
+const copiesOf = ({ derPath, path }: CrlIssuer, { der }: Stored) => [
+  { path, content: Buffer.from(encodePem("X509 CRL", der)) },
+  ...derPath === undefined ? [] : [{ path: derPath, content: der }]
+]
+
+/**
+ * The file has a list that the database does not know, since that has lost what was committed: to write an older one over it would take
+ * away what clients have seen, and the only record of what was revoked.
+ */
+class NewerExported extends Data.TaggedError("NewerExported")<{
+  readonly path: string
+  readonly exported: number
+  readonly stored: number
+}> {
+  override get message(): string {
+    const { exported, path, stored } = this
+    return `${path} has list ${exported} and the database only list ${stored}, so it has lost commits; ` +
+      `what that list revokes is revoked here too if ${issuedPathOf(path)} had it, and otherwise by crl import`
+  }
+}
+
+const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
+  const entropy = yield* Entropy
+  for (let pass = 0; pass < passes; pass++) {
+    if ((yield* keepRecord(crl)) > 0) yield* enqueueList(crl.id)
+    const stored = yield* crls.find(crl.id)
+    if (stored === undefined) return
+    const exported = yield* exportedNumber(crl)
+    // A number that was raised is not yet that of a list.
+    const { crlNumber, thisUpdate } = stored
+    const number = Result.match(listHead(stored.der), { onFailure: () => crlNumber, onSuccess: (head) => head.number })
+    if (exported !== undefined && exported > number) {
+      // Every host signs the next list above it.
+      yield* crls.raise(crl.id, { before: crlNumber, number: exported, nextUpdate: thisUpdate })
+      return yield* new NewerExported({ path: crl.path, exported, stored: number })
+    }
+    for (const copy of copiesOf(crl, stored)) {
+      yield* replaceFile({ ...copy, mode: 0o644, suffix: yield* entropy.token })
+    }
+    // The last writer checks last: if another list was stored meanwhile, and perhaps even written, this one must not
+    // stay in its place.
+    const head = yield* crls.findHead(crl.id)
+    if (head?.crlNumber === stored.crlNumber && head.thisUpdate === stored.thisUpdate) return
+  }
+})
+
+const exported = (crl: CrlIssuer) =>
+  Effect.mapError(
+    withLockFile(`${crl.path}.lock`, write(crl)),
+    ({ message }) => `${message}; the list is still served, and writing the file is tried again every ${roundSeconds} s`
+  )
+
+/** Writes the stored list to its files. A failure is logged, and {@link keepExported} tries again. */
+export const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy | Queue> =>
+  Effect.catch(exported(crl), (error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error }))
+
+/** Per CA, by the path of its PEM file: the state in which its files were last found in order, and the last fault that was logged. */
+interface Known {
+  readonly inOrder: Map<string, string>
+  readonly told: Map<string, { readonly error: string; readonly at: number }>
+  /** Those whose lists have stopped, since the record of the last one cannot be used. */
+  readonly stopped: Set<string>
+}
+
+/** A text that changes with the stored list and with each of its files. */
+const stateOf = Effect.fnUntraced(
+  function*({ derPath, issued, path }: CrlIssuer, head: Pick<Stored, "crlNumber" | "thisUpdate">) {
+    const stamps = yield* Effect.forEach([issued.path, path, ...derPath === undefined ? [] : [derPath]], stampOf)
+    return `${head.crlNumber} ${head.thisUpdate} ${stamps.join(" ")}`
+  }
+)
+
+/**
+ * Whether the files equal the stored list. They are read only if one of them or the list has changed since the last
+ * check.
+ */
+const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known) {
+  const head = yield* crls.findHead(crl.id)
+  if (head === undefined) return true
+  const met = yield* stateOf(crl, head)
+  if (inOrder.get(crl.path) === met) return true
+  const stored = yield* crls.find(crl.id)
+  if (stored === undefined) return true
+  const record = { path: crl.issued.path, content: Buffer.from(stored.der) }
+  for (const { content, path } of [record, ...copiesOf(crl, stored)]) {
+    const file = yield* Effect.option(readOctets(path, content.length))
+    if (file._tag === "None" || !file.value.octets.equals(content)) return false
+  }
+  inOrder.set(crl.path, met)
+  return true
+})
+
+/** Updates the files that differ from the stored lists. */
+const round = Effect.fnUntraced(function*(known: Known) {
+  const { crlIssuers } = yield* Signers
+  for (const crl of crlIssuers) {
+    // The worker's word on its profiles tells of it (operations/ProfileHealth.ts).
+    if ((yield* crl.issued.trouble) !== undefined) {
+      known.stopped.add(crl.path)
+      continue
+    }
+    if (known.stopped.delete(crl.path)) yield* enqueueList(crl.id)
+    // One list that cannot be read keeps no other from its file; the write below says what is wrong.
+    if (yield* Effect.orElseSucceed(isInOrder(crl, known), () => false)) continue
+    const error = yield* Effect.match(exported(crl), { onSuccess: () => undefined, onFailure: (error) => error })
+    if (error === undefined) {
+      known.told.delete(crl.path)
+      const head = yield* crls.findHead(crl.id)
+      // A record that is newer than the stored list is in order too.
+      if (head !== undefined) known.inOrder.set(crl.path, yield* stateOf(crl, head))
+      yield* emit("local_ca_crl_exported", { issuer: crl.id, path: crl.path })
+      continue
+    }
+    const now = yield* currentMillis
+    const last = known.told.get(crl.path)
+    if (last?.error === error && Math.abs(now - last.at) < toldEveryMillis) continue
+    known.told.set(crl.path, { error, at: now })
+    yield* emit("local_ca_crl_export_failed", { issuer: crl.id, error })
+  }
+})
+
+/**
+ * Keeps the exported files equal to the stored lists, for ever: at most half a minute after a file becomes writable. A
+ * worker may have died before it wrote one, the disk may have been full, or another host may have signed. `signers` are
+ * the current ones.
+ */
+export const keepExported = (
+  signers: Effect.Effect<Context.Context<Signers> | undefined>
+): Effect.Effect<never, never, Database | Entropy | Queue> =>
+  Effect.suspend(() => {
+    const known: Known = { inOrder: new Map(), told: new Map(), stopped: new Set() }
+    const once: Effect.Effect<void, StorageFailed, Database | Entropy | Queue> = Effect.flatMap(
+      signers,
+      (now) => now === undefined ? Effect.void : Effect.provide(round(known), now)
+    )
+    // A database that cannot be reached is logged by the code that queries it; the next round tries again.
+    return Effect.andThen(
+      Effect.repeat(Effect.delay(Effect.ignore(once), `${roundSeconds} seconds`), Schedule.forever),
+      Effect.never
+    )
+  })

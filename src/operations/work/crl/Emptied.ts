@@ -1,0 +1,36 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { exportedNumber } from "../../../services/signing/ExportedCrl.ts"
+import { ledgerPathOf, readLedger } from "../../../services/signing/Ledger.ts"
+import { Signers } from "../../../services/signing/Signer.ts"
+import * as crls from "../../../store/revocation/Crls.ts"
+import { recordedNumber } from "./IssuedLists.ts"
+
+/**
+ * The database has no list of a CA that has published one, so it is not the database of before. `path` is the list's
+ * file.
+ */
+export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
+  readonly path: string
+  readonly number: number
+}> {}
+
+/**
+ * Fails if a CA has a published list that the database does not know. A new list would omit the old revocations, and
+ * all other data of the old database is missing too. An old ledger shows that the lists come from another service.
+ */
+export const refuseEmptied = Effect.gen(function*() {
+  const { crlIssuers } = yield* Signers
+  for (const crl of crlIssuers) {
+    if ((yield* crls.shownHead(crl.id)) !== undefined) continue
+    const exported = yield* exportedNumber(crl)
+    const [path, number] = exported === undefined ? [crl.issued.path, yield* recordedNumber(crl)] : [crl.path, exported]
+    if (number === undefined) continue
+    const hasLedger = Result.getOrElse(
+      Result.map(yield* Effect.result(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
+      () => true // the ledger exists; its fault is reported when it is imported
+    )
+    if (!hasLedger) return yield* new DatabaseEmptied({ path, number })
+  }
+})

@@ -1,0 +1,181 @@
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { fingerprint } from "../../../crypto/jose/Jws.ts"
+import { readStoredChain } from "../../../crypto/x509/Chain.ts"
+import type { CrlEntry } from "../../../crypto/x509/Crl.ts"
+import type { RevocationList } from "../../../crypto/x509/RevocationList.ts"
+import { readRevocationList } from "../../../crypto/x509/RevocationList.ts"
+import { keyCompromise } from "../../../domain/RevocationReason.ts"
+import { afterCommit, transaction } from "../../../engine/sql/Database.ts"
+import { pages } from "../../../engine/sql/Pages.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
+import * as audit from "../../../store/AuditRows.ts"
+import * as certificates from "../../../store/orders/CertificateRows.ts"
+import * as orders from "../../../store/orders/OrderRows.ts"
+import * as burntKeys from "../../../store/revocation/BurntKeys.ts"
+import * as crls from "../../../store/revocation/Crls.ts"
+import * as revocations from "../../../store/revocation/Revocations.ts"
+
+/* Revocations that a list of a CA names and the database lacks, after an older state was put back (docs/decisions/issued-lists.md). */
+
+/** A list of this service's own that verifies under its CA's key, and the file it was read from. */
+export interface Source {
+  readonly issuer: string
+  readonly path: string
+  readonly list: RevocationList
+}
+
+/** Who restores the revocations: the service, or an operator at the command line. */
+export type By = { readonly actorKind: "system" } | { readonly actorKind: "cli"; readonly actorId: string | undefined }
+
+type Certificate = Effect.Success<ReturnType<typeof certificates.ofSerials>>[number]
+
+/** A revocation that is lacking, and the certificate where an order still has it. */
+interface Lacking extends CrlEntry {
+  readonly certificate: Certificate | undefined
+}
+
+/** What a list names that the database lacks, and how many of its entries need not be taken in. */
+export interface Compared {
+  readonly lacking: ReadonlyArray<Lacking>
+  /** Entries that are recorded here. */
+  readonly recorded: number
+  /** Entries of certificates that have ended, which were pruned here or would be. */
+  readonly ended: number
+}
+
+const pageSize = 2000
+const lookedUpAtOnce = 500
+const writtenAtOnce = 100
+const prunedAfterSeconds = 3600
+
+const chunksOf = <A>(all: ReadonlyArray<A>, size: number): ReadonlyArray<ReadonlyArray<A>> =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size))
+
+/** The serials of a list that the database has stored. One that cannot be read names nothing. */
+const storedSerials = Effect.fnUntraced(function*(issuer: string) {
+  const stored = yield* crls.find(issuer)
+  if (stored === undefined) return new Set<string>()
+  const list = yield* Effect.option(readRevocationList(stored.der))
+  return new Set(list._tag === "None" ? [] : list.value.entries.map(({ serial }) => serial))
+})
+
+/**
+ * Whether an entry may stay away: its certificate ended an hour ago, and a list that was issued after that has named it, which is how
+ * entries are pruned. A database with a newer list than this one may have pruned it by one of its own.
+ */
+const mayGo = (notAfter: number, list: RevocationList, isOld: boolean, now: number): boolean =>
+  notAfter < now - prunedAfterSeconds && (isOld || notAfter < list.thisUpdate)
+
+/**
+ * Compares a list with the database. What the stored list has and the rows lack was pruned here. Where no order has a certificate,
+ * nobody knows whether it has ended, so it counts as lacking.
+ */
+export const compare = Effect.fnUntraced(function*({ issuer, list }: Omit<Source, "path">) {
+  const left = new Map(list.entries.map((entry) => [entry.serial, entry]))
+  const all = left.size
+  yield* Stream.runForEach(
+    pages({
+      from: "",
+      size: pageSize,
+      read: (after, size) => revocations.page(issuer, after, size),
+      keyOf: ({ serial }) => serial
+    }),
+    (page) => Effect.sync(() => page.forEach(({ serial }) => left.delete(serial)))
+  )
+  const recorded = all - left.size
+  if (left.size === 0) return { lacking: [], recorded, ended: 0 } satisfies Compared
+  const now = yield* currentSeconds
+  const isOld = list.number <= ((yield* crls.findHead(issuer))?.crlNumber ?? 0)
+  for (const serial of yield* storedSerials(issuer)) left.delete(serial)
+  const lacking: Array<Lacking> = []
+  for (const chunk of chunksOf([...left.values()], lookedUpAtOnce)) {
+    const found = new Map<string, Certificate>()
+    for (const one of yield* certificates.ofSerials(chunk.map(({ serial }) => serial))) {
+      if (readStoredChain(one.certificate)?.issuerId === issuer) found.set(one.serial, one)
+    }
+    for (const entry of chunk) {
+      const certificate = found.get(entry.serial)
+      const end = certificate?.notAfter ?? -1
+      if (end < 0 || !mayGo(end, list, isOld, now)) lacking.push({ ...entry, certificate })
+    }
+    yield* Effect.yieldNow
+  }
+  return { lacking, recorded, ended: all - recorded - lacking.length } satisfies Compared
+})
+
+/** Records one revocation as the list has it. Answers whether it is new. */
+const restoreOne = Effect.fnUntraced(function*(
+  { issuer, list, path }: Source,
+  { certificate, reason, revokedAt, serial }: Lacking,
+  by: By
+) {
+  const end = certificate?.notAfter ?? -1
+  const notAfter = end < 0 ? undefined : end
+  const row = yield* revocations.insert({ issuer, serial, now: revokedAt, reason, notAfter })
+  if (row === undefined) return false
+  if (certificate !== undefined) {
+    const { accountId, certPubkey: pubkey, orderId } = certificate
+    yield* revocations.stampOrder({ id: orderId, now: revokedAt, reason })
+    if (reason === keyCompromise && pubkey !== undefined) {
+      // It is not known who revoked it; in any case the key was burnt at least for this account.
+      yield* burntKeys.insert({ pubkey, accountId, now: yield* currentSeconds })
+      yield* afterCommit(emit("key_burnt", { key_fp: fingerprint(pubkey), order_id: orderId, scope: "account" }))
+    }
+  }
+  yield* audit.insert({
+    event: "revocation_restored",
+    ...by,
+    profile: certificate?.profile,
+    accountId: certificate?.accountId,
+    orderId: certificate?.orderId,
+    certSerial: serial,
+    identifiers: certificate?.identifiers.map(({ value }) => value),
+    ...(reason === undefined ? {} : { reason: String(reason) }),
+    detail: { issuer, crl_number: list.number, path, revoked_at: rfc3339(revokedAt) }
+  })
+  return true
+})
+
+/**
+ * Records what a list names and the database lacks, each with the date and reason of the list. Answers how many were new and warns of
+ * them. Other work goes on meanwhile; what was recorded stays if this is cut short.
+ */
+export const restore = Effect.fnUntraced(function*(source: Source, { lacking }: Compared, by: By) {
+  const { issuer, list, path } = source
+  let restored = 0
+  const together = (batch: ReadonlyArray<Lacking>) =>
+    transaction(Effect.gen(function*() {
+      let count = 0
+      for (const one of batch) {
+        if (one.certificate !== undefined) yield* orders.lock(one.certificate.orderId)
+        if (yield* restoreOne(source, one, by)) count += 1
+      }
+      return count
+    }))
+  // One order is locked at a time, as everywhere.
+  const batches = [
+    ...lacking.filter(({ certificate }) => certificate !== undefined).map((one) => [one]),
+    ...chunksOf(lacking.filter(({ certificate }) => certificate === undefined), writtenAtOnce)
+  ]
+  for (const batch of batches) {
+    restored += yield* together(batch)
+    yield* Effect.yieldNow
+  }
+  if (restored > 0) {
+    const facts = { issuer, path, crl_number: String(list.number) }
+    yield* emit("local_ca_revocations_restored", { ...facts, entries: list.entries.length, rows_imported: restored })
+  }
+  return restored
+})
+
+const halfValidity = 7 * 86_400 / 2
+
+/** Has the next list numbered above a number that was published. The stored list becomes due by that, and stays as good as it was. */
+export const raiseAbove = Effect.fnUntraced(function*(issuer: string, number: number) {
+  const head = yield* crls.findHead(issuer)
+  if (head === undefined || number <= head.crlNumber) return false
+  const nextUpdate = Math.min(head.nextUpdate, (yield* currentSeconds) + halfValidity - 1)
+  return (yield* crls.raise(issuer, { before: head.crlNumber, number, nextUpdate })) !== undefined
+})

@@ -1,0 +1,79 @@
+import * as Effect from "effect/Effect"
+import type { JobFailure } from "../../../domain/JobFailure.ts"
+import type { Outcome } from "../../../engine/queue/Handler.ts"
+import { Reschedule } from "../../../engine/queue/Handler.ts"
+import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
+import { Notifier, notify } from "../../../services/notify/Notifier.ts"
+import type { Issuer } from "../../../services/signing/Issuers.ts"
+import * as notices from "../../../store/notify/AuthorityNotices.ts"
+
+/* Notices about CAs that end (docs/decisions/notifications.md, "CAs that end"). */
+
+/** A profile with the CA that signs for it. */
+export interface Signed {
+  readonly profile: string
+  readonly leafValidityDays: number
+  readonly issuer: Pick<Issuer, "id" | "subject" | "firstToEnd">
+}
+
+const daySeconds = 86_400
+
+/** How many days before the end of a CA receivers are told, once at each. */
+const thresholds = [1, 7, 30, 90] as const
+
+/** Warns of each CA that shortens the certificates it signs, or about whose end receivers are told. */
+const advise = (signed: ReadonlyArray<Signed>, now: number) => {
+  const due = new Map(
+    signed.flatMap(({ issuer: { firstToEnd: { notAfter }, id }, leafValidityDays }) =>
+      notAfter < now + Math.max(leafValidityDays, 90) * daySeconds ? [[id, notAfter] as const] : []
+    )
+  )
+  return Effect.forEach(
+    due,
+    ([issuer, notAfter]) => emit("local_ca_expiring", { issuer, not_after: rfc3339(notAfter) }),
+    { discard: true }
+  )
+}
+
+/** The writes that tell the receivers of a profile, if there is anything that they want to be told and were not. */
+const telling = Effect.fnUntraced(function*({ issuer, profile }: Signed, now: number) {
+  const { isWanted } = yield* Notifier
+  const { notAfter, subject } = issuer.firstToEnd
+  const days = thresholds.find((many) => notAfter - now <= many * daySeconds)
+  if (days === undefined || !isWanted("authority_expiring", profile)) return Effect.void
+  const last = yield* notices.last(profile, issuer.id)
+  if (last?.notAfter === notAfter && last.days <= days) return Effect.void
+  const tell = notify({
+    event: "authority_expiring",
+    scope: profile,
+    fields: {
+      issuer: issuer.id,
+      subject: issuer.subject,
+      chain_ends_with: subject,
+      not_after: notAfter,
+      days_remaining: Math.max(0, Math.floor((notAfter - now) / daySeconds))
+    }
+  })
+  return Effect.andThen(notices.told({ profile, issuer: issuer.id, notAfter, days }), tell)
+})
+
+/** In a day, or when the next threshold of a CA is reached. */
+const nextLook = (signed: ReadonlyArray<Signed>, now: number): number =>
+  Math.min(
+    now + daySeconds,
+    ...signed.flatMap(({ issuer }) => thresholds.map((days) => issuer.firstToEnd.notAfter - days * daySeconds))
+      .filter((at) => at > now)
+  )
+
+/** Looks at the CAs of the profiles once. The notices, their record and the job's next time are one transaction. */
+export const look = (
+  signed: ReadonlyArray<Signed>
+): Effect.Effect<Outcome<Database | Notifier, JobFailure>, StorageFailed, Database | Notifier> =>
+  Effect.gen(function*() {
+    const now = yield* currentSeconds
+    yield* advise(signed, now)
+    const commit = yield* Effect.forEach(signed, (one) => telling(one, now))
+    return Reschedule(nextLook(signed, now), { commit: Effect.all(commit, { discard: true }) })
+  })

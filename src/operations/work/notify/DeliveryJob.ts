@@ -1,0 +1,77 @@
+import * as Effect from "effect/Effect"
+import type { JobFailure } from "../../../domain/JobFailure.ts"
+import { NotDelivered, TargetNotServed } from "../../../domain/JobFailure.ts"
+import { contactEvent } from "../../../domain/Notification.ts"
+import { Done, Failed, Retry } from "../../../engine/queue/Handler.ts"
+import type { Job, PayloadOf } from "../../../engine/queue/Job.ts"
+import { afterCommit } from "../../../engine/sql/Database.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { count } from "../../../engine/telemetry/Metrics.ts"
+import { Deliveries } from "../../../services/notify/Deliveries.ts"
+import type { DeliveryRefused } from "../../../services/notify/Delivery.ts"
+import * as reminders from "./Reminders.ts"
+
+type Payload = PayloadOf<"notify_deliver">
+
+const aboutOf = ({ backend, entry, event, fields: { delivery_id }, scope }: Payload) => ({
+  profile: scope,
+  backend,
+  entry,
+  hook: event,
+  delivery_id
+})
+
+const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryRefused, retryMaxSeconds: number) {
+  const { afterSeconds, detail, exitCode, hope, status } = refusal
+  yield* emit("notify_delivery_failed", {
+    ...aboutOf(payload),
+    retryable: hope === "retry",
+    status,
+    exit_code: exitCode,
+    error: detail
+  })
+  yield* count((metrics) => metrics.delivered(payload.scope, payload.backend, hope === "retry" ? "retried" : "failed"))
+  const failure = new NotDelivered({ detail, ...(status === undefined ? {} : { status }) })
+  if (hope === "ended") return Done()
+  if (hope === "never") return Failed(failure)
+  return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })
+})
+
+/** A mail to a contact that has nothing to say any more. */
+const dropped = Effect.fnUntraced(function*({ fields, scope }: Payload) {
+  const { account_id, delivery_id } = fields
+  yield* emit("notify_expiry_reminder_dropped", { profile: scope, account_id: String(account_id), delivery_id })
+  yield* count((metrics) => metrics.reminded(scope, "dropped"))
+  return Done()
+})
+
+/** What deliveries depend on. */
+export interface Terms {
+  readonly retryMaxSeconds: number
+  /** Whether contacts of the accounts of a profile are written to. */
+  readonly remindsAt: (profile: string) => boolean
+}
+
+/** One attempt to tell one receiver (docs/decisions/notifications.md, "Delivery"). */
+export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { remindsAt, retryMaxSeconds }: Terms) {
+  const about = aboutOf(queued)
+  const { deliver } = yield* Deliveries
+  const isReminder = queued.event === contactEvent
+  const reminder = isReminder && remindsAt(queued.scope) ? yield* reminders.current(queued) : undefined
+  if (isReminder && reminder === undefined) return yield* dropped(queued)
+  const payload = { ...queued, fields: reminder ?? queued.fields }
+  const attempt = yield* Effect.result(deliver(payload))
+  if (attempt._tag === "Success") {
+    yield* emit("notify_delivered", { ...about, attempts: job.attempts })
+    yield* count((metrics) => metrics.delivered(payload.scope, payload.backend, "delivered"))
+    return Done()
+  }
+  if (attempt.failure._tag === "DeliveryRefused") return yield* refused(payload, attempt.failure, retryMaxSeconds)
+  yield* emit("notify_delivery_target_missing", about)
+  const { backend, entry, scope } = payload
+  return Retry(new TargetNotServed({ scope, target: `${backend}/${entry}` }))
+})
+
+/** A delivery was given up. Nothing else depends on it. */
+export const abandon = (payload: Payload, failure: JobFailure) =>
+  afterCommit(emit("notify_delivery_abandoned", { ...aboutOf(payload), error: failure.text }))

@@ -1,0 +1,90 @@
+import * as Effect from "effect/Effect"
+import type { JobFailure } from "../../../domain/JobFailure.ts"
+import { DatabaseFailed } from "../../../engine/queue/Failure.ts"
+import type { Outcome } from "../../../engine/queue/Handler.ts"
+import { Reschedule, Retry } from "../../../engine/queue/Handler.ts"
+import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
+import { afterCommit } from "../../../engine/sql/Database.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { count } from "../../../engine/telemetry/Metrics.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
+import type { Notifier } from "../../../services/notify/Notifier.ts"
+import { notify } from "../../../services/notify/Notifier.ts"
+import type { ProfileConfig } from "../../../settings/AppConfig.ts"
+import * as digests from "../../../store/notify/Digests.ts"
+import * as expiring from "../ExpiringDigest.ts"
+import * as unknownEnds from "../UnknownEnds.ts"
+import { certificatesOf } from "./ExpiringFields.ts"
+
+/* The digest of certificates that expire soon (docs/decisions/notifications.md, "Expiring certificates"). */
+
+const daySeconds = 86_400
+
+/** A worker whose clock is ahead sends by its own clock. The others wait this much longer, so that they do not send too. */
+export const marginSeconds = 3600
+
+type Last = Effect.Success<ReturnType<typeof digests.last>>
+
+/**
+ * When the next digest is due, and since when the time of the last one is doubted. A time later than now says nothing:
+ * the period is counted from the moment when that was seen.
+ */
+const dueOf = (last: Last, now: number, interval: number) => {
+  if (last === undefined) return { at: now, doubtedAt: undefined }
+  if (last.sentAt <= now) return { at: last.sentAt + interval, doubtedAt: last.doubtedAt }
+  const doubtedAt = Math.min(last.doubtedAt ?? now, now)
+  return { at: doubtedAt + interval + marginSeconds, doubtedAt }
+}
+
+type Profile = Pick<ProfileConfig, "name"> & { readonly notify: Pick<ProfileConfig["notify"], "expiry"> }
+
+/** Looks for what ends soon, and what is written with the end of the attempt. */
+const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry } }: Profile) {
+  yield* unknownEnds.fill(profile)
+  const { items, now, superseded, total } = yield* expiring.digest(profile, expiry.lead_days, expiry.max_entries)
+  const isTold = total > superseded
+  const tell = notify({
+    event: "certificates_expiring",
+    scope: profile,
+    fields: {
+      generated_at: now,
+      lead_days: expiry.lead_days,
+      total,
+      superseded,
+      certificates: certificatesOf(items)
+    }
+  })
+  const outcome = isTold ? "queued" : "skipped"
+  const about = Effect.andThen(
+    emit(isTold ? "notify_expiry_digest_queued" : "notify_expiry_digest_skipped", { profile, total }),
+    count((metrics) => metrics.digested(profile, outcome))
+  )
+  return Effect.andThen(isTold ? tell : Effect.void, afterCommit(about))
+})
+
+/**
+ * Looks at a profile once. The deliveries, the time of the digest and the job's next time are one transaction: a worker
+ * that is killed before it has sent nothing, and after it there is nothing left to send.
+ */
+export const look = (
+  profile: Profile
+): Effect.Effect<Outcome<Database | Notifier, JobFailure>, StorageFailed, Database | Notifier> =>
+  Effect.gen(function*() {
+    const { name } = profile
+    const now = yield* currentSeconds
+    const interval = profile.notify.expiry.interval_days * daySeconds
+    const last = yield* digests.last(name)
+    const { at, doubtedAt } = dueOf(last, now, interval)
+    if (at > now) {
+      const isNew = doubtedAt !== undefined && doubtedAt !== last?.doubtedAt
+      return Reschedule(at, isNew ? { commit: digests.doubt(name, doubtedAt) } : {})
+    }
+    const tell = yield* gathered(profile)
+    return Reschedule(now + interval, { commit: Effect.andThen(digests.sent(name, now), tell) })
+  }).pipe(Effect.catch(({ message }) => failed(profile, message)))
+
+const failed = Effect.fnUntraced(function*({ name, notify: { expiry } }: Profile, error: string) {
+  yield* emit("notify_expiry_digest_failed", { profile: name, error })
+  yield* count((metrics) => metrics.digested(name, "failed"))
+  return Retry(new DatabaseFailed({ detail: error }), { atMost: expiry.interval_days * daySeconds })
+})

@@ -1,0 +1,172 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { sha256 } from "../../../crypto/Digest.ts"
+import { mailAddressesOf } from "../../../domain/Account.ts"
+import { AccountId, OrderId } from "../../../domain/Id.ts"
+import type { JobFailure } from "../../../domain/JobFailure.ts"
+import { contactEvent } from "../../../domain/Notification.ts"
+import { clocks } from "../../../engine/queue/Clocks.ts"
+import { DatabaseFailed } from "../../../engine/queue/Failure.ts"
+import type { Outcome } from "../../../engine/queue/Handler.ts"
+import { Reschedule, Retry } from "../../../engine/queue/Handler.ts"
+import type { PayloadOf } from "../../../engine/queue/Job.ts"
+import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
+import { aside, transaction } from "../../../engine/sql/Database.ts"
+import { inBatches } from "../../../engine/sql/Pages.ts"
+import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { count } from "../../../engine/telemetry/Metrics.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
+import type { Notifier } from "../../../services/notify/Notifier.ts"
+import { write } from "../../../services/notify/Notifier.ts"
+import type { ProfileConfig } from "../../../settings/AppConfig.ts"
+import * as accounts from "../../../store/AccountRows.ts"
+import * as reminders from "../../../store/notify/ReminderRows.ts"
+import type { Place } from "../../../store/orders/ExpiringRows.ts"
+import { batch, judged } from "../../ExpiringWindow.ts"
+import * as expiring from "../ExpiringDigest.ts"
+import { certificatesOf } from "./ExpiringFields.ts"
+
+/* Mail to the contacts of accounts (docs/decisions/notifications.md, "Expiring certificates"). */
+
+const daySeconds = 86_400
+const weekSeconds = 7 * daySeconds
+
+/** Anybody can name an address as the contact of an account. So an address gets no more of these mails in a day. */
+const mostPerAddress = 5
+
+/** Certificates that one mail names. */
+const mostNamed = 50
+
+class Limited extends Data.TaggedError("Limited")<{ readonly mails: number }> {}
+
+// Only the address itself can find its row: the account that named it may be gone.
+const keyOf = (address: string): string => sha256(address.toLowerCase())
+
+type Profile = Pick<ProfileConfig, "name"> & { readonly notify: Pick<ProfileConfig["notify"], "expiry"> }
+
+interface Mails {
+  readonly queued: number
+  readonly limited: number
+}
+
+/** Writes to the contacts of one account. Nothing is written if each of them had enough today. */
+const tell = Effect.fnUntraced(function*(
+  profile: string,
+  accountId: AccountId,
+  orders: ReadonlyArray<OrderId>,
+  now: number
+): Effect.fn.Return<Mails, StorageFailed, Database | Notifier> {
+  const account = yield* accounts.find(profile, accountId)
+  const addresses = mailAddressesOf(account?.contact ?? []).map((address) => ({ address, key: keyOf(address) }))
+  if (addresses.length === 0) return { queued: 0, limited: 0 }
+  const queued = transaction(Effect.gen(function*() {
+    const taken = yield* reminders.take(orders, now - weekSeconds, now)
+    const told = orders.filter((id) => taken.has(id))
+    if (told.length === 0) return { queued: 0, limited: 0 }
+    let mails = 0
+    for (const { address, key } of addresses) {
+      if (!(yield* reminders.count({ key, most: mostPerAddress, windowSeconds: daySeconds, now }))) continue
+      yield* write({
+        event: contactEvent,
+        scope: profile,
+        fields: { account_id: accountId, recipient: address, orders: told.slice(0, mostNamed), total: told.length }
+      })
+      mails++
+    }
+    const limited = addresses.length - mails
+    return mails === 0 ? yield* new Limited({ mails: limited }) : { queued: mails, limited }
+  }))
+  return yield* Effect.catchTag(queued, "Limited", ({ mails }) => Effect.succeed({ queued: 0, limited: mails }))
+})
+
+const byAccount = (places: ReadonlyArray<Place>): ReadonlyMap<AccountId, ReadonlyArray<OrderId>> => {
+  const found = new Map<AccountId, Array<OrderId>>()
+  for (const { accountId, id } of places) {
+    const orders = found.get(accountId)
+    if (orders === undefined) found.set(accountId, [id])
+    else orders.push(id)
+  }
+  return found
+}
+
+/** Writes about those of a page that were not replaced and that nobody was written to about within a week. */
+const tellOf = Effect.fnUntraced(function*(profile: string, open: ReadonlyArray<Place>, now: number) {
+  const recent = yield* aside(reminders.recent(open.map(({ id }) => id), now - weekSeconds))
+  const mails = { queued: 0, limited: 0 }
+  for (const [accountId, orders] of byAccount(open.filter(({ id }) => !recent.has(id)))) {
+    const { limited, queued } = yield* tell(profile, accountId, orders, now)
+    mails.queued += queued
+    mails.limited += limited
+    yield* Effect.yieldNow
+  }
+  return mails
+})
+
+const sweep = Effect.fnUntraced(function*(now: number) {
+  yield* inBatches(1000, (limit) => reminders.sweep(now - weekSeconds, limit))
+  const windows = [
+    { from: 0, upTo: now - daySeconds },
+    // A window that begins further ahead than it lasts was made by a clock that was wrong.
+    { from: now + daySeconds, upTo: Number.MAX_SAFE_INTEGER }
+  ]
+  for (const range of windows) yield* inBatches(1000, (limit) => reminders.sweepAddresses({ ...range, limit }))
+})
+
+/**
+ * The daily look at a profile. Each account's mails are a transaction of their own, with the rows that keep the next look
+ * from writing them again: so nothing depends on how this one ends.
+ */
+export const look = (
+  profile: Profile
+): Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database | Notifier> =>
+  Effect.gen(function*() {
+    const { name, notify: { expiry } } = profile
+    const now = yield* currentSeconds
+    yield* sweep((yield* clocks).earlier)
+    const mails = { count: 0, limited: 0 }
+    const window = { profile: name, now, until: now + expiry.lead_days * daySeconds }
+    yield* Stream.runForEach(judged(window, batch, true), ({ gone, page }) =>
+      Effect.map(
+        tellOf(
+          name,
+          page.filter((_, number) => !gone.has(number)),
+          now
+        ),
+        ({ limited, queued }) => {
+          mails.count += queued
+          mails.limited += limited
+        }
+      ))
+    if (mails.count + mails.limited > 0) yield* emit("notify_expiry_reminders_queued", { profile: name, ...mails })
+    yield* count((metrics) => {
+      metrics.reminded(name, "queued", mails.count)
+      metrics.reminded(name, "limited", mails.limited)
+    })
+    return Reschedule(now + daySeconds)
+  }).pipe(
+    Effect.catch(({ message }) =>
+      Effect.as(
+        emit("notify_expiry_reminders_failed", { profile: profile.name, error: message }),
+        Retry(new DatabaseFailed({ detail: message }), { atMost: daySeconds })
+      )
+    )
+  )
+
+const isText = (value: unknown): value is string => typeof value === "string"
+
+/**
+ * What a queued mail is to say now; `undefined` if there is nothing left to say: its certificates were replaced or revoked
+ * or have expired, or its account is not valid any more or has other contacts.
+ */
+export const current = Effect.fnUntraced(function*({ fields, scope }: PayloadOf<"notify_deliver">) {
+  const { account_id, orders, recipient, total, ...common } = fields
+  const account = isText(account_id) ? yield* accounts.find(scope, AccountId(account_id)) : undefined
+  if (account?.status !== "valid" || !isText(recipient)) return undefined
+  if (!mailAddressesOf(account.contact).some((address) => keyOf(address) === keyOf(recipient))) return undefined
+  const named = Array.isArray(orders) ? orders.filter(isText).map((id) => OrderId(id)) : []
+  const open = yield* aside(expiring.stillOpen(named))
+  if (open.length === 0) return undefined
+  const unnamed = typeof total === "number" ? Math.max(0, total - named.length) : 0
+  return { ...common, account_id, recipient, total: open.length + unnamed, certificates: certificatesOf(open) }
+})

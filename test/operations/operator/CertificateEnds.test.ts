@@ -1,0 +1,32 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import { certificateEnds } from "../../../src/operations/operator/CertificateEnds.ts"
+
+describe("how long certificates last", () => {
+  const issuer = (id: string, notAfter: number) => ({ id, firstToEnd: { notAfter, subject: "CN=Upper" } })
+
+  it.effect("is told in seconds that are left, negative after the end, of each CA once and of each listener", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1_000_000)
+      const found = yield* certificateEnds(
+        [issuer("aa", 1500), issuer("bb", 900), issuer("aa", 1200), issuer("aa", 1300)],
+        [{ listener: "acme", notAfter: 1001 }, { listener: "admin", notAfter: 999 }]
+      )
+      assert.deepStrictEqual(
+        found,
+        new Map([
+          ["acme_svc_authority_not_after_seconds", [
+            { labels: { issuer: "aa" }, value: 200 },
+            { labels: { issuer: "bb" }, value: -100 }
+          ]],
+          ["acme_svc_listener_not_after_seconds", [
+            { labels: { listener: "acme" }, value: 1 },
+            { labels: { listener: "admin" }, value: -1 }
+          ]]
+        ])
+      )
+      assert.strictEqual((yield* certificateEnds([], [])).size, 0)
+    }))
+})

@@ -1,0 +1,45 @@
+import { it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { assert, describe } from "vitest"
+import { int } from "../../../src/engine/sql/Column.ts"
+import { Database } from "../../../src/engine/sql/Database.ts"
+import { all } from "../../../src/engine/sql/Query.ts"
+import { statement } from "../../../src/engine/sql/Statement.ts"
+import { readForOperator } from "../../../src/operations/operator/OperatorReads.ts"
+import { databases, useDatabase } from "../../support/Databases.ts"
+import { endless } from "../../support/Endless.ts"
+import { openDriver } from "../../support/Graph.ts"
+
+const wrong = statement({ name: "test_wrong", params: {}, row: { n: int }, sql: () => `SELECT n FROM no_such_table` })
+
+describe.each(databases)("what is listed for operators on $name", (backend) => {
+  const database = useDatabase(backend)
+
+  const beside = <A, E>(body: Effect.Effect<A, E, Database>) =>
+    Effect.scoped(Effect.flatMap(
+      openDriver(database.url(), 2, 2000, 1),
+      (driver) => Effect.provideService(body, Database, driver)
+    ))
+
+  it.live("is given up when its time is over, and says when to ask again", () =>
+    beside(Effect.gen(function*() {
+      const busy = yield* Effect.flip(readForOperator(all(endless, {}), 300))
+      assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
+    })))
+
+  it.live("says the same while others read and no connection comes free", () =>
+    beside(Effect.gen(function*() {
+      // Of two connections one writes on SQLite, so that one reader has them all; PostgreSQL has two.
+      const others = yield* Effect.forEach([1, 2], () =>
+        Effect.forkChild(Effect.flip(readForOperator(all(endless, {}), 5000))))
+      yield* Effect.yieldNow
+      const busy = yield* Effect.flip(readForOperator(all(endless, {}), 5000))
+      assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
+      yield* Effect.forEach(others, Fiber.join)
+    })))
+
+  it.live("fails as the statement does when that is at fault", () =>
+    beside(Effect.gen(function*() {
+      assert.strictEqual((yield* Effect.flip(readForOperator(all(wrong, {}))))._tag, "StorageFailed")
+    })))
+})

@@ -1,0 +1,244 @@
+import { it } from "@effect/vitest"
+import { Effect, Random } from "effect"
+import { createHash } from "node:crypto"
+import { assert, describe } from "vitest"
+import { Database } from "../../../src/engine/sql/Database.ts"
+import * as transfer from "../../../src/operations/operator/Transfer.ts"
+import * as audit from "../../../src/store/AuditRows.ts"
+import type { Counted } from "../../../src/store/transfer/RowTransfer.ts"
+import * as Transfer from "../../../src/store/transfer/RowTransfer.ts"
+import { tables } from "../../../src/store/transfer/Tables.ts"
+import { bothDatabases, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
+import { breakWrites, killedAfter, mend } from "../../support/Faults.ts"
+import { isFull } from "../../support/Full.ts"
+import { count, migrationsOf, sql } from "../../support/Graph.ts"
+import { dump, orders, populate, populatedRows } from "../../support/Populated.ts"
+import { useStore } from "../../support/UseTests.ts"
+
+const olga = { kind: "cli", id: "olga" } as const
+const now = 1_800_000_000 // long after the populated processes were seen
+const quietly = () => Effect.void
+
+const known = Effect.map(migrationsOf("sqlite"), (migrations) => migrations.map(({ name }) => name))
+const pairs = bothDatabases.flatMap((source) =>
+  bothDatabases.map((target) => ({ name: `${source.name} to ${target.name}`, source, target }))
+).filter(({ source, target }) => isFull || source !== target)
+
+/** Draws the upper end of whatever is asked for. */
+const largest = { nextIntUnsafe: () => Number.MAX_SAFE_INTEGER, nextDoubleUnsafe: () => 1 - 2 ** -53 }
+
+const everyTable = tables.map(({ name }) => name)
+const rowsOf = Effect.forEach(everyTable, (name) => count(`SELECT count(*) FROM ${name}`))
+const isEmpty = Effect.map(rowsOf, (counts) => counts.every((rows) => rows === 0))
+
+describe.each(pairs)("a transfer from $name", ({ source, target }) => {
+  const { database: from, test } = useStore(source, { startsAt: now })
+  const to = useDatabase(target)
+  const run = (progress: (so: Counted) => Effect.Effect<void> = quietly) =>
+    Effect.flatMap(known, (names) => transfer.run(olga, to.driver(), names, progress))
+  const refused = Effect.flip(run())
+
+  test("copies every row of every table, and says how many and their digest", () =>
+    Effect.gen(function*() {
+      yield* populate
+      const plan = yield* Effect.flatMap(known, (names) => transfer.plan(to.driver(), names))
+      const { tables: copied, total } = yield* run()
+      assert.strictEqual(total, populatedRows)
+      assert.deepStrictEqual(copied.map(({ table }) => table), everyTable)
+      assert.deepStrictEqual(
+        copied.map(({ rows, table }) => ({ rows, table })),
+        plan.map(({ rows, table }) => ({ rows, table }))
+      )
+      for (const name of everyTable) {
+        const [there, here] = [yield* to.use(dump(name)), yield* dump(name)]
+        assert.isNotEmpty(here, name)
+        assert.deepStrictEqual(name === "audit_log" ? there.filter((row) => !row.includes("olga")) : there, here, name)
+      }
+      const { sha256 = "" } = copied.find(({ table }) => table === "login_attempts") ?? {}
+      assert.strictEqual(sha256, createHash("sha256").update(`["192.0.2.0/24","1","2"]\n`).digest("hex"))
+    }))
+
+  test("leaves a trail in the target, whose numbers go on behind those of the source", () =>
+    Effect.gen(function*() {
+      // The engine has given out more numbers than there are rows: one for each of these.
+      for (let row = 0; row < 3; row++) {
+        yield* audit.insert({
+          event: "account_key_changed",
+          actorKind: "acme",
+          detail: { key_fp: "", previous_key_fp: "" }
+        })
+      }
+      const given = yield* count("SELECT max(id) FROM audit_log")
+      yield* sql(`DELETE FROM audit_log WHERE id = ${given}`)
+      const { total } = yield* run()
+      const [row] = yield* to.use(sql("SELECT id, event, actor_id, detail FROM audit_log ORDER BY id DESC LIMIT 1"))
+      assert.deepStrictEqual({ ...row, id: Number(row?.id) }, {
+        id: given + 1,
+        event: "database_transferred",
+        actor_id: "olga",
+        detail: JSON.stringify({ tables: tables.length, rows: total })
+      })
+    }))
+
+  test("tells of its progress, page by page", () =>
+    Effect.gen(function*() {
+      yield* populate
+      const told: Array<Counted> = []
+      yield* run((so) => Effect.sync(() => void told.push(so)))
+      const of = (name: string) => told.filter(({ table }) => table === name).map(({ rows }) => rows)
+      assert.deepStrictEqual(of("orders"), [1000, orders])
+      assert.deepStrictEqual(of("order_identifiers"), [1000, 2000, 2 * orders])
+      assert.deepStrictEqual(of("crls"), [1])
+    }))
+
+  test("copies nothing of an empty database, but that it did", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* run()).total, 0)
+      assert.strictEqual(yield* to.use(count("SELECT count(*) FROM audit_log")), 1)
+    }))
+
+  test("refuses a target that has rows, naming every table", () =>
+    Effect.gen(function*() {
+      yield* populate
+      yield* to.use(sql("INSERT INTO nonces (value, created_at) VALUES ('x', 1)"))
+      yield* to.use(sql("INSERT INTO expiry_digests (profile, sent_at) VALUES ('p', 1)"))
+      const error = yield* refused
+      assert.include(error, { _tag: "TransferRefused", reason: "occupied" })
+      assert.match(
+        "detail" in error ? error.detail : "",
+        /^The target is not empty: there are rows in .*(?:nonces.*expiry_digests|expiry_digests.*nonces).*\.$/
+      )
+      assert.strictEqual(yield* to.use(count("SELECT count(*) FROM orders")), 0)
+    }))
+
+  test("refuses while the source is served, naming who was seen, and no longer", () =>
+    Effect.gen(function*() {
+      const seen = (at: number) =>
+        sql(
+          `INSERT INTO workers (owner, roles, version, started_at, last_seen_at) VALUES ('w${at}', 'acme', '1', 1, ${at})`
+        )
+      yield* seen(now - 31)
+      yield* run()
+      yield* to.use(sql("DELETE FROM audit_log"))
+      yield* to.use(sql("DELETE FROM workers"))
+      yield* seen(now - 30)
+      assert.deepInclude(yield* refused, { _tag: "StillServed", owners: [`w${now - 30}`] })
+    }))
+
+  test("refuses schemas that differ, naming both", () =>
+    Effect.gen(function*() {
+      const names = yield* known
+      const last = names.at(-1) ?? ""
+      const applied =
+        "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (9999, '9999_later', 'x', 1)"
+      const gone = "DELETE FROM schema_migrations WHERE version = 9999"
+      yield* to.use(sql(applied))
+      assert.deepInclude(yield* refused, { _tag: "SchemasDiffer", source: last, target: "9999_later", isBehind: false })
+      yield* sql(applied)
+      assert.deepInclude(yield* refused, { _tag: "SchemasDiffer", source: "9999_later", target: "9999_later" })
+      yield* to.use(sql(gone))
+      assert.deepInclude(yield* refused, { _tag: "SchemasDiffer", source: "9999_later", target: last, isBehind: false })
+      yield* sql(gone)
+      const behind = yield* Effect.flip(transfer.run(olga, to.driver(), [...names, "9999_later"], quietly))
+      assert.deepInclude(behind, { _tag: "SchemasDiffer", source: last, target: last })
+      const [row] = yield* to.use(sql(`SELECT version, checksum FROM schema_migrations WHERE name = '${last}'`))
+      yield* to.use(sql(`DELETE FROM schema_migrations WHERE name = '${last}'`))
+      assert.deepInclude(yield* refused, {
+        _tag: "SchemasDiffer",
+        source: last,
+        target: names.at(-2) ?? "",
+        isBehind: true
+      })
+      yield* to.use(
+        sql(
+          `INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (${
+            String(row?.version)
+          }, '${last}', '${String(row?.checksum)}', 1)`
+        )
+      )
+    }))
+
+  it.effect("refuses the source itself under another opening", () =>
+    Effect.scoped(from.use(Effect.gen(function*() {
+      const again = yield* from.another
+      const error = yield* Effect.flip(Transfer.plan(from.driver(), again))
+      assert.include(error, { _tag: "TransferRefused", reason: "same" })
+    }))))
+
+  it.effect("does so with the largest number that its lock may get, which the engine can hold", () =>
+    Effect.scoped(from.use(Effect.gen(function*() {
+      const again = yield* from.another
+      const error = yield* Effect.flip(
+        Effect.provideService(Transfer.plan(from.driver(), again), Random.Random, largest)
+      )
+      assert.include(error, { _tag: "TransferRefused", reason: "same" })
+    }))))
+
+  test("keeps nothing of what it could not write, and succeeds the second time", () =>
+    Effect.gen(function*() {
+      yield* populate
+      yield* to.use(breakWrites(to.dialect, { table: "login_attempts", operation: "INSERT" }))
+      const error = yield* refused
+      assert.strictEqual(error._tag, "StorageFailed")
+      yield* to.use(mend(to.dialect))
+      assert.isTrue(yield* to.use(isEmpty))
+      assert.strictEqual((yield* run()).total, populatedRows)
+    }))
+
+  test("keeps nothing of a copy that is not what was read", () =>
+    Effect.gen(function*() {
+      yield* populate
+      const late = to.dialect === "sqlite"
+        ? [
+          "CREATE TRIGGER meddles AFTER INSERT ON nonces WHEN NEW.value = 'A' BEGIN DELETE FROM nonces WHERE value = 'A'; END"
+        ]
+        : [
+          "CREATE FUNCTION meddles() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.value = NEW.value || '?'; RETURN NEW; END $$",
+          "CREATE TRIGGER meddles BEFORE INSERT ON nonces FOR EACH ROW EXECUTE FUNCTION meddles()"
+        ]
+      for (const text of late) yield* to.use(sql(text))
+      const error = yield* refused
+      yield* to.use(sql(to.dialect === "sqlite" ? "DROP TRIGGER meddles" : "DROP FUNCTION meddles CASCADE"))
+      assert.include(error, { _tag: "TransferRefused", reason: "differs" })
+      assert.isTrue(yield* to.use(isEmpty))
+    }))
+
+  it.effect.each([1, 21, 60, 110])(
+    "keeps nothing when the process is gone after %d statements",
+    (statements) =>
+      from.use(Effect.gen(function*() {
+        yield* populate
+        const { driver } = yield* killedAfter(to.driver(), statements)
+        yield* Effect.flip(Transfer.copy(from.driver(), driver, quietly))
+        assert.isTrue(yield* to.use(isEmpty))
+      }))
+  )
+})
+
+describe("a value one engine cannot hold", () => {
+  const from = useDatabase(sqlite)
+  const to = useDatabase(postgres)
+
+  it.effect("is refused by its table and column", () =>
+    from.use(Effect.gen(function*() {
+      yield* sql("INSERT INTO login_attempts (key, window_started_at, attempts) VALUES (char(65, 0, 66), 1, 1)")
+      const error = yield* Effect.flip(Transfer.copy(from.driver(), to.driver(), quietly))
+      assert.include(error, { _tag: "TransferRefused", reason: "value" })
+      assert.include("detail" in error ? error.detail : "", "login_attempts.key")
+    })))
+})
+
+describe("there and back", () => {
+  const from = useDatabase(sqlite)
+  const over = useDatabase(postgres)
+  const back = useDatabase(sqlite)
+
+  it.effect("has the digests it had", () =>
+    Effect.gen(function*() {
+      yield* from.use(populate)
+      const there = yield* Transfer.copy(from.driver(), over.driver(), quietly)
+      const again = yield* Transfer.copy(over.driver(), back.driver(), quietly)
+      assert.deepStrictEqual(again, there)
+      assert.strictEqual(new Set(there.map(({ sha256 }) => sha256)).size, tables.length)
+    }).pipe(Effect.provideServiceEffect(Database, Effect.sync(from.driver))))
+})

@@ -1,0 +1,1191 @@
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import type { AcmeError } from "../../../src/domain/AcmeError.ts"
+import { AuthorizationId, ChallengeId } from "../../../src/domain/Id.ts"
+import type { OrderId } from "../../../src/domain/Id.ts"
+import { statusShown } from "../../../src/domain/Order.ts"
+import { problemOf } from "../../../src/domain/Problem.ts"
+import * as Runner from "../../../src/engine/queue/Runner.ts"
+import { Database } from "../../../src/engine/sql/Database.ts"
+import type { Driver } from "../../../src/engine/sql/Driver.ts"
+import { emit } from "../../../src/engine/telemetry/EventLog.ts"
+import * as series from "../../../src/engine/telemetry/Series.ts"
+import * as accounts from "../../../src/operations/acme/Accounts.ts"
+import * as authorizations from "../../../src/operations/acme/Authorizations.ts"
+import * as challenges from "../../../src/operations/acme/Challenges.ts"
+import { finalize } from "../../../src/operations/acme/Finalize.ts"
+import * as orders from "../../../src/operations/acme/Orders.ts"
+import type { OrderView } from "../../../src/operations/acme/Orders.ts"
+import type { Caller } from "../../../src/operations/Caller.ts"
+import * as orderRecords from "../../../src/operations/operator/OrderRecords.ts"
+import * as verdicts from "../../../src/operations/work/Verdicts.ts"
+import type { DirectSigner, Issued, IssueRequest } from "../../../src/services/signing/Signer.ts"
+import { CsrRejected, SigningFailed } from "../../../src/services/signing/Signer.ts"
+import { ChallengePostponed, ChallengeRefused } from "../../../src/services/validation/Attempt.ts"
+import { Validator } from "../../../src/services/validation/Validator.ts"
+import * as stored from "../../../src/store/AccountRows.ts"
+import * as burntKeys from "../../../src/store/revocation/BurntKeys.ts"
+import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
+import { counted } from "../../support/Counted.ts"
+import { der, makeCsr } from "../../support/Csr.ts"
+import { databases } from "../../support/Databases.ts"
+import { breakWrites, killedAfter, mend as mendWrites } from "../../support/Faults.ts"
+import type { Script } from "../../support/Graph.ts"
+import {
+  accountKeyOf,
+  callerAt,
+  column,
+  configOf,
+  count,
+  eventsOf,
+  handmadeChain,
+  newPrivateKey,
+  orderOf,
+  profileOf,
+  signsAtOnce,
+  sql,
+  world
+} from "../../support/Graph.ts"
+import { useWorld } from "../../support/UseWorld.ts"
+
+const config = configOf("[challenge]\nmax_in_flight_per_account = 32")
+const profile = profileOf(config)
+const bypassing = configOf("[challenge]\nbypass = true")
+
+let hostRuns = 0
+
+const refuses = (error: ChallengeRefused["error"]) => () =>
+  new ChallengeRefused({ error, reason: "connect_failed", detail: "planted detail" })
+
+const csrText = (...names: ReadonlyArray<string>) => makeCsr({ names }).csr.toString("base64url")
+
+describe.each(databases)("from order to certificate on $name", (backend) => {
+  const { database, records, test } = useWorld(backend)
+
+  const runner = Effect.suspend(() =>
+    Effect.flatMap(
+      handlers(config),
+      (known) => Runner.make({ ...config.jobs, owner: "host:1:a" }, known.filter(({ periodic }) => !periodic))
+    )
+  )
+
+  /** Runs whatever is due until nothing is. */
+  const work = Effect.gen(function*() {
+    const { idle, pass } = yield* runner
+    for (let round = 0; round < 20; round++) {
+      yield* pass
+      yield* Effect.orDie(idle)
+      const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
+      if (
+        (yield* count(`SELECT count(*) FROM jobs WHERE status = 'ready' AND run_at <= ${Math.floor(now / 1000)}`)) === 0
+      ) return
+    }
+  })
+
+  const challengesOf = (caller: Caller, order: OrderView) =>
+    Effect.forEach(
+      order.authorizationIds,
+      (id) => Effect.map(authorizations.find(caller, id), ({ challenges: [first] }) => first?.id ?? ChallengeId(""))
+    )
+
+  const statuses = Effect.gen(function*() {
+    return {
+      orders: yield* column("SELECT status FROM orders ORDER BY id"),
+      authorizations: yield* column("SELECT status FROM authorizations ORDER BY id"),
+      challenges: yield* column("SELECT status FROM challenges ORDER BY id")
+    }
+  })
+
+  const readyOrder = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {
+    const caller = yield* callerAt(profile)
+    const order = yield* orderOf(caller, ...names)
+    yield* sql("UPDATE authorizations SET status = 'valid'")
+    yield* sql("UPDATE orders SET status = 'ready'")
+    return { caller, order, id: order.id }
+  })
+
+  describe("the trigger", () => {
+    test("50 at once: every one is answered, one job, one probe", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        const answers = yield* Effect.all(Array.from({ length: 50 }, () => challenges.trigger(caller, id)), {
+          concurrency: "unbounded"
+        })
+        assert.deepStrictEqual([...new Set(answers.map(({ status }) => status))], ["processing"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+        yield* work
+        assert.strictEqual(eventsOf(records).filter((event) => event === "challenge_validated").length, 1)
+        assert.deepStrictEqual((yield* challenges.trigger(caller, id)).status, "valid")
+      }))
+
+    test("the job carries what the check needs and no secret", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(1_000_000)
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* challenges.trigger(caller, id)
+        const [job] = yield* sql("SELECT * FROM jobs")
+        assert.deepStrictEqual(JSON.parse(String(job?.payload)), {
+          challenge_id: id,
+          profile: "default",
+          thumbprint: caller.thumbprint,
+          client_ip: "192.0.2.1",
+          request_id: "request-1"
+        })
+        assert.deepStrictEqual([job?.dedup_key, Number(job?.deadline), Number(job?.run_at)], [id, 605_800, 1000])
+      }))
+
+    test("33 at once with a cap of 32: exactly one is told to wait", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const names = Array.from({ length: 33 }, (_, index) => `n${index}.example`)
+        const ids = yield* challengesOf(caller, yield* orderOf(caller, ...names))
+        const exits = yield* Effect.all(ids.map((id) => Effect.result(challenges.trigger(caller, id))), {
+          concurrency: "unbounded"
+        })
+        const refused = exits.flatMap((exit) => exit._tag === "Failure" ? [exit.failure] : [])
+        assert.deepStrictEqual(refused.map(({ _tag }) => _tag), ["TooManyValidations"])
+        const [{ detail, type } = { detail: "", type: "" }] = refused.map((error) => problemOf(error as AcmeError))
+        assert.strictEqual(type, "urn:ietf:params:acme:error:rateLimited")
+        assert.match(detail, /^No more than 32 challenges .* try again at 1970-01-01T00:00:\d\dZ\.$/)
+        assert.deepInclude(refused[0] ?? {}, { retryAfter: 5 })
+        assert.strictEqual(yield* count("SELECT count(*) FROM challenges WHERE status = 'processing'"), 32)
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 32)
+        const limited = records.find(({ event }) => event === "challenge_trigger_rate_limited")
+        assert.deepInclude(limited?.fields ?? {}, { account_id: caller.accountId, in_flight: 32 })
+      }))
+
+    test("a job that cannot be queued leaves the challenge pending", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* breakInserts("jobs")
+        assert.strictEqual((yield* Effect.flip(challenges.trigger(caller, id)))._tag, "ChallengeEnqueueFailed")
+        yield* mend
+        assert.deepStrictEqual((yield* statuses).challenges, ["pending"])
+        assert.include(eventsOf(records), "challenge_validation_enqueue_failed")
+        yield* challenges.trigger(caller, id)
+        assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+      }))
+
+    test("interrupted while it commits, it has happened wholly", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        const driver = database.driver()
+        const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const slow: Driver = {
+          ...driver,
+          transact: (body) =>
+            driver.transact((connection) =>
+              Effect.andThen(Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(go)), body(connection))
+            )
+        }
+        const fiber = yield* Effect.forkChild(Effect.provideService(challenges.trigger(caller, id), Database, slow))
+        yield* Deferred.await(begun)
+        const interrupting = yield* Effect.forkChild(Fiber.interrupt(fiber))
+        yield* Effect.yieldNow
+        yield* Deferred.succeed(go, undefined)
+        yield* Fiber.join(interrupting)
+        assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+      }))
+
+    test("under an authorization that is over, or an order that is invalid: malformed; a decided challenge is shown", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        for (const status of ["invalid", "deactivated", "expired", "revoked"]) {
+          yield* sql(`UPDATE authorizations SET status = '${status}'`)
+          assert.strictEqual((yield* Effect.flip(challenges.trigger(caller, id)))._tag, "Malformed", status)
+        }
+        yield* sql(`UPDATE challenges SET status = 'invalid', error = '{"status":403,"detail":"kept"}'`)
+        const shown = yield* challenges.trigger(caller, id)
+        assert.deepStrictEqual([shown.status, shown.error], ["invalid", { status: 403, detail: "kept" }])
+        yield* sql("UPDATE challenges SET status = 'pending', error = NULL")
+        yield* sql("UPDATE authorizations SET status = 'pending'")
+        yield* sql("UPDATE orders SET status = 'invalid'")
+        assert.strictEqual((yield* Effect.flip(challenges.trigger(caller, id)))._tag, "Malformed")
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+      }))
+
+    test("past its time: malformed, and the authorization is stored as expired", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+        assert.strictEqual((yield* Effect.flip(challenges.trigger(caller, id)))._tag, "Malformed")
+        assert.deepStrictEqual((yield* statuses).authorizations, ["expired"])
+      }))
+
+    test("a pending challenge of a valid authorization is shown and queues nothing", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+        assert.strictEqual((yield* challenges.trigger(caller, id)).status, "pending")
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+      }))
+
+    test("another's challenge does not exist", () =>
+      Effect.gen(function*() {
+        const [caller, stranger] = [yield* callerAt(profile), yield* callerAt(profile)]
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        const elsewhere = { ...caller, profile: profileOf(config, "other") }
+        for (const one of [stranger, elsewhere]) {
+          assert.strictEqual((yield* Effect.flip(challenges.trigger(one, id)))._tag, "NotFound")
+          assert.strictEqual((yield* Effect.flip(challenges.find(one, id)))._tag, "NotFound")
+        }
+        assert.deepStrictEqual((yield* statuses).challenges, ["pending"])
+      }))
+
+    test("with the bypass it is valid at once, without a job", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profileOf(bypassing))
+        const ids = yield* challengesOf(caller, yield* orderOf(caller, "a.example", "b.example"))
+        for (const id of ids) {
+          const shown = yield* challenges.trigger(caller, id)
+          assert.deepStrictEqual([shown.status, shown.validatedAt], ["valid", 0])
+        }
+        assert.deepStrictEqual((yield* statuses).orders, ["ready"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+      }))
+  })
+
+  describe("verdicts", () => {
+    test("the last two authorizations accepted at once leave the order ready", () =>
+      Effect.gen(function*() {
+        for (let round = 0; round < 10; round++) {
+          const caller = yield* callerAt(profile)
+          const order = yield* orderOf(caller, "a.example", "b.example")
+          const ids = yield* challengesOf(caller, order)
+          yield* sql("UPDATE challenges SET status = 'processing'")
+          const other = yield* database.another
+          yield* Effect.all(
+            ids.map((id, index) =>
+              Effect.provideService(
+                verdicts.commitAccepted({
+                  id,
+                  authzId: order.authorizationIds[index] ?? AuthorizationId(""),
+                  orderId: order.id
+                }, 5),
+                Database,
+                index === 0 ? other : database.driver()
+              )
+            ),
+            { concurrency: "unbounded" }
+          )
+          assert.strictEqual((yield* orders.find(caller, order.id)).status, "ready")
+        }
+      }))
+
+    test("an authorization is valid no earlier than its order is ready", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const order = yield* orderOf(caller, "a.example")
+        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+        yield* challenges.trigger(caller, id)
+        const seen: Array<string> = []
+        const driver = database.driver()
+        const looking: Driver = {
+          ...driver,
+          transact: (body) =>
+            Effect.tap(driver.transact(body), () =>
+              Effect.provideService(
+                Effect.map(statuses, (all) => void seen.push(`${String(all.authorizations)} ${String(all.orders)}`)),
+                Database,
+                driver
+              ))
+        }
+        yield* Effect.provideService(work, Database, looking)
+        assert.notInclude(seen, "valid pending")
+        assert.include(seen, "valid ready")
+      }))
+
+    test("accepted: challenge and authorization valid, stamped with the time", () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(7_000_000)
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example", "b.example"))
+        yield* challenges.trigger(caller, id)
+        yield* work
+        assert.deepStrictEqual(yield* statuses, {
+          orders: ["pending"],
+          authorizations: ["valid", "pending"],
+          challenges: ["valid", "pending"]
+        })
+        assert.deepInclude(yield* challenges.find(caller, id), { status: "valid", validatedAt: 7000, error: undefined })
+      }))
+
+    for (
+      const [error, status] of [
+        ["connection", 400],
+        ["unauthorized", 403],
+        ["dns", 400],
+        ["tls", 400],
+        ["incorrectResponse", 403]
+      ] as const
+    ) {
+      test(
+        `refused (${error}): invalid everywhere, the error stored and nothing seen told`,
+        () =>
+          Effect.gen(function*() {
+            const caller = yield* callerAt(profile)
+            const order = yield* orderOf(caller, "a.example", "b.example")
+            const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+            yield* challenges.trigger(caller, id)
+            yield* work
+            assert.deepStrictEqual(yield* statuses, {
+              orders: ["invalid"],
+              authorizations: ["invalid", "pending"],
+              challenges: ["invalid", "pending"]
+            })
+            const shown = yield* challenges.find(caller, id)
+            assert.deepInclude(shown.error ?? {}, {
+              type: `urn:ietf:params:acme:error:${error}`,
+              status,
+              identifier: { type: "dns", value: "a.example" }
+            })
+            assert.deepStrictEqual((yield* orders.find(caller, order.id)).error, shown.error)
+            assert.notInclude(JSON.stringify(shown), "planted detail")
+            assert.strictEqual(
+              yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"),
+              1,
+              "a verdict is not retried"
+            )
+            assert.include(eventsOf(records), "challenge_failed")
+          }),
+        { validate: refuses(error) }
+      )
+    }
+
+    test("refused, filtered and denied: the client is told one text, of the kind and the identifier alone; operators the cause", () =>
+      Effect.gen(function*() {
+        const told: Array<unknown> = []
+        for (const reason of ["connect_failed", "timeout", "address_denied", "no_address"] as const) {
+          const caller = yield* callerAt(profile)
+          const order = yield* orderOf(caller, "a.example")
+          const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+          yield* challenges.trigger(caller, id)
+          const outside = () => new ChallengeRefused({ error: "connection", reason, detail: `planted ${reason}` })
+          yield* Effect.provide(work, Validator.layerScripted(outside))
+          const detail = yield* orderRecords.detail(config, order.id)
+          const found = detail.challenges.find((one) => one.id === id)
+          assert.deepStrictEqual(found?.cause, { reason, detail: `planted ${reason}` })
+          told.push((yield* challenges.find(caller, id)).error)
+          const seen = [yield* challenges.find(caller, id), yield* orders.find(caller, order.id)]
+          assert.notInclude(JSON.stringify(seen), "planted")
+        }
+        assert.deepStrictEqual(told, Array(4).fill(told[0]))
+        assert.hasAllKeys(told[0], ["type", "status", "detail", "identifier"])
+        const { port } = profile.challenge.http_01
+        assert.propertyVal(
+          told[0],
+          "detail",
+          `Could not fetch the challenge response of a.example at port ${port}; the server's log has the reason.`
+        )
+      }))
+
+    test("a verdict that comes after the authorization was deactivated revives nothing", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const order = yield* orderOf(caller, "a.example")
+        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+        yield* challenges.trigger(caller, id)
+        yield* authorizations.deactivate(caller, order.authorizationIds[0] ?? AuthorizationId(""))
+        yield* work
+        assert.deepStrictEqual(yield* statuses, {
+          orders: ["invalid"],
+          authorizations: ["deactivated"],
+          challenges: ["valid"]
+        })
+      }))
+
+    test("a refusal that comes after the order became valid does not undo it", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* challenges.trigger(caller, id)
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+        yield* sql("UPDATE orders SET status = 'valid'")
+        yield* work
+        assert.deepStrictEqual(yield* statuses, {
+          orders: ["valid"],
+          authorizations: ["valid"],
+          challenges: ["invalid"]
+        })
+      }), { validate: refuses("connection") })
+
+    test("a second verdict for one challenge changes nothing and says so", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const order = yield* orderOf(caller, "a.example")
+        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+        yield* challenges.trigger(caller, id)
+        yield* sql(`UPDATE challenges SET status = 'invalid', error = '{"status":400,"detail":"first"}'`)
+        yield* sql("UPDATE authorizations SET status = 'invalid'")
+        yield* sql("UPDATE orders SET status = 'invalid'")
+        yield* verdicts.commitAccepted({
+          id,
+          authzId: order.authorizationIds[0] ?? AuthorizationId(""),
+          orderId: order.id
+        }, 9)
+        assert.deepStrictEqual(yield* statuses, {
+          orders: ["invalid"],
+          authorizations: ["invalid"],
+          challenges: ["invalid"]
+        })
+        assert.include(eventsOf(records), "challenge_verdict_superseded")
+      }))
+
+    const withTwo = profileOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01"]`))
+
+    /** An order of one name whose two challenges have both been triggered. */
+    const bothTriggered = Effect.gen(function*() {
+      const caller = yield* callerAt(withTwo)
+      const order = yield* orderOf(caller, "a.example")
+      const { challenges: offered } = yield* authorizations.find(
+        caller,
+        order.authorizationIds[0] ?? AuthorizationId("")
+      )
+      assert.deepStrictEqual(offered.map(({ type }) => type), ["http-01", "dns-01"])
+      for (const { id } of offered) yield* challenges.trigger(caller, id)
+    })
+
+    const processing = database.use(count("SELECT count(*) FROM challenges WHERE status = 'processing'"))
+    const refused = new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: "planted detail" })
+
+    for (
+      const [first, authorization, order, shown] of [
+        ["http-01", "valid", "ready", ["valid", "invalid"]],
+        ["dns-01", "invalid", "invalid", ["valid", "invalid"]]
+      ] as const
+    ) {
+      test(
+        `two challenges of one authorization, one passing, one failing: ${first}, the first, decides`,
+        () =>
+          Effect.gen(function*() {
+            yield* bothTriggered
+            yield* work
+            const { authorizations: [itself], challenges: both, orders: [its] } = yield* statuses
+            assert.deepStrictEqual([itself, its], [authorization, order])
+            assert.sameMembers([...both], [...shown])
+          }),
+        {
+          // http-01 passes, dns-01 fails; the later one looks on until the first has committed.
+          validate: ({ type }) =>
+            Effect.andThen(
+              type === first ? Effect.void : Effect.repeat(processing, { until: (left) => left === 1 }),
+              type === "http-01" ? Effect.void : refused
+            )
+        }
+      )
+    }
+
+    test(
+      "two challenges of one authorization, decided at once by two workers: order and authorization agree",
+      () =>
+        Effect.gen(function*() {
+          for (let round = 0; round < 10; round++) {
+            yield* sql("DELETE FROM orders")
+            yield* bothTriggered
+            const { idle, pass } = yield* Runner.make(
+              { ...config.jobs, max_concurrent: 1, owner: "host:1:a" },
+              yield* handlers(config)
+            )
+            const other = yield* database.another
+            const second = yield* Effect.provideService(
+              Runner.make({ ...config.jobs, max_concurrent: 1, owner: "host:2:b" }, yield* handlers(config)),
+              Database,
+              other
+            )
+            yield* Effect.all([pass, Effect.provideService(second.pass, Database, other)], { concurrency: 2 })
+            yield* Effect.all([idle, second.idle], { concurrency: 2 })
+            yield* work
+            const { authorizations: [itself], challenges: both, orders: [its] } = yield* statuses
+            assert.sameMembers([...both], ["valid", "invalid"])
+            assert.include(["valid ready", "invalid invalid"], `${itself} ${its}`)
+          }
+        }),
+      { validate: ({ type }) => type === "http-01" ? Effect.void : refused }
+    )
+
+    const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+    test(
+      "an order that expires while its validation runs is invalid, and cannot be finalized",
+      () =>
+        Effect.gen(function*() {
+          const caller = yield* callerAt(profile)
+          const order = yield* orderOf(caller, "a.example")
+          const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+          yield* challenges.trigger(caller, id)
+          yield* work
+          const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
+          const found = yield* orders.find(caller, order.id)
+          assert.strictEqual(statusShown(found, profile.order.validity_seconds, now / 1000), "invalid")
+          assert.strictEqual(
+            (yield* Effect.flip(finalize(caller, order.id, csrText("a.example"))))._tag,
+            "OrderNotReady"
+          )
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        }),
+      { validate: () => lapsing }
+    )
+
+    test("a challenge that is no longer processing is not probed", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* challenges.trigger(caller, id)
+        yield* sql("UPDATE challenges SET status = 'valid'")
+        yield* work
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+      }), { validate: () => Effect.die("probed") })
+
+    test("an order of 20 names: each is probed once, with its own token and the key at trigger time", () => {
+      const probed: Array<string> = []
+      return Effect.provide(
+        Effect.gen(function*() {
+          const caller = yield* callerAt(profile)
+          const names = Array.from({ length: 20 }, (_, index) => `n${index}.example`)
+          const order = yield* orderOf(caller, ...names)
+          for (const id of yield* challengesOf(caller, order)) yield* challenges.trigger(caller, id)
+          yield* work
+          const tokens = yield* Effect.forEach(
+            order.authorizationIds,
+            (id) => Effect.map(authorizations.find(caller, id), ({ challenges: [first] }) => first?.token ?? "")
+          )
+          assert.deepStrictEqual(
+            [...probed].sort(),
+            names.map((name, index) => `${name} ${tokens[index]}.${caller.thumbprint}`).sort()
+          )
+          assert.strictEqual((yield* orders.find(caller, order.id)).status, "ready")
+        }),
+        world({
+          validate: ({ identifier, keyAuthorization }) =>
+            Effect.sync(() => void probed.push(`${identifier} ${keyAuthorization}`))
+        })
+      )
+    })
+
+    test("a validation the queue gives up ends invalid everywhere with serverInternal", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const order = yield* orderOf(caller, "a.example")
+        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+        yield* challenges.trigger(caller, id)
+        for (let round = 0; round < 3; round++) {
+          yield* work
+          yield* TestClock.adjust("2 hours")
+        }
+        assert.deepStrictEqual(yield* statuses, {
+          orders: ["invalid"],
+          authorizations: ["invalid"],
+          challenges: ["invalid"]
+        })
+        const shown = yield* challenges.find(caller, id)
+        assert.deepInclude(shown.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+        assert.include(eventsOf(records), "challenge_validation_abandoned")
+      }), { validate: () => Effect.die("boom") })
+
+    test(
+      "a check this host could not run has no verdict, however often: it is run again until it can be",
+      () =>
+        Effect.gen(function*() {
+          hostRuns = 0
+          const caller = yield* callerAt(profile)
+          const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+          yield* challenges.trigger(caller, id)
+          for (let round = 0; round < 10; round++) {
+            yield* work
+            assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+            assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+            yield* TestClock.adjust("5 seconds")
+          }
+          yield* work
+          assert.deepStrictEqual(yield* statuses, {
+            orders: ["ready"],
+            authorizations: ["valid"],
+            challenges: ["valid"]
+          })
+          const told = eventsOf(records).filter((event) => event.startsWith("challenge_"))
+          assert.deepStrictEqual(told, [
+            "challenge_validation_requested",
+            ...Array.from({ length: 10 }, () => "challenge_validation_postponed"),
+            "challenge_validated"
+          ])
+        }),
+      {
+        validate: () =>
+          Effect.suspend(() => hostRuns++ < 10 ? new ChallengePostponed({ detail: "no descriptors" }) : Effect.void)
+      }
+    )
+
+    test("a profile that is not mounted keeps the job waiting", () =>
+      Effect.gen(function*() {
+        const caller = yield* callerAt(profile)
+        const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+        yield* challenges.trigger(caller, id)
+        const parked = { ...config, profiles: config.profiles.filter(({ name }) => name !== "default") }
+        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "o" }, yield* handlers(parked))
+        yield* pass
+        yield* idle
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+        assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
+      }))
+  })
+
+  describe("finalize", () => {
+    const auditOf = Effect.map(
+      sql(
+        "SELECT event, outcome, reason, detail, order_id, account_id, identifiers, cert_serial FROM audit_log ORDER BY id"
+      ),
+      (rows) =>
+        rows.map((row) => ({ ...row, detail: JSON.parse(String(row.detail)) as { readonly [name: string]: unknown } }))
+    )
+
+    test("50 at once: one is accepted, one job, one certificate", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const csr = csrText("a.example")
+        const exits = yield* Effect.all(Array.from({ length: 50 }, () => Effect.result(finalize(caller, id, csr))), {
+          concurrency: "unbounded"
+        })
+        const refused = exits.flatMap((exit) => exit._tag === "Failure" ? [exit.failure._tag] : [])
+        assert.strictEqual(refused.length, 49)
+        assert.deepStrictEqual([...new Set(refused)], ["OrderNotReady"])
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
+        yield* work
+        assert.strictEqual(eventsOf(records).filter((event) => event === "order_finalized").length, 1)
+      }))
+
+    test("stores the chain, its serial, key and end, and audits it; the job is settled with it", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example", "b.example")
+        const answered = yield* finalize(caller, id, csrText("b.example", "A.example."))
+        assert.strictEqual(answered.status, "processing")
+        yield* work
+        assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+        assert.include(yield* column("SELECT certificate FROM orders"), handmadeChain)
+        const [row] = yield* sql("SELECT cert_serial, cert_not_after, cert_pubkey FROM orders")
+        assert.deepStrictEqual([row?.cert_serial, Number(row?.cert_not_after)], ["0badcafe", 7_776_000])
+        assert.isAbove((row?.["cert_pubkey"] as Buffer | undefined)?.length ?? 0, 80)
+        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        const [audited] = yield* auditOf
+        assert.deepInclude(audited ?? {}, {
+          event: "certificate_issued",
+          outcome: "success",
+          order_id: id,
+          account_id: caller.accountId,
+          cert_serial: "0badcafe",
+          identifiers: `["a.example","b.example"]`
+        })
+        assert.deepInclude(audited?.detail ?? {}, { not_after: "1970-04-01T00:00:00Z" })
+      }))
+
+    test("an order that is not ready, or past its time, is refused before the CSR is read", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        for (const status of ["pending", "processing", "valid", "invalid"]) {
+          yield* sql(`UPDATE orders SET status = '${status}'`)
+          assert.strictEqual((yield* Effect.flip(finalize(caller, id, "garbage")))._tag, "OrderNotReady", status)
+        }
+        yield* sql("UPDATE orders SET status = 'ready'")
+        yield* TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+        assert.strictEqual((yield* Effect.flip(finalize(caller, id, csrText("a.example"))))._tag, "OrderNotReady")
+        assert.deepStrictEqual(yield* auditOf, [])
+        assert.deepStrictEqual(
+          records.flatMap(({ event, fields }) => event === "order_finalize_rejected" ? [fields.reason] : []),
+          ["not_ready", "not_ready", "not_ready", "not_ready", "expired"]
+        )
+      }))
+
+    test("every unacceptable CSR is badCSR, audited, and leaves the order ready", () =>
+      Effect.gen(function*() {
+        const accountKey = newPrivateKey()
+        const caller = yield* callerAt(profile, accountKeyOf(accountKey))
+        const { id } = yield* orderOf(caller, "a.example", "b.example")
+        yield* sql("UPDATE authorizations SET status = 'valid'")
+        yield* sql("UPDATE orders SET status = 'ready'")
+        const names = ["a.example", "b.example"]
+        const good = makeCsr({ names }).csr
+        const burnt = makeCsr({ names })
+        const flipped = Buffer.from(good)
+        flipped[flipped.length - 1] = (flipped.at(-1) ?? 0) ^ 1
+        const cases: ReadonlyArray<readonly [string, string]> = [
+          ["", "undecodable"],
+          ["!!!", "undecodable"],
+          [good.toString("base64url").replace(/^./, "/"), "undecodable"],
+          [`${good.toString("base64url")}===`, "undecodable"],
+          [Buffer.from("garbage").toString("base64url"), "undecodable"],
+          [Buffer.concat([good, Buffer.from([0])]).toString("base64url"), "undecodable"],
+          [flipped.toString("base64url"), "signature"],
+          [makeCsr({ names, digest: "sha1" }).csr.toString("base64url"), "digest"],
+          [makeCsr({ names, key: accountKey }).csr.toString("base64url"), "account_key"],
+          [csrText("a.example"), "san_missing"],
+          [csrText(...names, "c.example"), "san_extra"],
+          [makeCsr({ names, withoutSan: true }).csr.toString("base64url"), "san_missing"],
+          [makeCsr({ names, withoutSan: true, commonNames: ["a.example"] }).csr.toString("base64url"), "san_missing"],
+          [
+            makeCsr({ names, otherNames: [der(0x87, Buffer.from([192, 0, 2, 1]))] }).csr.toString("base64url"),
+            "san_type"
+          ],
+          [makeCsr({ names, commonNames: ["c.example"] }).csr.toString("base64url"), "common_name"],
+          [burnt.csr.toString("base64url"), "burnt_key"]
+        ]
+        yield* burn(burnt.csr, caller)
+        const reasons: Array<unknown> = []
+        for (const [csr, expected] of cases) {
+          yield* sql("DELETE FROM audit_log")
+          records.length = 0
+          const error = yield* Effect.flip(finalize(caller, id, csr))
+          assert.strictEqual(error._tag, "BadCsr", expected)
+          reasons.push(records.find(({ event }) => event === "csr_rejected")?.fields.reason)
+          const [audited] = yield* auditOf
+          assert.deepInclude(audited ?? {}, {
+            event: "certificate_issue_failed",
+            outcome: "failure",
+            reason: "badCSR",
+            order_id: id
+          })
+          assert.strictEqual(audited?.detail.cause, "bad_csr")
+          assert.strictEqual((yield* orders.find(caller, id)).status, "ready")
+        }
+        assert.deepStrictEqual(reasons, cases.map(([, reason]) => reason))
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+        yield* finalize(caller, id, `${good.toString("base64url")}${good.length % 3 === 0 ? "" : "="}`)
+      }))
+
+    test("a CSR may hold names in the common name alone, or some of them", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const alone = makeCsr({ names: [], withoutSan: true, commonNames: ["A.example"] }).csr
+        assert.strictEqual((yield* finalize(caller, id, alone.toString("base64url"))).status, "processing")
+        const both = yield* readyOrder("a.example", "b.example")
+        const { csr } = makeCsr({ names: ["b.example"], commonNames: ["a.example"] })
+        assert.strictEqual(
+          (yield* finalize(both.caller, both.id, csr.toString("base64url"))).status,
+          "processing"
+        )
+      }))
+
+    test("a CSR that is no base64url, or no DER, is told what it is", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const der = makeCsr({ names: ["a.example"] }).csr
+        const pem = `-----BEGIN CERTIFICATE REQUEST-----\n${
+          der.toString("base64")
+        }\n-----END CERTIFICATE REQUEST-----\n`
+        const isPem = "it is PEM; send the DER inside it, as base64url."
+        for (
+          const [csr, detail] of [
+            [pem, `The CSR is not base64url: ${isPem}`],
+            [Buffer.from(pem).toString("base64url"), "The CSR is PEM; send the DER inside it, as base64url."],
+            ["MII+", "The CSR is not base64url: it holds the character + of base64, where base64url has - and _."],
+            ["MII A", "The CSR is not base64url: it holds a space."],
+            ["MII===", "The CSR is not base64url: it has padding."],
+            ["M", "The CSR is not base64url: it is cut short, or stray bits are set at its end."]
+          ] as const
+        ) assert.deepInclude(yield* Effect.flip(finalize(caller, id, csr)), { _tag: "BadCsr", detail })
+      }))
+
+    test("a job that cannot be queued leaves the order ready", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        yield* breakInserts("jobs")
+        assert.strictEqual((yield* Effect.flip(finalize(caller, id, csrText("a.example"))))._tag, "StorageFailed")
+        yield* mend
+        assert.strictEqual((yield* orders.find(caller, id)).status, "ready")
+        yield* finalize(caller, id, csrText("a.example"))
+      }))
+
+    test("an authorization deactivated between the first look and the claim: not ready, nothing queued", () =>
+      Effect.gen(function*() {
+        const { caller, id } = yield* readyOrder("a.example")
+        const driver = database.driver()
+        const racing: Driver = {
+          ...driver,
+          transact: (body) =>
+            Effect.andThen(
+              Effect.provideService(sql("UPDATE authorizations SET status = 'deactivated'"), Database, driver),
+              driver.transact(body)
+            )
+        }
+        const error = yield* Effect.flip(
+          Effect.provideService(finalize(caller, id, csrText("a.example")), Database, racing)
+        )
+        assert.strictEqual(error._tag, "OrderNotReady")
+        assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
+        assert.strictEqual((yield* orders.find(caller, id)).status, "ready")
+      }))
+
+    test("another's order does not exist", () =>
+      Effect.gen(function*() {
+        const { id } = yield* readyOrder("a.example")
+        const stranger = yield* callerAt(profile)
+        assert.strictEqual((yield* Effect.flip(finalize(stranger, id, csrText("a.example"))))._tag, "NotFound")
+      }))
+
+    describe("and its signing", () => {
+      /** Tells of a certificate that was signed for nothing, as a local CA does. */
+      const openly = ({ orderId }: IssueRequest, signed: Issued): Issued => ({
+        ...signed,
+        discarded: emit("local_ca_leaf_discarded", { order_id: orderId, cert_serial: signed.serial })
+      })
+      const signsOpenly: DirectSigner["issue"] = (request) =>
+        Effect.map(signsAtOnce(request), (signed) => openly(request, signed))
+
+      const withdrawn = (caller: Caller, id: OrderId) =>
+        Effect.gen(function*() {
+          const order = yield* orders.find(caller, id)
+          assert.strictEqual(order.status, "invalid")
+          assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:unauthorized", status: 403 })
+          assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+          const last = (yield* auditOf).at(-1)
+          assert.deepInclude(last ?? {}, { event: "certificate_issue_failed", reason: "unauthorized" })
+          assert.deepStrictEqual(last?.detail, { cause: "authority_withdrawn" })
+          assert.include(eventsOf(records), "order_finalize_authority_withdrawn")
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        })
+
+      test("the account deactivated before: nothing is signed, the order ends invalid", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
+          yield* accounts.deactivate(caller, account)
+          yield* work
+          yield* withdrawn(caller, id)
+        }), { issue: () => Effect.die("signed") })
+
+      test("an authorization deactivated before: likewise", () =>
+        Effect.gen(function*() {
+          const { caller, id, order } = yield* readyOrder("a.example", "b.example")
+          yield* finalize(caller, id, csrText("a.example", "b.example"))
+          yield* authorizations.deactivate(caller, order.authorizationIds[1] ?? AuthorizationId(""))
+          yield* work
+          yield* withdrawn(caller, id)
+        }), { issue: () => Effect.die("signed") })
+
+      const deactivating: { run: Effect.Effect<void> } = { run: Effect.void }
+      test("deactivated while it is signed: the certificate is thrown away", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          deactivating.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
+          yield* work
+          yield* withdrawn(caller, id)
+          assert.include(eventsOf(records), "local_ca_leaf_discarded")
+        }), { issue: (request) => Effect.andThen(deactivating.run, signsOpenly(request)) })
+
+      for (const cause of ["lint_failed", "chain_rejected"] as const) {
+        test(
+          `what fails with ${cause} is not signed again: the order ends at once, with the cause for operators`,
+          () =>
+            Effect.gen(function*() {
+              const { caller, id } = yield* readyOrder("a.example")
+              yield* finalize(caller, id, csrText("a.example"))
+              yield* work
+              const order = yield* orders.find(caller, id)
+              assert.strictEqual(order.status, "invalid")
+              assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+              assert.notInclude(JSON.stringify(order.error), "the leaf failed")
+              assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail), [
+                { cause, error: `${cause}: the leaf failed the check serial` }
+              ])
+              assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+            }),
+          { issue: () => new SigningFailed({ cause, detail: "the leaf failed the check serial" }) }
+        )
+      }
+
+      for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
+        test(
+          `a signer that fails with ${cause} is asked again, then given up: serverInternal, audited as ${told}`,
+          () =>
+            Effect.gen(function*() {
+              const { caller, id } = yield* readyOrder("a.example")
+              yield* finalize(caller, id, csrText("a.example"))
+              yield* work
+              assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
+              assert.strictEqual((yield* orders.find(caller, id)).status, "processing")
+              for (let round = 0; round < 3; round++) {
+                yield* TestClock.adjust("2 hours")
+                yield* work
+              }
+              const order = yield* orders.find(caller, id)
+              assert.strictEqual(order.status, "invalid")
+              assert.deepInclude(order.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+              assert.notInclude(JSON.stringify(order.error), "the leaf failed")
+              const rows = yield* auditOf
+              assert.strictEqual(rows.length, 1)
+              assert.deepStrictEqual(rows[0]?.detail, {
+                cause: told,
+                error: `${cause}: the leaf failed the check serial`
+              })
+              assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+              assert.strictEqual(
+                eventsOf(records).filter((event) => event === "order_finalize_issuance_failed").length,
+                3
+              )
+              assert.include(eventsOf(records), "order_finalize_abandoned")
+            }),
+          { issue: () => new SigningFailed({ cause, detail: "the leaf failed the check serial" }) }
+        )
+      }
+
+      test(
+        "a program that was ended is counted at each attempt, by itself",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* work
+            const of = (cause: string) =>
+              counted(`acme_svc_signer_failures_total{role="worker",profile="default",cause="${cause}"}`)
+            assert.strictEqual(yield* of("script_timeout"), yield* count("SELECT attempts FROM jobs"))
+            assert.strictEqual(yield* of("script_failed"), undefined)
+          }).pipe(Effect.provide(series.layer("worker"))),
+        { issue: () => new SigningFailed({ cause: "script_failed", detail: "it was ended", isTimedOut: true }) }
+      )
+
+      test("a signer that rejects the CSR ends the order with badCSR at once", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* work
+          const order = yield* orders.find(caller, id)
+          assert.deepInclude(order.error ?? {}, {
+            type: "urn:ietf:params:acme:error:badCSR",
+            status: 400,
+            detail: "not this name"
+          })
+          assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["bad_csr"])
+          const told = records.filter(({ event }) => event === "order_finalize_bad_csr").map(({ fields }) => fields)
+          assert.deepStrictEqual(told, [{ order_id: id, error: "not this name" }])
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        }), { issue: () => new CsrRejected({ detail: "not this name" }) })
+
+      for (const [table, operation] of [["orders", "UPDATE"], ["audit_log", "INSERT"]] as const) {
+        test(`a certificate that cannot be stored is told of with its order, and stored when it can be: ${table}`, () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* breakWrites(backend.dialect, { table, operation })
+            const signing = yield* Effect.forkChild(work)
+            const told = () => records.find(({ event }) => event === "order_finalize_persistence_failed")
+            const passing = Effect.andThen(Effect.yieldNow, TestClock.adjust("10 millis"))
+            yield* Effect.ensuring(Effect.repeat(passing, { until: () => told() !== undefined }), mend)
+            assert.strictEqual(told()?.fields["order_id"], id)
+            assert.match(String(told()?.fields["error"]), /planted/)
+            yield* Effect.raceFirst(Fiber.join(signing), Effect.forever(passing))
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+          }))
+      }
+
+      test("past the order's time the job is retired and the order ends invalid", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+          yield* work
+          assert.strictEqual((yield* orders.find(caller, id)).status, "invalid")
+          assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["order_expired"])
+        }), { issue: () => Effect.die("signed") })
+
+      const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
+      test(
+        "an order that expires while it is signed ends invalid; the certificate that arrives is thrown away",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "invalid")
+            assert.deepStrictEqual((yield* auditOf).map(({ detail }) => detail.cause), ["order_expired"])
+            assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+            assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+            assert.include(eventsOf(records), "local_ca_leaf_discarded")
+          }),
+        { issue: (request) => Effect.andThen(lapsing, signsOpenly(request)) }
+      )
+
+      test("the lease ends while the first worker lives: its certificate is thrown away, job_lease_lost", () => {
+        let calls = 0
+        const [entered, go] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
+        // The first worker signs for so long that a second one has taken its place.
+        const issue: Script["issue"] = (request) =>
+          Effect.suspend(() => {
+            const isFirst = calls++ === 0
+            const waits = Effect.andThen(Deferred.succeed(entered, undefined), Deferred.await(go))
+            return Effect.map(
+              Effect.andThen(isFirst ? waits : Effect.void, signsAtOnce(request)),
+              (signed) => openly(request, { ...signed, serial: isFirst ? "0f1257" : "05ec0d" })
+            )
+          })
+        return Effect.provide(
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            const first = yield* runner
+            yield* first.pass
+            yield* Deferred.await(entered)
+            yield* TestClock.adjust("2 minutes")
+            const second = yield* Runner.make({ ...config.jobs, owner: "host:2:b" }, yield* handlers(config))
+            yield* second.pass
+            yield* Effect.orDie(second.idle)
+            yield* Deferred.succeed(go, undefined)
+            yield* Effect.orDie(first.idle)
+            assert.strictEqual(calls, 2)
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+            assert.deepStrictEqual(yield* column("SELECT cert_serial FROM orders"), ["05ec0d"])
+            assert.strictEqual((yield* auditOf).length, 1)
+            assert.include(eventsOf(records), "job_lease_lost")
+            const discarded = records.filter(({ event }) => event === "local_ca_leaf_discarded")
+            assert.deepStrictEqual(discarded.map(({ fields }) => fields), [{ order_id: id, cert_serial: "0f1257" }])
+          }),
+          world({ records, issue })
+        )
+      })
+
+      test("an order that is no longer processing is not signed", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          yield* sql("UPDATE orders SET status = 'invalid'")
+          yield* work
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+          assert.deepStrictEqual(yield* auditOf, [])
+          assert.strictEqual((yield* Effect.exit(orders.certificate(caller, id)))._tag, "Failure")
+        }), { issue: () => Effect.die("signed") })
+
+      test(
+        "a certificate whose settlement cannot be written is told of once; one that is stored never",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            yield* breakWrites(backend.dialect, { table: "orders", operation: "UPDATE" })
+            const first = yield* runner
+            yield* first.pass
+            const ending = yield* Effect.forkChild(Effect.orDie(first.idle))
+            const isDiscarded = () => eventsOf(records).includes("local_ca_leaf_discarded")
+            for (let turns = 0; turns < 2000 && !isDiscarded(); turns++) yield* TestClock.adjust("1 second")
+            yield* Fiber.join(ending)
+            yield* mendWrites(backend.dialect)
+            const discarded = () => eventsOf(records).filter((event) => event === "local_ca_leaf_discarded").length
+            assert.strictEqual(discarded(), 1)
+            yield* TestClock.adjust("2 minutes")
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid")
+            assert.strictEqual(discarded(), 1)
+          }),
+        { issue: (request) => signsOpenly(request) }
+      )
+
+      test("two workers at once: one certificate", () =>
+        Effect.gen(function*() {
+          const { caller, id } = yield* readyOrder("a.example")
+          yield* finalize(caller, id, csrText("a.example"))
+          const { idle, pass } = yield* runner
+          const second = yield* Runner.make({ ...config.jobs, owner: "host:2:b" }, yield* handlers(config))
+          yield* Effect.all([pass, second.pass], { concurrency: 2 })
+          yield* Effect.all([idle, second.idle], { concurrency: 2 })
+          assert.include(yield* column("SELECT certificate FROM orders"), handmadeChain)
+          assert.strictEqual((yield* auditOf).length, 1)
+        }))
+    })
+  })
+
+  describe("a worker killed at each step", () => {
+    /** Runs one pass of a worker that dies after so many statements; says whether it did. */
+    const diesAfter = Effect.fnUntraced(function*(statements: number) {
+      const { driver, killed } = yield* killedAfter(database.driver(), statements)
+      const dying = Effect.gen(function*() {
+        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:9:dead" }, yield* handlers(config))
+        yield* pass
+        yield* Effect.race(Effect.orDie(idle), Deferred.await(killed))
+      })
+      yield* Effect.provideService(Effect.scoped(dying), Database, driver)
+      return yield* Deferred.isDone(killed)
+    })
+
+    /** Longer than any lease. */
+    const later = TestClock.adjust("2 minutes")
+
+    test("while it signs: one certificate is recorded, and no other ever was", () => {
+      let signatures = 0
+      const issue: Script["issue"] = (request) =>
+        Effect.map(signsAtOnce(request), (signed) => ({ ...signed, serial: `0badcafe${signatures++}` }))
+      return Effect.provide(
+        Effect.gen(function*() {
+          let died = true
+          let steps = 0
+          for (; died; steps++) {
+            yield* sql("DELETE FROM orders")
+            yield* sql("DELETE FROM jobs")
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            died = yield* diesAfter(steps)
+            const recorded = yield* column("SELECT cert_serial FROM orders WHERE certificate IS NOT NULL")
+            yield* later
+            yield* work
+            assert.strictEqual((yield* orders.find(caller, id)).status, "valid", `after ${steps} statements`)
+            assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+            const now = yield* column("SELECT cert_serial FROM orders WHERE certificate IS NOT NULL")
+            assert.strictEqual(now.length, 1)
+            if (recorded.length > 0) assert.deepStrictEqual(now, recorded)
+          }
+          assert.isAbove(steps, 5, "it died in between")
+        }),
+        world({ records, issue })
+      )
+    })
+
+    test("while it validates: challenge, authorization and order agree in the end", () =>
+      Effect.gen(function*() {
+        let died = true
+        let steps = 0
+        for (; died; steps++) {
+          yield* sql("DELETE FROM orders")
+          yield* sql("DELETE FROM jobs")
+          const caller = yield* callerAt(profile)
+          const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
+          yield* challenges.trigger(caller, id)
+          died = yield* diesAfter(steps)
+          const between = JSON.stringify(yield* statuses)
+          assert.include(
+            [
+              `{"orders":["pending"],"authorizations":["pending"],"challenges":["processing"]}`,
+              `{"orders":["ready"],"authorizations":["valid"],"challenges":["valid"]}`
+            ],
+            between
+          )
+          yield* later
+          yield* work
+          assert.deepStrictEqual(yield* statuses, {
+            orders: ["ready"],
+            authorizations: ["valid"],
+            challenges: ["valid"]
+          })
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
+        }
+        assert.isAbove(steps, 5, "it died in between")
+      }))
+  })
+
+  const breakInserts = (table: string) => breakWrites(backend.dialect, { table, operation: "INSERT" })
+  const mend = mendWrites(backend.dialect)
+
+  /** The key of a CSR is that of a certificate revoked here for key compromise. */
+  const burn = (csr: Buffer, caller: Caller) =>
+    Effect.gen(function*() {
+      const spki = Buffer.from(
+        csr.subarray(csr.indexOf(Buffer.from("3059301306072a8648ce3d0201", "hex"))).subarray(0, 91)
+      )
+      yield* burntKeys.insert({ pubkey: spki, accountId: caller.accountId, now: 1 })
+    })
+})

@@ -1,0 +1,409 @@
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import type { OrderId } from "../../../src/domain/Id.ts"
+import { AuthorizationId } from "../../../src/domain/Id.ts"
+import { currentSeconds } from "../../../src/engine/Time.ts"
+import * as accounts from "../../../src/operations/acme/Accounts.ts"
+import * as authorizations from "../../../src/operations/acme/Authorizations.ts"
+import * as orders from "../../../src/operations/acme/Orders.ts"
+import * as jobs from "../../../src/operations/operator/Jobs.ts"
+import { jobObject } from "../../../src/operations/operator/Objects.ts"
+import { CsrRejected, SigningFailed } from "../../../src/services/signing/Signer.ts"
+import * as stored from "../../../src/store/AccountRows.ts"
+import { databases } from "../../support/Databases.ts"
+import { column, count, eventsOf, profileOf, signsAtOnce, sql } from "../../support/Graph.ts"
+import { finalized, relay, relaying, relayJobs, trail, upstreamRows, useRelays } from "../../support/Relayed.ts"
+
+/* signer_relay_issue (docs/decisions/job-outcomes.md, "Giving up"): how a relayed order ends without a certificate. */
+
+const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
+const refusal = (detail: string, problemType = "unauthorized") =>
+  new SigningFailed({ cause: "upstream_refused", detail, problemType })
+const operator = { kind: "cli", id: "tester" } as const
+
+describe.each(databases)("a relayed order without a certificate on $name", (backend) => {
+  const { asked, database, play, records, test } = useRelays(backend)
+  const validity = `${profileOf(relaying).order.validity_seconds} seconds` as const
+
+  const orderError = Effect.map(column("SELECT error FROM orders"), ([error = ""]) => JSON.parse(error) as object)
+  const without = Effect.gen(function*() {
+    assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["invalid"])
+    assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
+  })
+
+  test("with a CSR the upstream rejects ends with badCSR, in the upstream's words", () =>
+    Effect.gen(function*() {
+      const { caller, id } = yield* finalized()
+      play(() => new CsrRejected({ detail: "the key is too small" }))
+      yield* relay
+      const order = yield* orders.find(caller, id)
+      assert.strictEqual(order.status, "invalid")
+      assert.deepInclude(order.error, {
+        type: "urn:ietf:params:acme:error:badCSR",
+        status: 400,
+        detail: "the key is too small"
+      })
+      assert.deepStrictEqual(yield* upstreamRows, [["invalid", "the key is too small"]])
+      assert.deepStrictEqual(yield* relayJobs, ["done"])
+      assert.deepStrictEqual(yield* trail, [
+        { event: "certificate_issue_failed", reason: "badCSR", detail: { cause: "bad_csr" } }
+      ])
+    }))
+
+  describe("whose authority is withdrawn", () => {
+    const unauthorized = Effect.gen(function*() {
+      yield* without
+      assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:unauthorized", status: 403 })
+      assert.deepStrictEqual(yield* upstreamRows, [["invalid", "authority withdrawn"]])
+      assert.deepStrictEqual(yield* relayJobs, ["done"])
+      assert.deepStrictEqual((yield* trail).at(-1), {
+        event: "certificate_issue_failed",
+        reason: "unauthorized",
+        detail: { cause: "authority_withdrawn" }
+      })
+      assert.include(eventsOf(records), "order_finalize_authority_withdrawn")
+    })
+
+    test("before, by its account: the upstream hears nothing of it", () =>
+      Effect.gen(function*() {
+        const { caller } = yield* finalized()
+        const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
+        yield* accounts.deactivate(caller, account)
+        yield* relay
+        assert.deepStrictEqual(asked, [])
+        yield* unauthorized
+      }))
+
+    test("before, by one authorization of two: likewise, whatever the upstream holds for authorized", () =>
+      Effect.gen(function*() {
+        const { caller, order } = yield* finalized("default", ["a.example", "b.example"])
+        yield* authorizations.deactivate(caller, order.authorizationIds[1] ?? AuthorizationId(""))
+        yield* relay
+        assert.deepStrictEqual(asked, [])
+        yield* unauthorized
+      }))
+
+    for (
+      const [what, statement] of [
+        ["its account", "UPDATE accounts SET status = 'deactivated'"],
+        ["an authorization", "UPDATE authorizations SET status = 'deactivated'"]
+      ] as const
+    ) {
+      test(`while the upstream works, by ${what}: the certificate is thrown away`, () =>
+        Effect.gen(function*() {
+          yield* finalized()
+          play(({ request }) => Effect.andThen(database.use(sql(statement)), signsAtOnce(request)))
+          yield* relay
+          assert.lengthOf(asked, 1)
+          yield* unauthorized
+        }))
+    }
+
+    test("between two attempts: there is no second one", () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        play(() => away)
+        yield* relay
+        yield* sql("UPDATE accounts SET status = 'deactivated'")
+        yield* TestClock.adjust("1 hour")
+        yield* relay
+        assert.lengthOf(asked, 1)
+        yield* unauthorized
+      }))
+  })
+
+  describe("that the upstream refuses", () => {
+    for (
+      const [problemType, type, status, says] of [
+        ["unauthorized", "serverInternal", 500, "The upstream authority refused the order: no such account"],
+        ["userActionRequired", "serverInternal", 500, "The upstream authority refused the order: no such account"],
+        ["constructor", "serverInternal", 500, "The upstream authority refused the order: no such account"],
+        ["rejectedIdentifier", "rejectedIdentifier", 403, "The upstream authority refused a name: no such account"],
+        [
+          "unsupportedIdentifier",
+          "unsupportedIdentifier",
+          400,
+          /^The upstream authority certifies no such name, and says/
+        ],
+        ["malformed", "malformed", 400, /^The upstream authority takes the order for malformed, and says/],
+        ["caa", "caa", 403, /^A CAA record forbids it, says the upstream authority: no such account$/],
+        ["badPublicKey", "badPublicKey", 400, /^The upstream authority does not take the key of the signing request/]
+      ] as const
+    ) {
+      test(`with ${problemType} ends at once with ${type}, in the upstream's words`, () =>
+        Effect.gen(function*() {
+          const { caller } = yield* finalized()
+          play(() => refusal("no such account", problemType))
+          yield* relay
+          yield* without
+          const error = yield* orderError
+          assert.deepInclude(error, { type: `urn:ietf:params:acme:error:${type}`, status })
+          assert.match(
+            (error as { readonly detail: string }).detail,
+            typeof says === "string" ? new RegExp(`^${says}$`) : says
+          )
+          const name = problemType === "rejectedIdentifier" ? "rejectedIdentifier: " : ""
+          const kept = `upstream_refused: ${name}no such account`
+          assert.deepStrictEqual(yield* upstreamRows, [["invalid", kept]])
+          assert.deepStrictEqual(yield* relayJobs, ["failed"])
+          assert.deepStrictEqual(yield* trail, [
+            { event: "certificate_issue_failed", reason: type, detail: { cause: "upstream_refused", error: kept } }
+          ])
+          const [row] = yield* sql(
+            "SELECT actor_kind, actor_id, profile, identifiers, client_ip, user_agent, request_id FROM audit_log"
+          )
+          assert.deepStrictEqual({ ...row }, {
+            actor_kind: "acme",
+            actor_id: caller.accountId,
+            profile: "default",
+            identifiers: "[\"a.example\"]",
+            client_ip: "192.0.2.1",
+            user_agent: "test/1",
+            request_id: "request-1"
+          })
+          assert.includeMembers([...eventsOf(records)], ["upstream_relay_failed", "order_finalize_abandoned"])
+        }))
+    }
+
+    for (
+      const [types, type, status] of [
+        [["caa", "rejectedIdentifier"], "compound", 403],
+        [["caa", "dns"], "serverInternal", 500]
+      ] as const
+    ) {
+      test(`name by name, with ${types.join(" and ")}, ends with ${type}, and each name with its own`, () =>
+        Effect.gen(function*() {
+          yield* finalized("default", ["a.example", "b.example"])
+          const subproblems = types.map((type, index) => ({
+            type,
+            detail: `no ${index}`,
+            identifier: { type: "dns", value: ["a.example", "b.example"][index] ?? "" }
+          }))
+          play(() =>
+            new SigningFailed({ cause: "upstream_refused", detail: "no", problemType: "compound", subproblems })
+          )
+          yield* relay
+          const error = yield* orderError
+          const urn = "urn:ietf:params:acme:error:"
+          assert.deepInclude(error, {
+            type: `${urn}${type}`,
+            status,
+            subproblems: subproblems.map((part) => ({
+              ...part,
+              type: `${urn}${part.type === "dns" ? "serverInternal" : part.type}`
+            }))
+          })
+        }))
+    }
+
+    test("at length: the trail keeps 500 characters of it, the row of the upstream 2000", () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        const words = "<script>alert(1)</script>".repeat(200)
+        play(() => refusal(words))
+        yield* relay
+        const error = `upstream_refused: ${words}`
+        assert.deepStrictEqual((yield* trail)[0]?.detail, { cause: "upstream_refused", error: error.slice(0, 500) })
+        assert.deepStrictEqual(yield* upstreamRows, [["invalid", error.slice(0, 2000)]])
+      }))
+  })
+
+  test("with words that read like a refused name is refused as an order: words decide nothing", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      play(() => refusal("rejectedIdentifier: no such account", "unauthorized"))
+      yield* relay
+      const detail = "The upstream authority refused the order: rejectedIdentifier: no such account"
+      assert.deepInclude(yield* orderError, { detail })
+    }))
+
+  test("whose job a version before this one has tried goes on, and ends by what fails now", () =>
+    Effect.gen(function*() {
+      const { id } = yield* finalized()
+      const before = "poll_timeout: connect ECONNREFUSED 10.0.0.1:443"
+      yield* sql(`UPDATE jobs SET last_error = '${before}', attempts = 1`)
+      const lastErrors = Effect.map(
+        jobs.list({ orderId: id }, { limit: 10, offset: 0 }),
+        ({ items }) => items.map((job) => jobObject(job).lastError)
+      )
+      assert.deepStrictEqual(yield* lastErrors, [before])
+      play(() => refusal("no such account", "rejectedIdentifier"))
+      yield* relay
+      const error = "upstream_refused: rejectedIdentifier: no such account"
+      assert.deepStrictEqual(yield* lastErrors, [error])
+      assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:rejectedIdentifier" })
+      assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [{ cause: "upstream_refused", error }])
+    }))
+
+  test("for which the upstream takes too long ends with serverInternal, and the trail says poll_timeout", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      play(() => new SigningFailed({ cause: "poll_timeout", detail: "connect ECONNREFUSED 10.0.0.1:443" }))
+      yield* relay
+      yield* without
+      assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+      assert.match(
+        JSON.stringify(yield* orderError),
+        /did not issue the certificate in time; a new order may succeed, and the server's log has the reason/
+      )
+      assert.notInclude(JSON.stringify(yield* orderError), "10.0.0.1")
+      const error = "poll_timeout: connect ECONNREFUSED 10.0.0.1:443"
+      assert.deepStrictEqual(yield* upstreamRows, [["invalid", error]])
+      assert.deepStrictEqual(yield* relayJobs, ["failed"])
+      assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [{ cause: "poll_timeout", error }])
+    }))
+
+  test("with a chain that is refused ends at once, and is told as chain_rejected", () =>
+    Effect.gen(function*() {
+      yield* finalized()
+      play(() => new SigningFailed({ cause: "chain_rejected", detail: "planted" }))
+      yield* relay
+      yield* without
+      assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+      assert.deepStrictEqual(yield* relayJobs, ["failed"])
+      assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [
+        { cause: "chain_rejected", error: "chain_rejected: planted" }
+      ])
+    }))
+
+  for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
+    test(`at an upstream that fails with ${cause} is tried again, then given up: serverInternal, told as ${told}`, () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        play(() => new SigningFailed({ cause, detail: "planted" }))
+        for (let attempt = 1; attempt <= 3; attempt++) {
+          assert.deepStrictEqual(yield* upstreamRows, [["processing", null]])
+          assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["processing"])
+          yield* relay
+          yield* TestClock.adjust("2 hours")
+        }
+        assert.lengthOf(asked, 3)
+        yield* without
+        assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+        assert.notInclude(JSON.stringify(yield* orderError), "planted")
+        assert.deepStrictEqual(yield* upstreamRows, [["invalid", `${cause}: planted`]])
+        assert.deepStrictEqual(yield* relayJobs, ["failed"])
+        assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [
+          { cause: told, error: `${cause}: planted` }
+        ])
+      }))
+  }
+
+  for (const [what, cause] of [["at once", "upstream_refused"], ["after all attempts", "signer_failed"]] as const) {
+    test(`that an upstream limits ${what} ends with rateLimited, in the upstream's words`, () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        const detail = "too many; it is not to be asked before 2026-01-01T00:00:00Z"
+        play(() => new SigningFailed({ cause, detail, problemType: "rateLimited" }))
+        for (let attempt = 1; attempt <= (cause === "signer_failed" ? 3 : 1); attempt++) {
+          yield* relay
+          yield* TestClock.adjust("2 hours")
+        }
+        yield* without
+        assert.deepStrictEqual(yield* orderError, {
+          type: "urn:ietf:params:acme:error:rateLimited",
+          status: 429,
+          detail: `The upstream authority limits requests, and says: ${detail}`
+        })
+        assert.deepInclude((yield* trail)[0], { reason: "rateLimited" })
+      }))
+  }
+
+  test("that an upstream limits is not looked after before the upstream may be asked again", () =>
+    Effect.gen(function*() {
+      const { id } = yield* finalized()
+      yield* sql(`UPDATE upstream_orders SET upstream_order_url = 'https://ca.example/order/1'`)
+      const again = { atLeast: 3600, atMost: 3600 }
+      play(() => new SigningFailed({ cause: "upstream_refused", detail: "later", problemType: "rateLimited", again }))
+      const now = yield* currentSeconds
+      yield* relay
+      yield* without
+      const look = yield* column(`SELECT run_at FROM jobs WHERE kind = 'orphan_revoke' AND payload LIKE '%${id}%'`)
+      assert.deepStrictEqual(look, [String(now + 3600)])
+    }))
+
+  describe("past its time", () => {
+    const expired = Effect.gen(function*() {
+      yield* without
+      assert.deepStrictEqual(yield* upstreamRows, [["invalid", "deadline passed"]])
+      assert.deepStrictEqual(yield* relayJobs, ["failed"])
+      assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [
+        { cause: "order_expired", error: "deadline passed" }
+      ])
+    })
+
+    test("is not asked for any more", () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        yield* TestClock.adjust(validity)
+        yield* relay
+        assert.deepStrictEqual(asked, [])
+        yield* expired
+      }))
+
+    test("when the certificate arrives: it is thrown away", () =>
+      Effect.gen(function*() {
+        yield* finalized()
+        play(({ request }) => Effect.andThen(TestClock.adjust(validity), signsAtOnce(request)))
+        yield* relay
+        assert.lengthOf(asked, 1)
+        yield* expired
+      }))
+  })
+
+  describe("because of an operator", () => {
+    const jobOf = (orderId: OrderId) =>
+      Effect.map(
+        jobs.list({ orderId }, { limit: 10, offset: 0 }),
+        ({ items: [job] }) => job?.id ?? assert.fail("there is no job")
+      )
+
+    test("who cancels its job ends invalid, and the upstream's order is given up", () =>
+      Effect.gen(function*() {
+        const { id } = yield* finalized()
+        play(() => away)
+        yield* relay
+        const job = yield* jobOf(id)
+        assert.isTrue(jobs.endsOrder(yield* jobs.find(job)))
+        assert.strictEqual((yield* jobs.cancel(operator, job)).status, "cancelled")
+        yield* without
+        assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:serverInternal" })
+        assert.deepStrictEqual(yield* upstreamRows, [["invalid", "cancelled by an operator"]])
+        assert.deepStrictEqual(yield* trail, [
+          {
+            event: "certificate_issue_failed",
+            reason: "serverInternal",
+            detail: { cause: "cancelled", error: "cancelled by an operator" }
+          },
+          { event: "job_cancelled", reason: null, detail: { kind: "signer_relay_issue", job_id: job, subject: id } }
+        ])
+        assert.deepStrictEqual(yield* column("SELECT actor_kind || ' ' || actor_id FROM audit_log"), [
+          "cli tester",
+          "cli tester"
+        ])
+        yield* TestClock.adjust("1 hour")
+        yield* relay
+        assert.lengthOf(asked, 1)
+      }))
+
+    test("who cancels the job when it has failed already: it ended before, and stays as it was", () =>
+      Effect.gen(function*() {
+        const { id } = yield* finalized()
+        play(() => refusal("no such account"))
+        yield* relay
+        const [before, error] = [yield* upstreamRows, yield* orderError]
+        yield* jobs.cancel(operator, yield* jobOf(id))
+        assert.deepStrictEqual(yield* relayJobs, ["cancelled"])
+        assert.deepStrictEqual(yield* upstreamRows, before)
+        assert.deepStrictEqual(yield* orderError, error)
+        assert.deepStrictEqual((yield* trail).map(({ event }) => event), ["certificate_issue_failed", "job_cancelled"])
+        // Not even where the two disagree.
+        const other = yield* finalized("other")
+        yield* sql("UPDATE jobs SET status = 'failed' WHERE status = 'ready'")
+        yield* jobs.cancel(operator, yield* jobOf(other.id))
+        assert.sameMembers([...yield* column("SELECT status FROM orders")], ["invalid", "processing"])
+        assert.sameMembers([...yield* column("SELECT status FROM upstream_orders")], ["invalid", "processing"])
+      }))
+  })
+})

@@ -1,0 +1,305 @@
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import { AuthorizationId } from "../../../src/domain/Id.ts"
+import { periodicKey } from "../../../src/engine/queue/Job.ts"
+import * as jobs from "../../../src/engine/queue/JobRows.ts"
+import { Queue } from "../../../src/engine/queue/Queue.ts"
+import * as Runner from "../../../src/engine/queue/Runner.ts"
+import { rfc3339 } from "../../../src/engine/Time.ts"
+import * as authorizations from "../../../src/operations/acme/Authorizations.ts"
+import { sweepSessions } from "../../../src/operations/work/SessionSweep.ts"
+import * as sweeps from "../../../src/operations/work/Sweeps.ts"
+import type { Config } from "../../../src/settings/AppConfig.ts"
+import * as audit from "../../../src/store/AuditRows.ts"
+import * as nonces from "../../../src/store/NonceRows.ts"
+import * as loginAttempts from "../../../src/store/operators/LoginAttempts.ts"
+import * as http01Tokens from "../../../src/store/upstream/Http01Tokens.ts"
+import { handlers } from "../../../src/surfaces/jobs/JobHandlers.ts"
+import { databases } from "../../support/Databases.ts"
+import { breakWrites, mend } from "../../support/Faults.ts"
+import { callerAt, column, configOf, count, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
+import { daySeconds, madeAt } from "../../support/LocalCa.ts"
+import { withServerClock } from "../../support/ServerClock.ts"
+import { useWorld } from "../../support/UseWorld.ts"
+
+describe.each(databases)("periodic work on $name", (backend) => {
+  const { records, test } = useWorld(backend, { startsAt: madeAt })
+
+  const nonceRow = audit.record({
+    event: "crl_number_raised",
+    actorKind: "cli",
+    actorId: undefined,
+    detail: { issuer: "a", before: 1, after: 2 }
+  })
+
+  test("the audit trail keeps its days, in batches, and each of them says how much it removed", () =>
+    Effect.gen(function*() {
+      yield* Effect.replicateEffect(nonceRow, 1001, { discard: true })
+      yield* TestClock.adjust("10 days")
+      yield* Effect.replicateEffect(nonceRow, 3, { discard: true })
+      yield* sweeps.sweepAudit(10)
+      assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 1004, "the very second is kept")
+      yield* TestClock.adjust("1 second")
+      yield* sweeps.sweepAudit(10)
+      const rows = yield* sql("SELECT event, actor_kind, detail FROM audit_log ORDER BY id")
+      assert.strictEqual(rows.length, 5)
+      for (const [number, removed] of [[3, 1000], [4, 1]] as const) {
+        const { actor_kind, detail, event } = rows[number] ?? {}
+        const read: unknown = typeof detail === "string" ? JSON.parse(detail) : detail
+        assert.deepStrictEqual([event, actor_kind, read], ["audit_pruned", "system", {
+          cutoff: rfc3339(madeAt + 1),
+          removed
+        }])
+      }
+      yield* sweeps.sweepAudit(10)
+      assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 5, "nothing removed, nothing said")
+    }))
+
+  test("a clock that is days ahead, here or at the database's server, sweeps away nothing that is young", () =>
+    Effect.gen(function*() {
+      const config = configOf("[order]\nretention_days = 1\n")
+      yield* nonces.insert(["young"], madeAt * 1000)
+      yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 600 })
+      yield* loginAttempts.take({ key: "k", most: 5, windowSeconds: 300, now: madeAt })
+      yield* nonceRow
+      const caller = yield* callerAt(profileOf(config))
+      yield* orderOf(caller, "a.example")
+      yield* (yield* Queue).enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "d", payload: { issuer: "a" } })
+      yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt}`)
+      const tables = ["nonces", "http01_tokens", "login_attempts", "audit_log", "authorizations", "challenges", "jobs"]
+      const rows = Effect.gen(function*() {
+        const counts = yield* Effect.forEach(tables, (table) => count(`SELECT count(*) FROM ${table}`))
+        return [...counts, ...yield* column("SELECT status FROM authorizations")]
+      })
+      const before = yield* rows
+      const day = daySeconds
+      const swept = Effect.all([
+        sweeps.sweepNonces(300),
+        sweeps.sweepHttp01Tokens,
+        sweeps.sweepAudit(1),
+        sweeps.sweepJobs(1),
+        sweeps.sweepOrders(config),
+        sweepSessions(config.admin)
+      ])
+      yield* withServerClock(swept, madeAt + 100 * day)
+      assert.deepStrictEqual(yield* rows, before, "the server is ahead")
+      yield* TestClock.adjust("100 days")
+      yield* withServerClock(swept, madeAt)
+      assert.deepStrictEqual(yield* rows, before, "this process is ahead")
+      yield* withServerClock(swept)
+      assert.deepStrictEqual(yield* column("SELECT value FROM nonces"), [], "both are")
+    }))
+
+  test("an order that came to nothing keeps its authorizations for as long as it is kept, also if that is for ever", () =>
+    Effect.gen(function*() {
+      const caller = yield* callerAt(profileOf(configOf()))
+      const [, failed, ready, issued] = yield* Effect.all(
+        ["a", "b", "c", "d"].map((name) => orderOf(caller, `${name}1.example`, `${name}2.example`))
+      )
+      const set = (status: string, order: typeof failed) => {
+        const id = order?.id ?? ""
+        const literal = idLiteral(backend.dialect, id)
+        return sql(`UPDATE orders SET status = '${status}' WHERE id = ${literal}`)
+      }
+      yield* set("invalid", failed)
+      yield* set("ready", ready)
+      yield* set("valid", issued)
+      const left = Effect.all([
+        column("SELECT status FROM orders ORDER BY id"),
+        count("SELECT count(*) FROM authorizations"),
+        count("SELECT count(*) FROM challenges"),
+        count("SELECT count(*) FROM order_identifiers")
+      ])
+      const every = [["pending", "invalid", "ready", "valid"], 8, 8, 8]
+      const { validity_seconds } = profileOf(configOf()).order
+      yield* TestClock.adjust(`${validity_seconds + 1} seconds`)
+      yield* sweeps.sweepOrders(configOf())
+      const states = column(
+        "SELECT DISTINCT o.status || ' ' || a.status FROM orders o JOIN authorizations a ON a.order_id = o.id ORDER BY 1"
+      )
+      assert.deepStrictEqual(yield* states, ["invalid expired", "pending expired", "ready pending", "valid pending"])
+      yield* TestClock.adjust("30 days")
+      yield* sweeps.sweepOrders(configOf("[order]\nretention_days = 0"))
+      assert.deepStrictEqual<unknown>(yield* left, every)
+      yield* TestClock.adjust("-2 seconds")
+      yield* sweeps.sweepOrders(configOf())
+      assert.deepStrictEqual<unknown>(yield* left, every)
+      const [kept = AuthorizationId("")] = failed?.authorizationIds ?? []
+      assert.strictEqual((yield* authorizations.find(caller, kept)).id, kept)
+      yield* TestClock.adjust("2 seconds")
+      yield* sweeps.sweepOrders(configOf())
+      assert.deepStrictEqual<unknown>(yield* left, [["valid"], 2, 2, 2])
+    }))
+
+  test("more such orders than are deleted in one go, made in one second, all go", () =>
+    Effect.gen(function*() {
+      const config = configOf()
+      const caller = yield* callerAt(profileOf(config))
+      const every = Array.from({ length: 510 }, (_, at) => orderOf(caller, `a${at}.example`))
+      yield* Effect.all(every, { concurrency: "unbounded", discard: true })
+      yield* sql("UPDATE orders SET status = 'invalid'")
+      yield* TestClock.adjust("8 days")
+      yield* sweeps.sweepOrders(config)
+      assert.strictEqual(yield* count("SELECT count(*) FROM authorizations WHERE status = 'expired'"), 510)
+      yield* TestClock.adjust("30 days")
+      yield* sweeps.sweepOrders(config)
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
+      assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 0)
+    }))
+
+  test("a sweep that fails is tried again after backoff, longer each time, and never later than it would have been", () =>
+    Effect.gen(function*() {
+      const config = configOf(
+        "[audit]\nretention_days = 1\n[jobs]\nretry_base_seconds = 100\nretry_max_seconds = 10000000"
+      )
+      const runner = yield* Runner.make(
+        { ...config.jobs, owner: "host:1:a" },
+        (yield* handlers(config)).filter(({ kind }) => kind === "audit_sweep")
+      )
+      yield* runner.enqueuePeriodic()
+      yield* sql("ALTER TABLE audit_log RENAME TO audit_log_away")
+      const next = Effect.map(
+        sql("SELECT run_at, updated_at, last_error FROM jobs"),
+        ([row]) => ({ wait: Number(row?.["run_at"]) - Number(row?.["updated_at"]), error: row?.["last_error"] })
+      )
+      for (const most of [100, 200, 400]) {
+        yield* runner.pass
+        yield* runner.idle
+        const { error, wait } = yield* next
+        assert.isTrue(wait <= most && wait >= most * 0.75, `${wait}`)
+        assert.include(String(error), "audit_log")
+        yield* TestClock.adjust(`${wait} seconds`)
+      }
+      for (let round = 0; round < 12; round++) {
+        yield* runner.pass
+        yield* runner.idle
+        yield* TestClock.adjust(`${(yield* next).wait} seconds`)
+      }
+      assert.strictEqual((yield* next).wait, daySeconds)
+      yield* sql("ALTER TABLE audit_log_away RENAME TO audit_log")
+      yield* runner.pass
+      yield* runner.idle
+      assert.deepStrictEqual(yield* next, { wait: daySeconds, error: null })
+    }))
+
+  test("a sweep that is not wanted any more ends, and is not enqueued again", () =>
+    Effect.gen(function*() {
+      const queue = yield* Queue
+      const kinds = ["audit_sweep", "job_retention_sweep"] as const
+      for (const kind of kinds) yield* queue.enqueue({ kind, dedupKey: periodicKey, payload: {} })
+      const unwanted = configOf("[audit]\nretention_days = 0\n[jobs]\nretention_days = 0")
+      const runner = yield* Runner.make({ ...unwanted.jobs, owner: "host:1:a" }, yield* handlers(unwanted))
+      yield* runner.pass
+      yield* runner.idle
+      const statuses = column("SELECT status FROM jobs WHERE kind IN ('audit_sweep', 'job_retention_sweep')")
+      assert.deepStrictEqual(yield* statuses, ["done", "done"])
+      yield* runner.enqueuePeriodic()
+      assert.deepStrictEqual(yield* statuses, ["done", "done"])
+      const wanted = configOf("[audit]\nretention_days = 1")
+      runner.retune(wanted.jobs, yield* handlers(wanted))
+      yield* runner.enqueuePeriodic()
+      assert.deepStrictEqual((yield* statuses).toSorted(), ["done", "done", "ready", "ready"])
+      yield* runner.pass
+      yield* runner.idle
+      const again = yield* jobs.findLive("audit_sweep", periodicKey)
+      assert.isDefined(again, "due again tomorrow")
+      const due = yield* column("SELECT run_at FROM jobs WHERE kind = 'audit_sweep' AND status = 'ready'")
+      assert.deepStrictEqual(due, [String(madeAt + daySeconds)])
+      runner.retune(unwanted.jobs, yield* handlers(unwanted))
+      yield* runner.enqueuePeriodic()
+      yield* runner.pass
+      yield* runner.idle
+      assert.deepStrictEqual((yield* statuses).filter((status) => status !== "done"), [], "none stays due")
+    }))
+
+  const said = (event: string) => records.filter((one) => one.event === event).map(({ fields }) => fields)
+  const relaying = `[signer]
+backend = "relay"
+relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01", account_key_path = "a.key" }
+`
+  const everything = configOf(`${relaying}[audit]\nretention_days = 10\n[jobs]\nretention_days = 10`)
+
+  /** One run of each sweep that is due. */
+  const runDue = Effect.fnUntraced(function*(config: Config = everything) {
+    const runner = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, yield* handlers(config))
+    yield* runner.enqueuePeriodic()
+    yield* runner.pass
+    yield* runner.idle
+  })
+
+  const old = Effect.gen(function*() {
+    yield* nonceRow
+    yield* nonces.insert(["spent too late"], madeAt * 1000)
+    yield* loginAttempts.take({ key: "192.0.2.1", most: 5, windowSeconds: 300, now: madeAt })
+    yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 60 })
+    const caller = yield* callerAt(profileOf(everything))
+    yield* orderOf(caller, "forgotten.example")
+    const queue = yield* Queue
+    yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } })
+    yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt} WHERE kind = 'local_ca_crl_regenerate'`)
+  })
+
+  test("each sweep is a job that removes what is over, says so, and is due again", () =>
+    Effect.gen(function*() {
+      yield* old
+      yield* TestClock.adjust("60 days")
+      yield* runDue()
+      assert.deepStrictEqual(said("nonce_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("admin_session_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("http_01_token_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("order_reaper_swept"), [
+        { profile: "default", rows_removed: 1 },
+        { profile: "other", rows_removed: 0 }
+      ])
+      assert.deepStrictEqual(said("audit_reaper_swept"), [{ rows_removed: 1 }])
+      assert.deepStrictEqual(said("job_reaper_swept"), [{ rows_removed: 1 }])
+      for (const table of ["orders", "nonces", "http01_tokens"]) {
+        assert.strictEqual(yield* count(`SELECT count(*) FROM ${table}`), 0, table)
+      }
+      assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status <> 'ready'"), 0)
+      assert.deepStrictEqual(
+        records.filter(({ event }) => event.endsWith("_failed") || event === "job_run_retried"),
+        []
+      )
+    }))
+
+  test("the order sweep tells of a profile whose orders are kept for good, too", () =>
+    Effect.gen(function*() {
+      yield* old
+      yield* TestClock.adjust("60 days")
+      yield* runDue(configOf("[order]\nretention_days = 0"))
+      assert.deepStrictEqual(said("order_reaper_swept"), [
+        { profile: "default", rows_removed: 0 },
+        { profile: "other", rows_removed: 0 }
+      ])
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 1)
+    }))
+
+  for (
+    const [event, table] of [
+      ["nonce_reaper_failed", "nonces"],
+      ["admin_session_reaper_failed", "login_attempts"],
+      ["http_01_token_reaper_failed", "http01_tokens"],
+      ["order_reaper_failed", "orders"],
+      ["audit_reaper_failed", "audit_log"],
+      ["job_reaper_failed", "jobs"]
+    ] as const
+  ) {
+    test(`${event}: a sweep that cannot delete from ${table} says so, and the others go on`, () =>
+      Effect.gen(function*() {
+        yield* old
+        yield* TestClock.adjust("60 days")
+        yield* breakWrites(backend.dialect, { table, operation: "DELETE" })
+        yield* Effect.ensuring(runDue(), mend(backend.dialect))
+        const [failed, ...more] = records.filter((one) => one.event.endsWith("_reaper_failed"))
+        assert.deepStrictEqual([failed?.event, failed?.level, more], [event, "error", []])
+        assert.match(String(failed?.fields["error"]), /planted/)
+        assert.strictEqual(
+          records.filter((one) => one.event.endsWith("_reaper_swept")).length,
+          table === "orders" ? 5 : 6
+        )
+        assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind LIKE '%sweep'"), ["ready"])
+      }))
+  }
+})
