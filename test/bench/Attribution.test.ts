@@ -19,7 +19,7 @@ describe("the attribution of a profile", () => {
     const shares = sharesOf(profileOf([
       ["runLoop", "file:///service/node_modules/effect/dist/internal/effect.js", 5],
       ["decode", "file:///service/node_modules/effect/dist/SchemaParser.js", 1],
-      ["issue", "file:///service/src/operations/order/Issuance.ts", 2],
+      ["issue", "file:///service/src/operations/work/Issuance.ts", 2],
       ["onread", "node:internal/stream_base_commons", 1],
       ["elsewhere", "file:///service/node_modules/other/index.js", 1]
     ]))
