@@ -99,6 +99,13 @@ describe("src", () => {
     assert.deepStrictEqual(backwards.map(show), [])
   })
 
+  it("lets no surface read a table", () => {
+    assert.deepStrictEqual(
+      imports.filter(({ file, of }) => isOf("surfaces")(file) && isOf("store")(of)).map(show),
+      []
+    )
+  })
+
   it("keeps the surfaces apart: those of operators share the entrance and the acts, and nothing else", () => {
     const shared: { readonly [room: string]: ReadonlyArray<string> } = {
       "surfaces/panel": ["surfaces/operator"],

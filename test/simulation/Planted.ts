@@ -97,7 +97,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "a deactivated account goes on being served",
-    file: "src/surfaces/acme/Signed.ts",
+    file: "src/operations/acme/Authenticate.ts",
     guard: "  yield* refuseUnlessValid(account)\n",
     without: ""
   },

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
+import type { OperatorStatus } from "../../domain/OperatorStatus.ts"
 import { int, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { perFilters } from "../../engine/sql/Filters.ts"
 import { first, lenient, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
-import type { UserStatus } from "./Users.ts"
 
 /** The columns of a token that are shown: all but its hash. */
 const token = {
@@ -21,7 +21,7 @@ const token = {
 }
 
 const shown = { ...token, username: text() }
-const owner = { username: text(), status: text<UserStatus>(), ownerRole: nullable(text()) }
+const owner = { username: text(), status: text<OperatorStatus>(), ownerRole: nullable(text()) }
 const owned = `${select(token, "t")}, u.username AS "username"`
 
 const insertStatement = statement({

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
+import type { OperatorStatus } from "../../domain/OperatorStatus.ts"
 import { int, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { all, first, lenient, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
-import type { UserStatus } from "./Users.ts"
 
 /** A `pending_mfa` session may use only the routes of the second factor. */
 export type SessionState = "pending_mfa" | "active"
@@ -17,7 +17,7 @@ const session = {
   lastSeenAt: int
 }
 
-const owner = { username: text(), status: text<UserStatus>(), role: nullable(text()) }
+const owner = { username: text(), status: text<OperatorStatus>(), role: nullable(text()) }
 const found = { ...session, ...owner, isEnrolled: int }
 
 const shown = {

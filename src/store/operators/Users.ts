@@ -1,11 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
+import type { OperatorStatus } from "../../domain/OperatorStatus.ts"
 import { bytes, int, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
-
-/** `disabled` operators cannot sign in, and their tokens are refused. */
-export type UserStatus = "active" | "disabled"
 
 const addresses = texts
 
@@ -13,7 +11,7 @@ const addresses = texts
 const shown = {
   id: uuid(),
   username: text(),
-  status: text<UserStatus>(),
+  status: text<OperatorStatus>(),
   role: nullable(text()),
   contactEmail: nullable(text()),
   createdAt: int,
@@ -82,7 +80,7 @@ const lockAdminsStatement = statement({
     }`
 })
 
-const filters = { status: nullable(text<UserStatus>()), role: nullable(text<OperatorRole>()) }
+const filters = { status: nullable(text<OperatorStatus>()), role: nullable(text<OperatorRole>()) }
 const matching = (dialect: "sqlite" | "postgres") => {
   const given = (name: string) => dialect === "postgres" ? `:${name}::text` : `:${name}`
   return `(${given("status")} IS NULL OR status = :status)
@@ -157,7 +155,7 @@ const passwordStatement = statement({
 
 const statusStatement = statement({
   name: "user_set_status",
-  params: { id: uuid(), status: text<UserStatus>(), now: int },
+  params: { id: uuid(), status: text<OperatorStatus>(), now: int },
   row: { id: uuid() },
   sql: () =>
     `UPDATE admin_users SET status = :status, updated_at = :now
@@ -232,7 +230,7 @@ export const lock = (username: string) => first(lockStatement, { username })
 export const lockAdmins = all(lockAdminsStatement, {})
 
 interface Filters {
-  readonly status: UserStatus | undefined
+  readonly status: OperatorStatus | undefined
   readonly role: OperatorRole | undefined
 }
 
@@ -273,7 +271,8 @@ export const setPassword = (id: string, passwordHash: string, now: number) =>
   run(passwordStatement, { id, passwordHash, now })
 
 /** Sets the status. Answers `undefined` if the operator had it already. */
-export const setStatus = (id: string, status: UserStatus, now: number) => first(statusStatement, { id, status, now })
+export const setStatus = (id: string, status: OperatorStatus, now: number) =>
+  first(statusStatement, { id, status, now })
 
 /** Sets the role. */
 export const setRole = (id: string, role: OperatorRole, now: number) => run(roleStatement, { id, role, now })

@@ -32,6 +32,7 @@ import { match } from "./AcmeRoutes.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import type { PendingAnswer } from "./PendingAnswer.ts"
 import { isPending, notHeld } from "./PendingAnswer.ts"
+import { postedOf } from "./Posted.ts"
 import { recording } from "./RefusalRecords.ts"
 
 /** Turns a failure into an answer: one table for every error, one content type for every client. */
@@ -135,7 +136,7 @@ export const make = (
   ): Effect.Effect<Reply<Needs>, Failure, Needs> => {
     if (target === undefined) return new NoSuchPath()
     const { id, route } = target
-    if (body !== undefined && route.post !== undefined) return route.post({ endpoint, request, body, id })
+    if (body !== undefined && route.post !== undefined) return route.post(postedOf(endpoint, request, body, id))
     const read = request.method === "GET"
       ? route.get
       : request.method === "HEAD"

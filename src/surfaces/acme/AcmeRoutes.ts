@@ -4,16 +4,17 @@ import { tagged } from "../../engine/http/EntityTag.ts"
 import type { Answer } from "../../engine/http/Message.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { traced } from "../../engine/telemetry/Tracing.ts"
+import { byAnybody, byEither, byJwk, byKid } from "../../operations/acme/Authenticate.ts"
+import type { Payload } from "../../operations/acme/JwsChecks.ts"
+import { postAsGet } from "../../operations/acme/JwsChecks.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import * as accounts from "./handlers/AcmeAccounts.ts"
 import * as authorizations from "./handlers/AcmeAuthorizations.ts"
 import * as certificates from "./handlers/AcmeCertificates.ts"
 import * as orders from "./handlers/AcmeOrders.ts"
+import { optional, raw, typed } from "./Payload.ts"
 import type { PendingAnswer } from "./PendingAnswer.ts"
-import type { Payload } from "./RequestChecks.ts"
-import { optional, postAsGet, raw, typed } from "./RequestChecks.ts"
-import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Signed.ts"
-import { byAnybody, byEither, byJwk, byKid } from "./Signed.ts"
+import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Posted.ts"
 
 /** How a request can fail. */
 export type Failure = AcmeError | StorageFailed
@@ -38,28 +39,29 @@ export interface Route<R> {
 
 /** Authenticates a request, then handles it. */
 const operated = <S, E, E2, R, R2>(
-  signed: Effect.Effect<S, E, R>,
-  handle: (signed: S) => Effect.Effect<Reply<R2>, E2, R2>
+  posted: Posted,
+  authenticated: Effect.Effect<S, E, R>,
+  handle: (signed: Posted & S) => Effect.Effect<Reply<R2>, E2, R2>
 ) =>
   Effect.flatMap(
-    traced("authenticate", () => ({}), signed),
-    (request) => traced("operate", () => ({}), Effect.suspend(() => handle(request)))
+    traced("authenticate", () => ({}), authenticated),
+    (signed) => traced("operate", () => ({}), Effect.suspend(() => handle({ ...posted, ...signed })))
   )
 
 const kid =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeAccount<P>) => Effect.Effect<Reply<R>, E, R>) =>
-  (posted: Posted) => operated(byKid(posted, read), handle)
+  (posted: Posted) => operated(posted, byKid(posted, read), handle)
 
 const jwk =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeKey<P>) => Effect.Effect<Answer, E, R>) =>
-  (posted: Posted) => operated(byJwk(posted, read), handle)
+  (posted: Posted) => operated(posted, byJwk(posted, read), handle)
 
 const either =
   <P, E extends Failure, R>(read: Payload<P>, handle: (signed: BySomeone<P>) => Effect.Effect<Answer, E, R>) =>
-  (posted: Posted) => operated(byEither(posted, read), handle)
+  (posted: Posted) => operated(posted, byEither(posted, read), handle)
 
 const anybody = <R>(handle: (reached: Reached) => Effect.Effect<Answer, never, R>) => (posted: Posted) =>
-  operated(byAnybody(posted), handle)
+  operated(posted, byAnybody(posted), handle)
 
 const directory = ({ endpoint }: { readonly endpoint: Endpoint }): Effect.Effect<Answer> =>
   Effect.succeed(tagged("application/json", endpoint.directory))

@@ -4,6 +4,8 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 /** A profile as clients reach it. Every URL a client sees is made here, from `server.base_url`. */
 export class Endpoint {
   readonly profile: ProfileConfig
+  /** `server.base_url`: what the URL of every request begins with. */
+  readonly origin: string
   /** `<base_url>/profile/<name>` */
   readonly base: string
   /** `Link: rel="index"`, on every ACME answer but the directory itself (RFC 8555 section 7.1). */
@@ -16,6 +18,7 @@ export class Endpoint {
   constructor(profile: ProfileConfig, baseUrl: string) {
     this.profile = profile
     this.clientAddress = clientAddress(profile.filter)
+    this.origin = baseUrl
     this.base = `${baseUrl}/profile/${profile.name}`
     this.indexLink = `<${this.base}/directory>;rel="index"`
     this.directory = Buffer.from(JSON.stringify({

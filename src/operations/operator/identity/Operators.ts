@@ -3,12 +3,12 @@ import type * as Redacted from "effect/Redacted"
 import { Entropy } from "../../../crypto/Entropy.ts"
 import { MfaNotEnrolled, NameTaken, SelfTarget } from "../../../domain/OperatorError.ts"
 import type { OperatorRole } from "../../../domain/OperatorRole.ts"
+import type { OperatorStatus } from "../../../domain/OperatorStatus.ts"
 import { transaction } from "../../../engine/sql/Database.ts"
 import { emit } from "../../../engine/telemetry/EventLog.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import * as audit from "../../../store/AuditRows.ts"
 import * as sessions from "../../../store/operators/SessionRows.ts"
-import type { UserStatus } from "../../../store/operators/Users.ts"
 import * as users from "../../../store/operators/Users.ts"
 import type { AtKeyboard, Operator } from "../../Operator.ts"
 import { actorFields, actorOf } from "../../Operator.ts"
@@ -27,7 +27,7 @@ import { liveNow } from "./Sessions.ts"
 
 /** A page of operators by name, and the number of all. */
 export const list = (
-  filters: { readonly status: UserStatus | undefined; readonly role: OperatorRole | undefined },
+  filters: { readonly status: OperatorStatus | undefined; readonly role: OperatorRole | undefined },
   paging: Paging
 ) => readForOperator(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
 

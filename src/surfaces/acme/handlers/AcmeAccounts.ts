@@ -7,8 +7,7 @@ import { json } from "../../../engine/http/Message.ts"
 import * as accounts from "../../../operations/acme/Accounts.ts"
 import { rollOver } from "../../../operations/acme/KeyChange.ts"
 import * as orders from "../../../operations/acme/Orders.ts"
-import type { BySomeAccount, BySomeKey } from "../Signed.ts"
-import { urlOf } from "../Signed.ts"
+import type { BySomeAccount, BySomeKey } from "../Posted.ts"
 import { accountObject } from "../Wire.ts"
 
 /* Accounts. Wire shapes stand next to the handlers that read them; unknown members are ignored. */
@@ -32,7 +31,7 @@ export const newAccount = (signed: BySomeKey<typeof NewAccount.Type>) => {
       termsOfServiceAgreed: payload.termsOfServiceAgreed === true,
       onlyReturnExisting: payload.onlyReturnExisting === true,
       binding: payload.externalAccountBinding,
-      url: urlOf(signed)
+      url: signed.url
     }),
     ({ account, created }): Answer =>
       json(created ? 201 : 200, accountObject(endpoint, account), { location: endpoint.account(account.id) })
@@ -68,9 +67,9 @@ const notTheSigner = new Unauthorized({ detail: "This is not the URL of the sign
 
 /** RFC 8555 section 7.1.2.1: with `cursor` in the query, the list continues behind that order. */
 export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
-  const { caller, endpoint, id, request } = signed
+  const { caller, endpoint, id, query } = signed
   if (id !== caller.accountId) return yield* notTheSigner
-  const cursor = new URLSearchParams(request.target.slice(request.path.length)).get("cursor")
+  const cursor = new URLSearchParams(query).get("cursor")
   if (cursor !== null && !isId(cursor)) return yield* new Malformed({ detail: "The cursor is not from this list." })
   const { ids, next } = yield* orders.list(caller, cursor === null ? undefined : OrderId(cursor))
   const more = next === undefined ? {} : { link: `<${endpoint.orders(id)}?cursor=${next}>;rel="next"` }
@@ -83,7 +82,7 @@ export const keyChange = (signed: BySomeAccount<Buffer>) => {
   return Effect.map(
     rollOver(caller, signed.account, {
       inner: payload,
-      url: urlOf(signed),
+      url: signed.url,
       accountUrl: endpoint.account(caller.accountId)
     }),
     (after) => json(200, accountObject(endpoint, after), { location: endpoint.account(after.id) })

@@ -10,7 +10,7 @@ import * as challenges from "../../../operations/acme/Challenges.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { Awaited } from "../PendingAnswer.ts"
 import { begun, notHeld, polled } from "../PendingAnswer.ts"
-import type { BySomeAccount } from "../Signed.ts"
+import type { BySomeAccount } from "../Posted.ts"
 import { authorizationObject, challengeObject } from "../Wire.ts"
 import { recordId } from "./RecordId.ts"
 

@@ -9,7 +9,7 @@ import { publications } from "../../../operations/acme/Publications.ts"
 import { revokeCert } from "../../../operations/acme/RevokeCert.ts"
 import { renewalInfo } from "../../../operations/Renewal.ts"
 import type { Endpoint } from "../Endpoint.ts"
-import type { BySomeone } from "../Signed.ts"
+import type { BySomeone } from "../Posted.ts"
 
 /* Issued certificates: their revocation, their renewal, and the objects their issuer publishes. */
 

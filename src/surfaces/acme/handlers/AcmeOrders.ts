@@ -15,7 +15,7 @@ import type { Issuers } from "../../../services/signing/Issuers.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { Awaited } from "../PendingAnswer.ts"
 import { begun, polled } from "../PendingAnswer.ts"
-import type { BySomeAccount } from "../Signed.ts"
+import type { BySomeAccount } from "../Posted.ts"
 import { orderObject } from "../Wire.ts"
 import { recordId } from "./RecordId.ts"
 

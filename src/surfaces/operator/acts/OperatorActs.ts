@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { operatorRoles } from "../../../domain/OperatorRole.ts"
+import { operatorStatuses } from "../../../domain/OperatorStatus.ts"
 import { readUsername, usernameForm } from "../../../domain/Username.ts"
 import { operatorDetailObject, operatorObject } from "../../../operations/operator/identity/OperatorObjects.ts"
 import * as operators from "../../../operations/operator/identity/Operators.ts"
-import type { UserStatus } from "../../../store/operators/Users.ts"
 import { act, noun } from "../Act.ts"
 import { Acting, ActingAtKeyboard, Configured, paged } from "../Acting.ts"
 import { optional, paging, secret, textOf, word } from "../Field.ts"
@@ -22,9 +22,6 @@ import {
 } from "./OperatorSessionActs.ts"
 
 /* Operators (docs/decisions/admin.md, "Operators"). Each change over HTTP needs the password of the caller. */
-
-/** The status words of an operator. */
-export const operatorStatuses = ["active", "disabled"] as const satisfies ReadonlyArray<UserStatus>
 
 const operator = {
   id: Id,

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { operatorRoles } from "../../../domain/OperatorRole.ts"
+import { operatorStatuses } from "../../../domain/OperatorStatus.ts"
 import type { StorageFailed } from "../../../engine/sql/Database.ts"
 import type { SessionIdentity } from "../../../operations/operator/identity/Identity.ts"
 import { sessionObject } from "../../../operations/operator/identity/OperatorObjects.ts"
@@ -12,7 +13,6 @@ import {
   disableOperator,
   enableOperator,
   listOperators,
-  operatorStatuses,
   readOperator
 } from "../../operator/acts/OperatorActs.ts"
 import { resetSecondFactor } from "../../operator/acts/OperatorFactorActs.ts"

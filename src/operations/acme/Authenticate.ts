@@ -7,54 +7,57 @@ import { fingerprint, signatureFault, verifyJws } from "../../crypto/jose/Jws.ts
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeError.ts"
-import type { Request } from "../../engine/http/Message.ts"
 import { ReverseNames } from "../../engine/net/ReverseNames.ts"
 import type { ClientFacts } from "../../engine/queue/Job.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { emit } from "../../engine/telemetry/EventLog.ts"
 import { currentSeconds } from "../../engine/Time.ts"
-import { refuseUnlessValid } from "../../operations/acme/Accounts.ts"
-import type { Caller } from "../../operations/Caller.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
+import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
-import type { Endpoint } from "./Endpoint.ts"
-import type { Algorithms, Checked, KeyMember, Payload } from "./RequestChecks.ts"
-import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./RequestChecks.ts"
+import type { Caller } from "../Caller.ts"
+import { refuseUnlessValid } from "./Accounts.ts"
+import type { Algorithms, Checked, KeyMember, Payload } from "./JwsChecks.ts"
+import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./JwsChecks.ts"
 
-/** A POST whose body has been read. */
-export interface Posted {
-  readonly endpoint: Endpoint
-  readonly request: Request
-  readonly body: Buffer
-  /** The record id of the path, if the route has one. It is not yet known to be a UUID. */
-  readonly id: string
+/*
+ * The checks of a signed request, in the order of docs/decisions/acme-surface.md, "Order of the checks": JwsChecks.ts has
+ * those that need the request alone, and here they meet accounts and nonces.
+ */
+
+/** A POST to a resource of a profile: what its signature is checked against. */
+export interface SignedRequest {
+  readonly profile: ProfileConfig
+  /** The URL the request was sent to; the `url` header must equal it. */
+  readonly url: string
+  /** What the URL of each account of the profile begins with. */
+  readonly accountPrefix: string
+  readonly body: Uint8Array
+  /** Who sent it: address, agent and request id. */
+  readonly sender: ClientFacts
 }
 
-/** The input of a handler for requests signed by an account. */
-export interface BySomeAccount<P> extends Posted {
+/** A request signed by an account. */
+export interface ByAccount<P> {
   readonly caller: Caller
   readonly account: Account
   readonly payload: P
 }
 
-/** The input of newAccount. */
-export interface BySomeKey<P> extends Posted {
+/** A request signed by the key it carries. */
+export interface ByKey<P> {
   readonly key: AccountKey
   readonly client: ClientFacts
   readonly payload: P
 }
 
-/** The input of revokeCert. */
-export interface BySomeone<P> extends Posted {
+/** A request signed by an account, or by the key it carries. */
+export interface ByEither<P> {
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   readonly client: ClientFacts
   readonly payload: P
 }
-
-/** The URL a request was sent to; the `url` header must equal it. */
-export const urlOf = ({ endpoint, request }: Pick<Posted, "endpoint" | "request">): string =>
-  endpoint.base.slice(0, -`/profile/${endpoint.profile.name}`.length) + request.target
 
 /** What a check has found; a refusal is recorded. */
 const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
@@ -66,17 +69,17 @@ const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
 }
 
 /** Checks 2 to 5. */
-const opened = (posted: Posted, wanted: KeyMember) => accepted(openJws(posted.body, urlOf(posted), wanted))
+const opened = ({ body, url }: SignedRequest, wanted: KeyMember) => accepted(openJws(body, url, wanted))
 
 /** 6b: the account a `kid` names, at this profile. */
 const accountOfKid = (
   { header }: Jws,
-  { endpoint }: Posted
+  { accountPrefix, profile }: SignedRequest
 ): Effect.Effect<Account, AcmeError | StorageFailed, Database> => {
-  const checked = accountIdOfKid(header.kid ?? "", endpoint.account(""))
+  const checked = accountIdOfKid(header.kid ?? "", accountPrefix)
   if (Result.isFailure(checked)) return accepted<never>(Result.fail(checked.failure))
   return Effect.flatMap(
-    accounts.find(endpoint.profile.name, checked.success),
+    accounts.find(profile.name, checked.success),
     (account) => account === undefined ? new AccountDoesNotExist() : Effect.succeed(account)
   )
 }
@@ -123,12 +126,12 @@ const ourNonceLength = 43
  * The facts of the client. Its reverse name is looked up only if the request may write something: a request without a
  * payload does not.
  */
-const clientOf = ({ request }: Posted, writes: boolean): Effect.Effect<ClientFacts, never, ReverseNames> => {
-  const { clientIp: ip, id: request_id, userAgent: user_agent } = request
-  const facts = { ip, user_agent, request_id }
-  if (!writes) return Effect.succeed(facts)
-  return ReverseNames.use((names) => Effect.map(names.of(ip), (ptr) => ptr === undefined ? facts : { ...facts, ptr }))
-}
+const clientOf = ({ sender }: SignedRequest, writes: boolean): Effect.Effect<ClientFacts, never, ReverseNames> =>
+  writes && sender.ip !== undefined
+    ? Effect.map(named(sender.ip), (ptr) => ptr === undefined ? sender : { ...sender, ptr })
+    : Effect.succeed(sender)
+
+const named = (ip: string) => ReverseNames.use((names) => names.of(ip))
 
 const seenEverySeconds = 60
 
@@ -136,14 +139,14 @@ const seenEverySeconds = 60
  * The facts of the client. The account's last authenticated request is recorded once a minute, or at once if its
  * address has changed.
  */
-const seen = (posted: Posted, jws: Jws, account: Account, now: number) => {
-  const isDue = isSeenDue(posted, account, now)
-  const client = clientOf(posted, isDue || jws.payload.length > 0)
+const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) => {
+  const isDue = isSeenDue(request, account, now)
+  const client = clientOf(request, isDue || jws.payload.length > 0)
   return isDue ? Effect.tap(client, (facts) => accounts.recordSeen(account.id, now, facts)) : client
 }
 
-const isSeenDue = ({ request }: Posted, { lastSeenAt, lastSeenIp }: Account, now: number): boolean =>
-  lastSeenAt === undefined || now - lastSeenAt >= seenEverySeconds || lastSeenIp !== request.clientIp
+const isSeenDue = ({ sender }: SignedRequest, { lastSeenAt, lastSeenIp }: Account, now: number): boolean =>
+  lastSeenAt === undefined || now - lastSeenAt >= seenEverySeconds || lastSeenIp !== sender.ip
 
 interface AccountSigned {
   readonly account: Account
@@ -153,10 +156,10 @@ interface AccountSigned {
 /** Checks 6b to 7: the account of the kid, whatever its status, and its key. */
 const accountSigned = (
   jws: Jws,
-  posted: Posted
+  request: SignedRequest
 ): Effect.Effect<AccountSigned, AcmeError | StorageFailed, AccountKeys | Database> =>
-  Effect.flatMap(accountOfKid(jws, posted), (account): Effect.Effect<AccountSigned, AcmeError, AccountKeys> => {
-    const { algorithms } = posted.endpoint.profile.account
+  Effect.flatMap(accountOfKid(jws, request), (account): Effect.Effect<AccountSigned, AcmeError, AccountKeys> => {
+    const { algorithms } = request.profile.account
     const known = algorithmKnown(jws, algorithms)
     if (Result.isFailure(known)) return accepted<never>(Result.fail(known.failure))
     return AccountKeys.use((keys) =>
@@ -168,70 +171,60 @@ const accountSigned = (
 const keySigned = (jws: Jws, algorithms: Algorithms) =>
   Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined))
 
-/** A request signed by an account of this profile. */
-export const byKid = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
-  const jws = yield* opened(posted, "kid")
-  const { account, key } = yield* accountSigned(jws, posted)
+/** Authenticates a request that an account of this profile signs. */
+export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
+  const jws = yield* opened(request, "kid")
+  const { account, key } = yield* accountSigned(jws, request)
   yield* nonceIsFresh(jws.header.nonce)
   yield* refuseUnlessValid(account)
-  const client = yield* seen(posted, jws, account, yield* currentSeconds)
   const caller: Caller = {
-    profile: posted.endpoint.profile,
+    profile: request.profile,
     accountId: account.id,
     thumbprint: key.thumbprint,
     pubkey: key.spki,
-    client
+    client: yield* seen(request, jws, account, yield* currentSeconds)
   }
-  const signed: BySomeAccount<P> = { ...posted, caller, account, payload: yield* accepted(read(jws.payload)) }
-  return signed
+  return { caller, account, payload: yield* accepted(read(jws.payload)) } satisfies ByAccount<P>
 })
 
-/** A request signed by the key it carries. */
-export const byJwk = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
-  const jws = yield* opened(posted, "jwk")
-  const key = yield* keySigned(jws, posted.endpoint.profile.account.algorithms)
+/** Authenticates a request that the key it carries signs. */
+export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
+  const jws = yield* opened(request, "jwk")
+  const key = yield* keySigned(jws, request.profile.account.algorithms)
   yield* nonceIsFresh(jws.header.nonce)
-  const client = yield* clientOf(posted, true)
-  const signed: BySomeKey<P> = { ...posted, key, client, payload: yield* accepted(read(jws.payload)) }
-  return signed
+  const client = yield* clientOf(request, true)
+  return { key, client, payload: yield* accepted(read(jws.payload)) } satisfies ByKey<P>
 })
 
 /**
- * A request signed by an account of this profile, of any status, or by the key it carries. Only revokeCert uses it: that key is one
- * of a certificate, so every kind that is certified is taken (RFC 8555 section 7.6).
+ * Authenticates a request that an account of this profile signs, of any status, or the key it carries. Only revokeCert
+ * uses it: that key is one of a certificate, so every kind that is certified is taken (RFC 8555 section 7.6).
  */
-export const byEither = Effect.fnUntraced(function*<P>(posted: Posted, read: Payload<P>) {
-  const jws = yield* opened(posted, "either")
+export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
+  const jws = yield* opened(request, "either")
   const signer = jws.header.jwk === undefined
-    ? yield* accountSigned(jws, posted)
+    ? yield* accountSigned(jws, request)
     : { key: yield* keySigned(jws, signatureAlgorithms) }
   yield* nonceIsFresh(jws.header.nonce)
   const client = "account" in signer
-    ? yield* seen(posted, jws, signer.account, yield* currentSeconds)
-    : yield* clientOf(posted, true)
-  const signed: BySomeone<P> = {
-    ...posted,
-    signer,
-    client,
-    payload: yield* accepted(read(jws.payload))
-  }
-  return signed
+    ? yield* seen(request, jws, signer.account, yield* currentSeconds)
+    : yield* clientOf(request, true)
+  return { signer, client, payload: yield* accepted(read(jws.payload)) } satisfies ByEither<P>
 })
 
 /**
- * A POST-as-GET of what anybody may read without a signature too: signed by a valid account of this profile, or by the key it carries,
- * of which nothing is kept.
+ * Authenticates a POST-as-GET of what anybody may read without a signature too: signed by a valid account of this
+ * profile, or by the key it carries, of which nothing is kept.
  */
-export const byAnybody = Effect.fnUntraced(function*(posted: Posted) {
-  const jws = yield* opened(posted, "either")
+export const byAnybody = Effect.fnUntraced(function*(request: SignedRequest) {
+  const jws = yield* opened(request, "either")
   const signer = jws.header.jwk === undefined
-    ? yield* accountSigned(jws, posted)
-    : yield* Effect.as(keySigned(jws, posted.endpoint.profile.account.algorithms), undefined)
+    ? yield* accountSigned(jws, request)
+    : yield* Effect.as(keySigned(jws, request.profile.account.algorithms), undefined)
   yield* nonceIsFresh(jws.header.nonce)
   if (signer !== undefined) {
     yield* refuseUnlessValid(signer.account)
-    yield* seen(posted, jws, signer.account, yield* currentSeconds)
+    yield* seen(request, jws, signer.account, yield* currentSeconds)
   }
   yield* accepted(postAsGet(jws.payload))
-  return posted
 })

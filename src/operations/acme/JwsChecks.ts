@@ -1,19 +1,15 @@
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
-import * as SchemaAST from "effect/SchemaAST"
-import { withoutAbsent } from "../../crypto/jose/Absent.ts"
 import type { AccountKey, SignatureAlgorithm } from "../../crypto/jose/Jwk.ts"
 import { importJwk } from "../../crypto/jose/Jwk.ts"
 import type { Jws } from "../../crypto/jose/Jws.ts"
-import { checkAlgorithm, checkKey, parseJws, parseObject } from "../../crypto/jose/Jws.ts"
+import { checkAlgorithm, checkKey, parseJws } from "../../crypto/jose/Jws.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, Malformed } from "../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
-import { misfit } from "./Misfit.ts"
 
 /*
  * The checks of a signed request that need nothing but the request, as plain functions: only look-ups and nonces wait for
- * something, and they are effects (Signed.ts). The numbers are rows of docs/decisions/acme-surface.md, "Order of the
+ * something, and they are effects (Authenticate.ts). The numbers are rows of docs/decisions/acme-surface.md, "Order of the
  * checks". Row 1, the media type, is checked before the body is read.
  */
 
@@ -92,43 +88,8 @@ export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> 
 /** A reader of a payload; an empty payload is a POST-as-GET (RFC 8555 section 6.3). */
 export type Payload<P> = (bytes: Buffer) => Checked<P>
 
-/** The bytes as they are, for an operation that reads them itself. */
-export const raw: Payload<Buffer> = Result.succeed
-
-/** The payload must be empty. */
+/** The reader of a POST-as-GET: the payload must be empty. */
 export const postAsGet: Payload<undefined> = (bytes) =>
   bytes.length === 0
     ? Result.succeed(undefined)
     : malformed("payload_not_empty", "A POST-as-GET must have an empty payload.")
-
-const misshapen = (detail: string): Checked<never> => Result.fail({ error: new Malformed({ detail }) })
-
-/** The optional members of a payload. None of its objects within have any. */
-const optionalMembers = ({ ast }: Schema.Top): ReadonlyArray<string> =>
-  SchemaAST.isObjects(ast)
-    ? ast.propertySignatures.flatMap(({ name, type }) => SchemaAST.isOptional(type) ? [String(name)] : [])
-    : []
-
-const decodePayload = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
-  const decode = Schema.decodeUnknownResult(schema)
-  const optional = optionalMembers(schema)
-  return (bytes) => {
-    const object = parseObject(bytes)
-    if (object === undefined) return misshapen("The payload is not a JSON object in UTF-8.")
-    const decoded = decode(withoutAbsent(object, optional))
-    return Result.isSuccess(decoded) ? Result.succeed(decoded.success) : misshapen(misfit(decoded.failure.issue))
-  }
-}
-
-/** The payload must be a JSON object of this shape. */
-export const typed = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
-  const decode = decodePayload(schema)
-  return (bytes) =>
-    bytes.length === 0 ? misshapen("The payload is empty; this resource requires a JSON object.") : decode(bytes)
-}
-
-/** The payload must be empty or a JSON object of this shape. */
-export const optional = <A, I>(schema: Schema.Codec<A, I>): Payload<A | undefined> => {
-  const decode = decodePayload(schema)
-  return (bytes) => bytes.length === 0 ? Result.succeed(undefined) : decode(bytes)
-}

@@ -1,0 +1,38 @@
+import type { Request } from "../../engine/http/Message.ts"
+import type { ByAccount, ByEither, ByKey, SignedRequest } from "../../operations/acme/Authenticate.ts"
+import type { Endpoint } from "./Endpoint.ts"
+
+/** A POST whose body has been read. */
+export interface Posted extends SignedRequest {
+  readonly endpoint: Endpoint
+  /** The record id of the path, if the route has one. It is not yet known to be a UUID. */
+  readonly id: string
+  /** With its question mark; empty without one. */
+  readonly query: string
+}
+
+/** The input of a handler for requests signed by an account. */
+export type BySomeAccount<P> = Posted & ByAccount<P>
+
+/** The input of newAccount. */
+export type BySomeKey<P> = Posted & ByKey<P>
+
+/** The input of revokeCert. */
+export type BySomeone<P> = Posted & ByEither<P>
+
+/** A request with its body, for a route of a profile. */
+export const postedOf = (
+  endpoint: Endpoint,
+  { clientIp: ip, id: request_id, path, target, userAgent: user_agent }: Request,
+  body: Buffer,
+  id: string
+): Posted => ({
+  profile: endpoint.profile,
+  url: endpoint.origin + target,
+  accountPrefix: endpoint.account(""),
+  body,
+  sender: { ip, user_agent, request_id },
+  endpoint,
+  id,
+  query: target.slice(path.length)
+})
