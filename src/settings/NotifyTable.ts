@@ -75,8 +75,7 @@ const signingKey = form(
 const names: Names = {
   fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
   fault: (name) =>
-    pattern.test(name) ? undefined : "cannot name an entry: a name has lower-case letters, digits and hyphens",
-  inherits: false
+    pattern.test(name) ? undefined : "cannot name an entry: a name has lower-case letters, digits and hyphens"
 }
 
 const headerNames: Names = {
@@ -86,8 +85,7 @@ const headerNames: Names = {
     return ["connection", "content-length", "host", "transfer-encoding"].includes(name.toLowerCase())
       ? "is a header that belongs to the connection and cannot be set"
       : undefined
-  },
-  inherits: false
+  }
 }
 
 /** The body of a webhook that has no other: what most chats read. */

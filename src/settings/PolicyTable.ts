@@ -42,8 +42,7 @@ const names: Names = {
     return namePattern.test(name)
       ? undefined
       : "cannot name a check or rule: a name has lower-case letters, digits and hyphens"
-  },
-  inherits: false
+  }
 }
 
 const check = Schema.Struct({

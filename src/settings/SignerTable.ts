@@ -1,13 +1,10 @@
 import * as Schema from "effect/Schema"
 import { choice, count, flag, integer, milliseconds, secret, secrets, text, texts, word } from "../engine/config/Key.ts"
 import {
-  aliasName,
   anyText,
   base64Secret,
   commonName,
-  contactUri,
   country,
-  hmacKey,
   hostPort,
   httpUrl,
   keyName,
@@ -16,6 +13,7 @@ import {
   path,
   zoneName
 } from "../engine/config/ValueForm.ts"
+import { aliasName, contactUri, hmacKey } from "./AcmeForms.ts"
 
 /* The keys of signers. What they mean together is in docs/signers.md. */
 

@@ -112,7 +112,7 @@ const profileNames: Names = {
       ? undefined
       : "cannot name a profile: a name has 1 to 63 lower-case letters, digits and hyphens"
   },
-  inherits: true
+  inheritsAs: "profile"
 }
 
 /** Every section and key. `Config` is this schema's type with the profiles as a list. */

@@ -1,14 +1,14 @@
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
-import { bool, bytes, int, kid, nullable, text, texts, uuid } from "../engine/sql/Column.ts"
-import { lockRow } from "../engine/sql/Lock.ts"
+import { bool, bytes, int, kid, name, nullable, text, texts, uuid } from "../engine/sql/Column.ts"
 import { all, first } from "../engine/sql/Query.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
+import { lockRow } from "./RowLock.ts"
 
 /** The columns every reading of an account has. */
 export const accountColumns = {
   id: uuid<AccountId>(),
-  profile: text(),
+  profile: name(),
   pubkey: bytes,
   status: text<AccountStatus>(),
   contact: texts,
@@ -20,14 +20,14 @@ const account = accountColumns
 
 const byId = statement({
   name: "account_by_id",
-  params: { id: account.id, profile: text() },
+  params: { id: account.id, profile: name() },
   row: account,
   sql: () => `SELECT ${select(account)} FROM accounts WHERE id = :id AND profile = :profile`
 })
 
 const byKey = statement({
   name: "account_by_key",
-  params: { profile: text(), pubkey: bytes },
+  params: { profile: name(), pubkey: bytes },
   row: account,
   sql: () => `SELECT ${select(account)} FROM accounts WHERE profile = :profile AND pubkey = :pubkey`
 })
@@ -36,7 +36,7 @@ const insertStatement = statement({
   name: "account_insert",
   params: {
     id: account.id,
-    profile: text(),
+    profile: name(),
     pubkey: bytes,
     contact: account.contact,
     termsOfServiceAgreed: account.termsOfServiceAgreed,
@@ -57,7 +57,7 @@ const insertStatement = statement({
 
 const stampAgreement = statement({
   name: "account_stamp_agreement",
-  params: { id: account.id, profile: text() },
+  params: { id: account.id, profile: name() },
   row: { id: account.id },
   sql: ({ dialect }) =>
     `UPDATE accounts SET terms_of_service_agreed = ${dialect === "postgres" ? "TRUE" : "1"}
@@ -75,7 +75,7 @@ const stampSeen = statement({
 
 const setContact = statement({
   name: "account_set_contact",
-  params: { id: account.id, profile: text(), contact: account.contact },
+  params: { id: account.id, profile: name(), contact: account.contact },
   row: account,
   sql: () =>
     `UPDATE accounts SET contact = :contact WHERE id = :id AND profile = :profile AND status = 'valid'
@@ -84,7 +84,7 @@ const setContact = statement({
 
 const changeKeyStatement = statement({
   name: "account_change_key",
-  params: { id: account.id, profile: text(), oldKey: bytes, newKey: bytes },
+  params: { id: account.id, profile: name(), oldKey: bytes, newKey: bytes },
   row: account,
   sql: () =>
     `UPDATE accounts SET pubkey = :newKey
@@ -95,7 +95,7 @@ const changeKeyStatement = statement({
 
 const deactivateStatement = statement({
   name: "account_deactivate",
-  params: { id: account.id, profile: text() },
+  params: { id: account.id, profile: name() },
   row: account,
   sql: () =>
     `UPDATE accounts SET status = 'deactivated' WHERE id = :id AND profile = :profile AND status = 'valid'

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
-import { int, kid, nullable, text, uuid } from "../engine/sql/Column.ts"
+import { int, kid, name, nullable, text, uuid } from "../engine/sql/Column.ts"
 import { perFilters } from "../engine/sql/Filters.ts"
 import { keptTotal } from "../engine/sql/KeptCounts.ts"
 import { first, lenient, lenientFirst } from "../engine/sql/Query.ts"
@@ -31,7 +31,7 @@ export interface AccountFilters {
   readonly eabKid?: string | undefined
 }
 
-const filterColumns = { profile: text(), status: text<AccountStatus>(), eabKid: kid }
+const filterColumns = { profile: name(), status: text<AccountStatus>(), eabKid: kid }
 
 /**
  * The names of the conditions. The status becomes one of two conditions: nearly all accounts are `valid`, and an index
@@ -54,10 +54,10 @@ const narrowed = ({ status, ...others }: AccountFilters): { readonly [_ in Narro
 
 const whereOf = (
   used: ReadonlyArray<Narrowing>,
-  { byEnded }: Pick<Fragments, "byEnded">,
+  { indexedBy }: Pick<Fragments, "indexedBy">,
   stated: typeof conditions = conditions
 ): string =>
-  `${used.includes("ended") && !used.includes("eabKid") ? byEnded : ""} WHERE ${
+  `${used.includes("ended") && !used.includes("eabKid") ? indexedBy("accounts_ended") : ""} WHERE ${
     used.map((name) => stated[name]).join(" AND ") || "1 = 1"
   }`
 

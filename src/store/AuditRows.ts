@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AuditEvent, AuditRow } from "../domain/Audit.ts"
 import { bounded, outcomeOf } from "../domain/Audit.ts"
-import { int, nullable, text } from "../engine/sql/Column.ts"
+import { int, name, nullable, text } from "../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { afterCommit, transaction } from "../engine/sql/Database.ts"
 import { all, run } from "../engine/sql/Query.ts"
@@ -18,10 +18,10 @@ const insertStatement = statement({
     outcome: text(),
     actorKind: text(),
     actorId: nullable(text()),
-    profile: nullable(text()),
+    profile: nullable(name()),
     accountId: nullable(text()),
     orderId: nullable(text()),
-    certSerial: nullable(text()),
+    certSerial: nullable(name()),
     identifiers: text(),
     clientIp: nullable(text()),
     clientPtr: nullable(text()),

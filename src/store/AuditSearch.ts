@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { ActorKind, AuditOutcome } from "../domain/Audit.ts"
-import { int, members, nullable, text, texts } from "../engine/sql/Column.ts"
+import { int, members, name, nullable, text, texts } from "../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { perFilters } from "../engine/sql/Filters.ts"
 import { keptTotal } from "../engine/sql/KeptCounts.ts"
@@ -17,10 +17,10 @@ const record = {
   outcome: text<AuditOutcome>(),
   actorKind: text<ActorKind>(),
   actorId: nullable(text()),
-  profile: nullable(text()),
+  profile: nullable(name()),
   accountId: nullable(text()),
   orderId: nullable(text()),
-  certSerial: nullable(text()),
+  certSerial: nullable(name()),
   identifiers: texts,
   clientIp: nullable(text()),
   clientPtr: nullable(text()),
@@ -64,10 +64,10 @@ export interface AuditFilters {
 type Narrowing = Exclude<keyof AuditFilters, "outcome" | "actorKind"> | AuditOutcome | "acme" | "others" | "actor"
 
 const filterColumns = {
-  profile: text(),
+  profile: name(),
   accountId: text(),
   orderId: text(),
-  certSerial: text(),
+  certSerial: name(),
   event: text(),
   actorKind: text<ActorKind>(),
   since: int,

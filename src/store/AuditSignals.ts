@@ -1,4 +1,4 @@
-import { int, nullable, text } from "../engine/sql/Column.ts"
+import { int, name, nullable, text } from "../engine/sql/Column.ts"
 import { first, lenient } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
@@ -7,7 +7,7 @@ import { statement } from "../engine/sql/Statement.ts"
 const revokedStatement = statement({
   name: "audit_revoked",
   params: { since: int },
-  row: { profile: nullable(text()), reason: nullable(text()), count: int },
+  row: { profile: nullable(name()), reason: nullable(text()), count: int },
   sql: () =>
     `SELECT profile AS "profile", reason AS "reason", count(*) AS "count" FROM audit_log
      WHERE event = 'certificate_revoked' AND created_at >= :since GROUP BY profile, reason`

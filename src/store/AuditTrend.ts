@@ -1,5 +1,5 @@
 import type { AuditEvent } from "../domain/Audit.ts"
-import { int, text } from "../engine/sql/Column.ts"
+import { int, name, text } from "../engine/sql/Column.ts"
 import { lenient } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
 import { statement } from "../engine/sql/Statement.ts"
@@ -14,7 +14,7 @@ const counted = [
   "certificate_revoke_failed"
 ] as const satisfies ReadonlyArray<AuditEvent>
 
-const params = { profile: text(), since: int, until: int, bucket: int }
+const params = { profile: name(), since: int, until: int, bucket: int }
 
 const trend = (condition: (f: Fragments) => string) =>
   statement({

@@ -7,7 +7,7 @@ import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../domain
 import type { OrderIdentifier, OrderStatus } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
 import type { ValidationCause } from "../domain/ValidationCause.ts"
-import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../engine/sql/Column.ts"
+import { bytes, int, name, nullable, packedUuid, rows, text, uuid } from "../engine/sql/Column.ts"
 import { leaving, reached } from "../engine/sql/Guard.ts"
 import { all, first, lenient, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
@@ -39,7 +39,7 @@ const joinedTables = `challenges c JOIN authorizations a ON a.id = c.authz_id JO
 
 const ofAuthorization = statement({
   name: "authorization_with_challenges",
-  params: { id: joined.authzId, profile: text(), accountId: uuid<AccountId>() },
+  params: { id: joined.authzId, profile: name(), accountId: uuid<AccountId>() },
   row: joined,
   sql: () =>
     `SELECT ${joinedColumns} FROM ${joinedTables}
@@ -48,7 +48,7 @@ const ofAuthorization = statement({
 
 const byId = statement({
   name: "challenge_by_id",
-  params: { id: joined.id, profile: text(), accountId: uuid<AccountId>() },
+  params: { id: joined.id, profile: name(), accountId: uuid<AccountId>() },
   row: joined,
   sql: () =>
     `SELECT ${joinedColumns} FROM ${joinedTables} WHERE c.id = :id AND o.profile = :profile AND o.account_id = :accountId`
@@ -56,7 +56,7 @@ const byId = statement({
 
 const forValidation = statement({
   name: "challenge_for_validation",
-  params: { id: joined.id, profile: text() },
+  params: { id: joined.id, profile: name() },
   row: { ...joined, accountId: uuid<AccountId>() },
   sql: () =>
     `SELECT ${joinedColumns}, o.account_id AS "accountId" FROM ${joinedTables}
@@ -159,7 +159,7 @@ const expireStatement = statement({
 const orphaned = statement({
   name: "challenge_without_job",
   params: { createdBefore: int, limit: int },
-  row: { ...joined, profile: text(), accountId: uuid<AccountId>(), pubkey: bytes },
+  row: { ...joined, profile: name(), accountId: uuid<AccountId>(), pubkey: bytes },
   sql: ({ idText }) =>
     `SELECT ${joinedColumns}, o.profile AS "profile", o.account_id AS "accountId", k.pubkey AS "pubkey" FROM ${joinedTables}
        JOIN accounts k ON k.id = o.account_id

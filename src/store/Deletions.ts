@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import type { OrderStatus } from "../domain/Order.ts"
-import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../engine/sql/Column.ts"
+import { bytes, int, name, nullable, packedUuid, rows, text, uuid } from "../engine/sql/Column.ts"
 import { all, first, run } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
 import { statement } from "../engine/sql/Statement.ts"
@@ -13,7 +13,7 @@ const live = (order: string): string =>
   `${order}.certificate IS NOT NULL AND ${order}.revoked_at IS NULL
    AND (${order}.cert_not_after IS NULL OR ${order}.cert_not_after < 0 OR ${order}.cert_not_after >= :now)`
 
-const account = { id: uuid<AccountId>(), profile: text() }
+const account = { id: uuid<AccountId>(), profile: name() }
 
 const among = ({ at, each }: Fragments) => `IN (SELECT ${at(0, "uuid")} FROM ${each(":accounts")})`
 
@@ -42,7 +42,10 @@ const liveStatement = statement({
   name: "account_live_certificates",
   params: { accounts: rows, now: int },
   row: { live: int },
-  sql: (f) => `SELECT count(*) AS "live" FROM orders o ${f.byLive} WHERE o.account_id ${among(f)} AND ${live("o")}`
+  sql: (f) =>
+    `SELECT count(*) AS "live" FROM orders o ${f.indexedBy("orders_account_live")} WHERE o.account_id ${among(f)} AND ${
+      live("o")
+    }`
 })
 
 const deactivateStatement = statement({
@@ -64,7 +67,7 @@ const deleteAccountsStatement = statement({
 const relayedStatement = statement({
   name: "account_relayed",
   params: { accounts: rows },
-  row: { orderId: uuid<OrderId>(), profile: text(), orderUrl: nullable(text()), csr: bytes },
+  row: { orderId: uuid<OrderId>(), profile: name(), orderUrl: nullable(text()), csr: bytes },
   sql: (f) =>
     `SELECT o.id AS "orderId", o.profile AS "profile", u.upstream_order_url AS "orderUrl", u.csr_der AS "csr"
      FROM orders o JOIN upstream_orders u ON u.order_id = o.id
@@ -76,7 +79,7 @@ const orderStatement = statement({
   params: { id: uuid<OrderId>(), now: int },
   row: {
     id: uuid<OrderId>(),
-    profile: text(),
+    profile: name(),
     accountId: uuid<AccountId>(),
     status: text<OrderStatus>(),
     isLive: int,

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../domain/Id.ts"
 import { firstIdAt, OrderId as makeOrderId } from "../domain/Id.ts"
-import { int, text, uuid } from "../engine/sql/Column.ts"
+import { int, name, text, uuid } from "../engine/sql/Column.ts"
 import { first } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
@@ -12,7 +12,7 @@ import { statement } from "../engine/sql/Statement.ts"
 
 const newAccounts = statement({
   name: "limit_accounts",
-  params: { profile: text(), network: text(), since: int, skip: int },
+  params: { profile: name(), network: text(), since: int, skip: int },
   row: { createdAt: int },
   sql: () =>
     `SELECT created_at AS "createdAt" FROM accounts
@@ -30,8 +30,8 @@ const newOrders = statement({
   name: "limit_orders",
   params: ofAccount,
   row: { createdAt: int },
-  sql: ({ byAccount }) =>
-    `SELECT created_at AS "createdAt" FROM orders ${byAccount}
+  sql: ({ indexedBy }) =>
+    `SELECT created_at AS "createdAt" FROM orders ${indexedBy("orders_account_id_id")}
      WHERE ${newestOf("")} AND replaces IS NULL ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
@@ -39,8 +39,8 @@ const replacing = statement({
   name: "limit_replacing",
   params: { ...ofAccount, replaces: text() },
   row: { createdAt: int },
-  sql: ({ byAccount }) =>
-    `SELECT created_at AS "createdAt" FROM orders ${byAccount}
+  sql: ({ indexedBy }) =>
+    `SELECT created_at AS "createdAt" FROM orders ${indexedBy("orders_account_id_id")}
      WHERE ${newestOf("")} AND replaces = :replaces ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
@@ -49,8 +49,10 @@ const newNames = statement({
   name: "limit_names",
   params: ofAccount,
   row: { createdAt: int },
-  sql: ({ byAccount }) =>
-    `SELECT o.created_at AS "createdAt" FROM orders o ${byAccount} CROSS JOIN order_identifiers i
+  sql: ({ indexedBy }) =>
+    `SELECT o.created_at AS "createdAt" FROM orders o ${
+      indexedBy("orders_account_id_id")
+    } CROSS JOIN order_identifiers i
      WHERE ${newestOf("o.")} AND o.replaces IS NULL AND i.order_id = o.id
      ORDER BY o.account_id DESC, o.id DESC LIMIT 1 OFFSET :skip`
 })

@@ -1,11 +1,11 @@
 import type * as Effect from "effect/Effect"
-import { int, nullable, rows, text } from "../engine/sql/Column.ts"
+import { int, name, nullable, rows, text } from "../engine/sql/Column.ts"
 import { all, lenient, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
 /* Which worker can sign for which profile. Only a worker has signers; the other processes read these rows. */
 
-const state = { profile: text(), owner: text(), trouble: nullable(text()), since: int, stoppedIssuer: nullable(text()) }
+const state = { profile: name(), owner: name(), trouble: nullable(text()), since: int, stoppedIssuer: nullable(text()) }
 
 const reportStatement = statement({
   name: "profile_state_report",
@@ -20,7 +20,7 @@ const reportStatement = statement({
 
 const forgetStatement = statement({
   name: "profile_state_forget",
-  params: { owner: text(), served: rows },
+  params: { owner: name(), served: rows },
   row: {},
   sql: ({ at, each }) =>
     `DELETE FROM profile_states WHERE owner = :owner AND profile NOT IN (SELECT ${at(0, "text")} FROM ${

@@ -10,7 +10,7 @@ import { anyText } from "../../src/engine/config/ValueForm.ts"
 const names = (inherits: boolean): Names => ({
   fold: (segment) => segment.toLowerCase().replaceAll("_", "-"),
   fault: () => undefined,
-  inherits
+  ...(inherits ? { inheritsAs: "profile" } : {})
 })
 
 /** The shape of sections to come: named rules, in a section profiles may override. */

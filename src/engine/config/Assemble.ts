@@ -40,7 +40,7 @@ export const merge = (layers: ReadonlyArray<Layer>): Layers => ({
 })
 
 /**
- * Fills the table in. Each key is looked up under each of `places` in turn: in this way a profile inherits, key by key.
+ * Fills the table in. Each key is looked up under each of `places` in turn: in this way an entry inherits, key by key.
  * A key without a value, or with an unusable one, takes its default.
  */
 export const assemble = (root: Node, { entries, values }: Layers, unusable: ReadonlySet<string>): Assembled => {
@@ -56,7 +56,7 @@ export const assemble = (root: Node, { entries, values }: Layers, unusable: Read
       return Object.fromEntries(
         [...new Set(names)].sort(byName).map((name) => [
           name,
-          node.names.inherits && node.entry._tag === "Section"
+          node.names.inheritsAs !== undefined && node.entry._tag === "Section"
             ? Object.fromEntries([...node.entry.fields].map(([section, child]) => [
               section,
               fill(child, [...below(name).map((place) => [...place, section]), [section]])

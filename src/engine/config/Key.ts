@@ -231,11 +231,14 @@ export interface Names {
   readonly fold: (segment: string) => string
   /** `undefined`, or what is wrong with the name. */
   readonly fault: (name: string) => string | undefined
-  /** Whether an entry takes the keys that it does not set from the process-wide section of the same name. */
-  readonly inherits: boolean
+  /**
+   * The noun of an entry, for messages, if an entry takes the keys that it does not set from the process-wide section of the
+   * same name.
+   */
+  readonly inheritsAs?: string
 }
 
-/** A table of named entries of one shape, such as `profiles.<name>`. */
+/** A table of named entries of one shape, such as `places.<name>`. */
 export const entries = <A, I>(
   names: Names,
   entry: Schema.Codec<A, I>

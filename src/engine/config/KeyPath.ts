@@ -48,19 +48,22 @@ export const nearest = (wanted: string, candidates: ReadonlyArray<string>): stri
   return ranked.reduce((best, next) => next.edits < best.edits ? next : best).candidate
 }
 
-/** `server.base_url` for `profiles.web.server.base_url`, if that key is process-wide. */
-const processWide = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
+/** `server.base_url` for `places.web.server.base_url`, if entries of `places` inherit and that key is process-wide. */
+const processWide = (table: Node, path: ReadonlyArray<string>) => {
   const [first = "", , ...rest] = path
   const holder = table._tag === "Section" ? table.fields.get(first) : undefined
-  if (holder?._tag !== "Entries" || !holder.names.inherits) return undefined
+  if (holder?._tag !== "Entries" || holder.names.inheritsAs === undefined) return undefined
   const key = rest.join(".")
-  return declaredKeys(table).find((declared) => declared.path.join(".") === key)?.path
+  const found = declaredKeys(table).find((declared) => declared.path.join(".") === key)?.path
+  return found && { path: found, of: holder.names.inheritsAs }
 }
 
 /** Why an unknown key is refused, with the nearest known key. */
 export const unknownKey = (table: Node, path: ReadonlyArray<string>): string => {
   const wide = processWide(table, path)
-  if (wide !== undefined) return `is not a known key: ${dotted(wide)} is process-wide and cannot be set for a profile`
+  if (wide !== undefined) {
+    return `is not a known key: ${dotted(wide.path)} is process-wide and cannot be set for a ${wide.of}`
+  }
   return `is not a known key; the nearest is ${nearest(dotted(path), candidatesFor(table, path).map(dotted))}`
 }
 
@@ -69,7 +72,9 @@ export const unknownVariable = (table: Node, variable: string): string => {
   const path = variable.slice(environmentPrefix.length).toLowerCase().split("__")
   const wide = processWide(table, path)
   if (wide !== undefined) {
-    return `is not a known key: ${dotted(wide)} (${variableOf(wide)}) is process-wide and cannot be set for a profile`
+    return `is not a known key: ${dotted(wide.path)} (${
+      variableOf(wide.path)
+    }) is process-wide and cannot be set for a ${wide.of}`
   }
   const keys = new Map(candidatesFor(table, path).map((candidate) => [variableOf(candidate), dotted(candidate)]))
   const found = nearest(variable, [fileVariable, ...keys.keys()])

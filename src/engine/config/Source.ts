@@ -11,7 +11,7 @@ export interface Environment {
 
 /** A value somebody wrote, not yet checked. */
 export interface Written {
-  /** Dotted key, as written: a profile's own key begins with `profiles.`. */
+  /** Dotted key, as written: the key of an entry begins with its table and its name. */
   readonly key: string
   readonly facts: Facts
   readonly source: "file" | "env"
@@ -23,7 +23,7 @@ export interface Written {
 
 /** A named entry that somebody wrote, even an empty one. */
 export interface Entry {
-  /** Dotted key of the table that holds it: `profiles`. */
+  /** Dotted key of the table that holds it. */
   readonly table: string
   readonly name: string
 }

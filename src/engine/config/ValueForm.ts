@@ -140,24 +140,6 @@ export const exemption: Form = form(
   "must be *, a domain, an address or a CIDR block, without a port"
 )
 
-/** A contact of an account. */
-export const contactUri: Form = form(
-  "`mailto:` URIs",
-  (text) => /^mailto:[^@\s,?]+@[^@\s,?]+$/.test(text),
-  "must be a mailto: URI of one address"
-)
-
-/** A secret of an upstream: base64url, padded or not, or standard base64. */
-export const hmacKey: Form = form(
-  "base64url or base64",
-  (text) => {
-    const bare = text.replace(/={1,2}$/, "")
-    const octets = Buffer.from(bare, "base64")
-    return bare !== "" && [octets.toString("base64url"), octets.toString("base64").replace(/=+$/, "")].includes(bare)
-  },
-  "must be base64url or base64"
-)
-
 /** A secret in standard base64. */
 export const base64Secret: Form = form(
   "standard base64",
@@ -165,18 +147,8 @@ export const base64Secret: Form = form(
   "must be standard base64"
 )
 
-const labels = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.?$/i
-
-/** A DNS name to which other names are aliased. */
-export const aliasName: Form = {
-  says: "DNS name",
-  isTrimmed: true,
-  fault: (text) => {
-    if (text.startsWith("*.")) return "must not be a wildcard"
-    if (/^_acme-challenge\./i.test(text)) return "must not begin with _acme-challenge, which the service adds"
-    return labels.test(text) && text.length <= 230 ? undefined : "must be a DNS name"
-  }
-}
+/** Labels of letters, digits, hyphens and underscores, with or without a final dot. */
+export const labels = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.?$/i
 
 /** The name of a zone. */
 export const zoneName: Form = {

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { currentPeer } from "../net/FairSemaphore.ts"
+import { Holdings } from "../net/Holdings.ts"
 import { emit } from "../telemetry/EventLog.ts"
 import { millisOf } from "../Time.ts"
 import { linger } from "./Connections.ts"
 import { BodyTooLarge, BodyTooSlow, Shed } from "./HttpRefused.ts"
-import { Shares } from "./Shares.ts"
 
 const bodyTimeoutMillis = 10_000
 
@@ -32,7 +32,7 @@ const shed = Effect.andThen(emit("request_shed", {}), new Shed())
  */
 export class Body {
   readonly #readers = new Set<Reader>()
-  readonly #shares = new Shares<Reader>()
+  readonly #shares = new Holdings<Reader>()
 
   /** Fails every read whose time is up. All reads have the same timeout, so the oldest come first. */
   expire(now: number): void {

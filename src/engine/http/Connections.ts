@@ -1,7 +1,7 @@
 import type { Socket } from "node:net"
+import { Holdings } from "../net/Holdings.ts"
 import type { Peer } from "../net/Peer.ts"
 import { peerOf } from "../net/Peer.ts"
-import { Shares } from "./Shares.ts"
 
 const maxPending = 256
 const headTimeoutMillis = 10_000
@@ -36,8 +36,8 @@ interface Connection {
  */
 export class Connections {
   readonly #max: number
-  readonly #open = new Shares<Connection>()
-  readonly #pending = new Shares<Connection>()
+  readonly #open = new Holdings<Connection>()
+  readonly #pending = new Holdings<Connection>()
   readonly #pendingByName = new Map<string, Connection>()
   /**
    * Called with the address of a connection that was closed because there was no room. The callback must bound its own
@@ -85,7 +85,7 @@ export class Connections {
   }
 
   /** Whether there is room for one more connection. Another connection may be closed to make room. */
-  #hasRoom(among: Shares<Connection>, most: number, peer: Peer | undefined, newcomer: Socket): boolean {
+  #hasRoom(among: Holdings<Connection>, most: number, peer: Peer | undefined, newcomer: Socket): boolean {
     if (among.size < most) return true
     const victim = among.victimOf(peer)
     const { remoteAddress } = victim?.socket ?? newcomer

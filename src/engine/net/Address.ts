@@ -224,7 +224,7 @@ export interface AddressPolicy {
 }
 
 /**
- * The policy of challenge.denied_addresses and allowed_addresses: deny wins; an empty `allowed` allows the rest. An
+ * Makes a policy from two lists: `denied` wins; an empty `allowed` allows the rest. An
  * address and those embedded in it must all pass. A denied entry that is not an address or CIDR forbids every address
  * rather than none; the configuration refuses such an entry earlier.
  */

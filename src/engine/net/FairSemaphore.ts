@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { finallyDo } from "../Finally.ts"
+import { Holdings } from "./Holdings.ts"
 import type { Peer } from "./Peer.ts"
 
 /**
@@ -28,23 +29,27 @@ export interface FairSemaphore {
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
   /**
-   * Like `take`, but runs `otherwise` if the waiting is called off. If it has to wait, `waits` is given what calls that off, and may
-   * do so at once. Nobody has to be interruptible for it.
+   * Like `take`, but runs `otherwise` if more would wait than may ({@link Sharing.mostWaiting}): at once, or when a peer with
+   * less takes its place.
    */
-  readonly takeUnless: <A, E, R, B, E2, R2>(
-    waits: (callOff: () => void) => void,
+  readonly takeUnlessFull: <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
   /** Whether `takeIfFree` would find a turn now. */
   readonly isFree: Effect.Effect<boolean>
+  /** How many turns the host of the peer holds or waits for. */
+  readonly underWay: Effect.Effect<number>
 }
 
 /** A turn that a fiber holds or waits for. It is given in one step, so that no interruption can occur in between. */
 interface Ticket {
   readonly peer: Peer | undefined
   held: boolean
+  /** Ends its wait, with a turn or without. */
   called: () => void
+  /** Gives its place among those that wait back. */
+  left: () => void
 }
 
 /** How turns are shared. */
@@ -56,6 +61,11 @@ export interface Sharing {
    * many; by default 2.
    */
   readonly hostToFree?: number
+  /**
+   * How many may wait at once; by default any number. Beyond that a newcomer takes the place of the newest one of the peer that
+   * waits most often ({@link Holdings}).
+   */
+  readonly mostWaiting?: number
 }
 
 class Bound {
@@ -66,10 +76,13 @@ class Bound {
   readonly #networks = new Map<string, number>()
   /** The tickets that wait, by host, in the order they came. */
   readonly #waiting = new Map<string, Set<Ticket>>()
+  readonly #places = new Holdings<Ticket>()
+  readonly #mostWaiting: number
 
-  constructor(turns: number, hostToFree: number) {
+  constructor(turns: number, hostToFree: number, mostWaiting: number) {
     this.#free = turns
     this.#hostToFree = hostToFree
+    this.#mostWaiting = mostWaiting
   }
 
   enter(ticket: Ticket): boolean {
@@ -79,6 +92,13 @@ class Bound {
   }
 
   wait(ticket: Ticket): void {
+    if (this.#places.size >= this.#mostWaiting) {
+      const victim = this.#places.victimOf(ticket.peer)
+      if (victim === undefined) return ticket.called()
+      this.#forget(victim)
+      victim.called()
+    }
+    ticket.left = this.#places.add(ticket.peer, ticket)
     const host = ticket.peer?.host ?? ""
     const beside = this.#waiting.get(host)
     if (beside === undefined) this.#waiting.set(host, new Set([ticket]))
@@ -102,6 +122,10 @@ class Bound {
     return (this.#hosts.get(peer.host) ?? 0) < most && (this.#networks.get(peer.network) ?? 0) < 2 * most
   }
 
+  ofHost({ host }: Peer): number {
+    return (this.#hosts.get(host) ?? 0) + (this.#waiting.get(host)?.size ?? 0)
+  }
+
   #give(ticket: Ticket): void {
     ticket.held = true
     this.#free--
@@ -115,6 +139,7 @@ class Bound {
   }
 
   #forget(ticket: Ticket): void {
+    ticket.left()
     const host = ticket.peer?.host ?? ""
     const beside = this.#waiting.get(host)
     if (beside === undefined) return
@@ -156,25 +181,23 @@ const add = (counts: Map<string, number>, name: string, by: number): void => {
  */
 export const makeFairSemaphore = (
   count: number,
-  { hostToFree = 2, peer = currentPeer }: Sharing = {}
+  { hostToFree = 2, mostWaiting = Number.POSITIVE_INFINITY, peer = currentPeer }: Sharing = {}
 ): FairSemaphore => {
-  const bound = new Bound(count, hostToFree)
+  const bound = new Bound(count, hostToFree, mostWaiting)
   const taken = <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
     waiting: (turn: Effect.Effect<void>) => Effect.Effect<Option.Option<void>>,
-    otherwise: Effect.Effect<B, E2, R2>,
-    waits: (callOff: () => void) => void = () => {}
+    otherwise: Effect.Effect<B, E2, R2>
   ): Effect.Effect<A | B, E | E2, R | R2> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.withFiber((fiber) => {
-        const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {} }
+        const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {}, left: () => {} }
         const leave = () => bound.leave(ticket)
         // The uncontended path needs neither a timer nor a fiber.
         if (bound.enter(ticket)) return finallyDo(restore(self), leave)
         const turn = Effect.callback<void>((resume) => {
           ticket.called = () => resume(Effect.void)
           bound.wait(ticket)
-          waits(ticket.called)
         })
         const admitted = Effect.flatMap(
           restore(waiting(turn)),
@@ -186,8 +209,9 @@ export const makeFairSemaphore = (
   return {
     take: (self) => taken(self, Effect.map(Option.some), Effect.never),
     takeIfFree: (self, otherwise) => taken(self, () => Effect.succeed(Option.none()), otherwise),
-    takeUnless: (waits, self, otherwise) => taken(self, Effect.map(Option.some), otherwise, waits),
+    takeUnlessFull: (self, otherwise) => taken(self, Effect.map(Option.some), otherwise),
     isFree: Effect.map(peer, (one) => bound.isFor(one)),
+    underWay: Effect.map(peer, (one) => one === undefined ? 0 : bound.ofHost(one)),
     takeWithin: (millis, self, otherwise) => taken(self, Effect.timeoutOption(millis), otherwise)
   }
 }

@@ -26,9 +26,9 @@ const claimStatement = statement({
   name: "job_claim",
   params: claiming,
   row: job,
-  sql: ({ at, byDue, each, skipLocked }) =>
+  sql: ({ at, indexedBy, each, skipLocked }) =>
     claimOf(
-      `SELECT id FROM jobs ${byDue} WHERE status = 'ready' AND run_at <= :now
+      `SELECT id FROM jobs ${indexedBy("jobs_due")} WHERE status = 'ready' AND run_at <= :now
          AND kind IN (SELECT ${at(0, "text")} FROM ${each(":kinds")}) ORDER BY run_at, id LIMIT :limit ${skipLocked}`
     )
 })

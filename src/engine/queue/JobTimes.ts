@@ -15,10 +15,10 @@ const aheadStatement = statement({
   name: "job_ahead",
   params: { now: int, beyond: int, limit: int },
   row: times,
-  sql: ({ byDue }) =>
+  sql: ({ indexedBy }) =>
     `SELECT ${select(times)} FROM (SELECT * FROM (SELECT id, kind, run_at, updated_at FROM jobs
          WHERE status = 'ready' AND updated_at > :now ORDER BY updated_at DESC LIMIT :limit) AS stamped
-       UNION SELECT * FROM (SELECT id, kind, run_at, updated_at FROM jobs ${byDue}
+       UNION SELECT * FROM (SELECT id, kind, run_at, updated_at FROM jobs ${indexedBy("jobs_due")}
          WHERE status = 'ready' AND run_at > :beyond ORDER BY run_at DESC LIMIT :limit) AS late) AS ahead`
 })
 

@@ -42,6 +42,11 @@ const plainText = {
  */
 export const text = <A extends string = string>(): Column<A> => plainText
 
+/** Text that helps to identify a row, such as the name of a profile: neither secret nor a long text of a stranger. */
+export const name = <A extends string = string>(): Column<A> => plainName
+
+const plainName = { ...plainText, isName: true as const }
+
 const beyond = (value: number): number | undefined =>
   Number.isNaN(value) ? undefined : Math.sign(value) * Number.MAX_SAFE_INTEGER
 

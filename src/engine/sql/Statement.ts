@@ -12,29 +12,15 @@ export interface Fragments {
   /** A uuid column as hyphenated text. */
   readonly idText: (column: string) => string
   /**
-   * After `orders`: use the index by status. SQLite has no statistics, would use the index by profile, and read nearly
-   * all rows.
+   * After a table: use this index of it. SQLite has no statistics, and would often use another one and read nearly all rows.
+   * PostgreSQL has statistics, and chooses itself.
    */
-  readonly byStatus: string
-  /** After `jobs`: use the index by due time, for the same reason. */
-  readonly byDue: string
+  readonly indexedBy: (index: string) => string
   /**
    * A column that only filters: another column selects the index. Otherwise SQLite would use the index by status and
    * read nearly all rows.
    */
   readonly aside: (column: string) => string
-  /** After `revocations`: use the index by the end of the revoked certificate. */
-  readonly byEnd: string
-  /** After `orders`: use the index by the serial of the certificate. With statistics, SQLite would read all rows for many serials. */
-  readonly bySerial: string
-  /** After `accounts`: use the index of those that are not valid. */
-  readonly byEnded: string
-  /** After `orders`: use the index of those of a profile, or of an account, that failed. */
-  readonly byFailure: (of: "profile" | "account") => string
-  /** After `orders`: use the index by account and id, and not the one by account and time. */
-  readonly byAccount: string
-  /** After `orders`: use the index of the certificates of an account that are not revoked. */
-  readonly byLive: string
   /**
    * A condition on the first column of an index, for a list in the order of that index (see {@link Fragments.ledBy}). PostgreSQL
    * believes that matching rows are spread evenly, and would look for them from the newest row on in an index by time alone: if
@@ -56,15 +42,8 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     idText: (column) =>
       [[1, 8], [9, 4], [13, 4], [17, 4], [21, 12]]
         .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
-    byStatus: "INDEXED BY orders_status_created_at",
-    byDue: "INDEXED BY jobs_due",
+    indexedBy: (index) => `INDEXED BY ${index}`,
     aside: (column) => `+${column}`,
-    byEnd: "INDEXED BY revocations_issuer_not_after",
-    bySerial: "INDEXED BY orders_profile_cert_serial",
-    byEnded: "INDEXED BY accounts_ended",
-    byFailure: (of) => `INDEXED BY orders_${of}_failed`,
-    byAccount: "INDEXED BY orders_account_id_id",
-    byLive: "INDEXED BY orders_account_live",
     leads: (column, value) => `${column} = ${value}`,
     ledBy: (_, order) => order,
     typed: (parameter) => parameter
@@ -75,15 +54,8 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     each: (parameter) => `json_array_elements(${parameter}::json)`,
     at: (index, type) => `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`,
     idText: (column) => `${column}::text`,
-    byStatus: "",
-    byDue: "",
+    indexedBy: () => "",
     aside: (column) => column,
-    byEnd: "",
-    bySerial: "",
-    byEnded: "",
-    byFailure: () => "",
-    byAccount: "",
-    byLive: "",
     leads: (column, value) => `${column} >= ${value} AND ${column} <= ${value}`,
     ledBy: (column, order) => `${column} DESC, ${order}`,
     typed: (parameter, type) => `${parameter}::${type}`
@@ -225,7 +197,7 @@ export const decode = <P extends Columns, R extends Columns>(
 }
 
 /** Text columns whose values help to identify a row. They are neither secret nor long texts of strangers. */
-const telling = new Set(["kind", "profile", "issuer", "owner", "serial", "certSerial", "username"])
+const telling = new Set(["kind", "owner"])
 
 /**
  * A text that identifies a row, such as `id 0190…, kind signer_issue`: from its readable columns, or else from the

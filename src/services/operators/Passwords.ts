@@ -12,9 +12,8 @@ import {
   unmatchable,
   unmatchableSize
 } from "../../crypto/PasswordHash.ts"
-import type { RateLimited } from "../../domain/OperatorError.ts"
-import { currentPeer } from "../../engine/net/FairSemaphore.ts"
-import { makeHashQueue } from "./HashQueue.ts"
+import { RateLimited } from "../../domain/OperatorError.ts"
+import { currentPeer, makeFairSemaphore } from "../../engine/net/FairSemaphore.ts"
 
 /** The result of a comparison of a password with a stored hash. */
 export type Verdict =
@@ -31,8 +30,23 @@ export interface PasswordSettings {
   readonly derive?: Derive
 }
 
-const ofClients = { atOnce: 2, mostWaiting: 32 }
-const ofOperators = { atOnce: 1, mostWaiting: 16 }
+const retrySeconds = 1
+
+/** A queue of hashes. If too many wait, a hash is refused, and the caller may try again (docs/decisions/shares.md). */
+const makeHashQueue = (atOnce: number, mostWaiting: number) => {
+  const { takeUnlessFull, underWay } = makeFairSemaphore(atOnce, { mostWaiting })
+  const refused = Effect.flatMap(
+    underWay,
+    (others) => new RateLimited({ retryAfter: retrySeconds, isOwnDoing: others > 0 })
+  )
+  return {
+    /** How many hashes of the current peer are in the queue, including those that are being computed. */
+    underWay,
+    // A hash that has waited starts right where another one ends, and the event loop must run between them.
+    inTurn: <A>(self: Effect.Effect<A>): Effect.Effect<A, RateLimited> =>
+      takeUnlessFull(Effect.andThen(Effect.yieldNow, self), refused)
+  }
+}
 
 /**
  * Hashes passwords and recovery codes, in two queues that together leave threads of the pool to other work. Sign-ins
@@ -76,8 +90,8 @@ export class Passwords extends Context.Service<Passwords, {
       Effect.gen(function*() {
         const entropy = yield* Entropy
         const nobodys = unmatchable(yield* entropy.bytes(unmatchableSize), iterations)
-        const clients = makeHashQueue(ofClients.atOnce, ofClients.mostWaiting)
-        const operators = makeHashQueue(ofOperators.atOnce, ofOperators.mostWaiting)
+        const clients = makeHashQueue(2, 32)
+        const operators = makeHashQueue(1, 16)
 
         const inTurn = <A>(self: Effect.Effect<A>, operator: string | undefined): Effect.Effect<A, RateLimited> =>
           operator === undefined

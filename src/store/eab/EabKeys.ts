@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { AccountId } from "../../domain/Id.ts"
-import { bytes, int, kid, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, kid, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
@@ -11,7 +11,7 @@ export type EabStatus = "active" | "revoked"
 const credential = {
   kid,
   label: nullable(text()),
-  profile: nullable(text()),
+  profile: nullable(name()),
   status: text<EabStatus>(),
   createdAt: int
 }
@@ -21,7 +21,7 @@ const accountsBound = `(SELECT count(*) FROM accounts a WHERE a.eab_kid = e.kid)
 
 const insertStatement = statement({
   name: "eab_insert",
-  params: { kid, secret: bytes, label: text(), profile: nullable(text()), now: int },
+  params: { kid, secret: bytes, label: text(), profile: nullable(name()), now: int },
   row: {},
   sql: () =>
     `INSERT INTO eab_keys (kid, secret, label, profile, status, created_at)

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import type { JobStatus } from "../../engine/queue/Job.ts"
 import { record } from "../../engine/queue/JobRecords.ts"
-import { int, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, text, uuid } from "../../engine/sql/Column.ts"
 import { perFilters } from "../../engine/sql/Filters.ts"
 import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { first, lenient } from "../../engine/sql/Query.ts"
@@ -21,7 +21,7 @@ export interface JobFilters {
 
 const nobody = "00000000-0000-0000-0000-000000000000" as OrderId
 
-const filterColumns = { kind: text(), status: text<JobStatus>(), orderId: uuid<OrderId>(), orderKey: text() }
+const filterColumns = { kind: name(), status: text<JobStatus>(), orderId: uuid<OrderId>(), orderKey: text() }
 
 // One list of keys: for an OR with another select PostgreSQL would read every job.
 const wheres = (idText: (column: string) => string): { readonly [F in keyof JobFilters]-?: string } => ({

@@ -1,4 +1,4 @@
-import { int, text } from "../../engine/sql/Column.ts"
+import { int, name } from "../../engine/sql/Column.ts"
 import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
@@ -6,7 +6,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 
 const lastStatement = statement({
   name: "authority_notice_last",
-  params: { profile: text(), issuer: text() },
+  params: { profile: name(), issuer: name() },
   row: { notAfter: int, days: int },
   sql: () =>
     `SELECT not_after AS "notAfter", days AS "days" FROM authority_notices WHERE profile = :profile AND issuer = :issuer`
@@ -14,7 +14,7 @@ const lastStatement = statement({
 
 const toldStatement = statement({
   name: "authority_notice_told",
-  params: { profile: text(), issuer: text(), notAfter: int, days: int },
+  params: { profile: name(), issuer: name(), notAfter: int, days: int },
   row: {},
   sql: () =>
     `INSERT INTO authority_notices (profile, issuer, not_after, days) VALUES (:profile, :issuer, :notAfter, :days)

@@ -1,4 +1,4 @@
-import { int, nullable, text } from "../../engine/sql/Column.ts"
+import { int, name, nullable } from "../../engine/sql/Column.ts"
 import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
@@ -8,14 +8,14 @@ import { statement } from "../../engine/sql/Statement.ts"
 
 const lastStatement = statement({
   name: "expiry_digest_last",
-  params: { profile: text() },
+  params: { profile: name() },
   row: { sentAt: int, doubtedAt: nullable(int) },
   sql: () => `SELECT sent_at AS "sentAt", doubted_at AS "doubtedAt" FROM expiry_digests WHERE profile = :profile`
 })
 
 const sentStatement = statement({
   name: "expiry_digest_sent",
-  params: { profile: text(), now: int },
+  params: { profile: name(), now: int },
   row: {},
   sql: () =>
     `INSERT INTO expiry_digests (profile, sent_at) VALUES (:profile, :now)
@@ -24,14 +24,14 @@ const sentStatement = statement({
 
 const doubtStatement = statement({
   name: "expiry_digest_doubt",
-  params: { profile: text(), at: int },
+  params: { profile: name(), at: int },
   row: {},
   sql: () => `UPDATE expiry_digests SET doubted_at = :at WHERE profile = :profile`
 })
 
 const forgetStatement = statement({
   name: "expiry_digest_forget",
-  params: { profile: text() },
+  params: { profile: name() },
   row: {},
   sql: () => `DELETE FROM expiry_digests WHERE profile = :profile`
 })

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import type { OperatorStatus } from "../../domain/OperatorStatus.ts"
-import { int, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
+import { int, name, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { perFilters } from "../../engine/sql/Filters.ts"
 import { first, lenient, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
@@ -20,8 +20,8 @@ const token = {
   revokedAt: nullable(int)
 }
 
-const shown = { ...token, username: text() }
-const owner = { username: text(), status: text<OperatorStatus>(), ownerRole: nullable(text()) }
+const shown = { ...token, username: name() }
+const owner = { username: name(), status: text<OperatorStatus>(), ownerRole: nullable(text()) }
 const owned = `${select(token, "t")}, u.username AS "username"`
 
 const insertStatement = statement({

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { OperatorStatus } from "../../domain/OperatorStatus.ts"
-import { int, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { all, first, lenient, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
@@ -17,7 +17,7 @@ const session = {
   lastSeenAt: int
 }
 
-const owner = { username: text(), status: text<OperatorStatus>(), role: nullable(text()) }
+const owner = { username: name(), status: text<OperatorStatus>(), role: nullable(text()) }
 const found = { ...session, ...owner, isEnrolled: int }
 
 const shown = {
@@ -148,7 +148,7 @@ const countStatement = statement({
 
 const everyone = { now: int, idleSince: int }
 const ofEveryone = "s.expires_at > :now AND s.last_seen_at > :idleSince"
-const shownOfEveryone = { ...shown, username: text() }
+const shownOfEveryone = { ...shown, username: name() }
 
 const listEveryStatement = statement({
   name: "session_list_every",

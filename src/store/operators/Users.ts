@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OperatorRole } from "../../domain/OperatorRole.ts"
 import type { OperatorStatus } from "../../domain/OperatorStatus.ts"
-import { bytes, int, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
@@ -10,7 +10,7 @@ const addresses = texts
 /** The columns of an operator that are shown. */
 const shown = {
   id: uuid(),
-  username: text(),
+  username: name(),
   status: text<OperatorStatus>(),
   role: nullable(text()),
   contactEmail: nullable(text()),
@@ -38,7 +38,7 @@ const listed = { ...shown, ...flags }
 
 const insertStatement = statement({
   name: "user_insert",
-  params: { id: uuid(), username: text(), passwordHash: text(), role: text(), contact: nullable(text()), now: int },
+  params: { id: uuid(), username: name(), passwordHash: text(), role: text(), contact: nullable(text()), now: int },
   row: { id: uuid() },
   sql: () =>
     `INSERT INTO admin_users (id, username, password_hash, status, role, contact_email, created_at, updated_at)
@@ -48,7 +48,7 @@ const insertStatement = statement({
 
 const byNameStatement = statement({
   name: "user_by_name",
-  params: { username: text() },
+  params: { username: name() },
   row: user,
   sql: () => `SELECT ${select(user)} FROM admin_users WHERE username = :username`
 })
@@ -62,7 +62,7 @@ const byIdStatement = statement({
 
 const lockStatement = statement({
   name: "user_lock",
-  params: { username: text() },
+  params: { username: name() },
   row: user,
   sql: ({ dialect }) =>
     `SELECT ${select(user)} FROM admin_users WHERE username = :username${dialect === "postgres" ? " FOR UPDATE" : ""}`
@@ -72,7 +72,7 @@ const lockStatement = statement({
 const lockAdminsStatement = statement({
   name: "user_lock_admins",
   params: {},
-  row: { id: uuid(), username: text() },
+  row: { id: uuid(), username: name() },
   sql: ({ dialect }) =>
     `SELECT id AS "id", username AS "username" FROM admin_users
      WHERE status = 'active' AND (role IS NULL OR role = 'admin') ORDER BY id${
@@ -100,7 +100,7 @@ const listStatement = statement({
 const containingStatement = statement({
   name: "user_containing",
   params: { text: text(), limit: int },
-  row: { username: text() },
+  row: { username: name() },
   sql: ({ dialect }) =>
     `SELECT username AS "username" FROM admin_users
      WHERE ${dialect === "postgres" ? "strpos" : "instr"}(username, :text) > 0 ORDER BY username LIMIT :limit`

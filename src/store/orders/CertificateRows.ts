@@ -1,5 +1,5 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { bytes, int, nullable, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, rows, text, uuid } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { all, first } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
@@ -19,7 +19,7 @@ const issuedColumns = `id AS "orderId", account_id AS "accountId", identifiers A
 
 const bySerialStatement = statement({
   name: "certificate_by_serial",
-  params: { profile: text(), serial: text() },
+  params: { profile: name(), serial: name() },
   row: { ...issued, renewalStart: nullable(int), renewalEnd: nullable(int), renewalUrl: nullable(text()) },
   sql: () =>
     `SELECT ${issuedColumns}, renewal_start AS "renewalStart", renewal_end AS "renewalEnd", renewal_url AS "renewalUrl"
@@ -29,7 +29,7 @@ const bySerialStatement = statement({
 
 const certificateStatement = statement({
   name: "order_certificate",
-  params: { id: uuid<OrderId>(), profile: text(), accountId: uuid<AccountId>() },
+  params: { id: uuid<OrderId>(), profile: name(), accountId: uuid<AccountId>() },
   row: { certificate: text() },
   sql: () =>
     `SELECT certificate FROM orders
@@ -40,7 +40,7 @@ const certificateStatement = statement({
 const liveStatement = statement({
   name: "certificate_live_of_key",
   params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
-  row: { ...issued, profile: text(), serial: text() },
+  row: { ...issued, profile: name(), serial: name() },
   sql: ({ dialect }) =>
     `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial" FROM orders
      WHERE ${dialect === "postgres" ? "sha256(cert_pubkey) = sha256(:pubkey) AND" : ""} cert_pubkey = :pubkey
@@ -53,10 +53,10 @@ const liveStatement = statement({
 const ofSerialsStatement = statement({
   name: "certificates_of_serials",
   params: { serials: rows },
-  row: { ...issued, profile: text(), serial: text(), notAfter: nullable(int) },
-  sql: ({ at, bySerial, each }) =>
+  row: { ...issued, profile: name(), serial: name(), notAfter: nullable(int) },
+  sql: ({ at, indexedBy, each }) =>
     `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial", cert_not_after AS "notAfter"
-     FROM orders ${bySerial}
+     FROM orders ${indexedBy("orders_profile_cert_serial")}
      WHERE profile IN (SELECT profile FROM ${distinct("orders", "profile")})
        AND cert_serial IN (SELECT ${at(0, "text")} FROM ${each(":serials")})
        AND cert_serial IS NOT NULL AND certificate IS NOT NULL`

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, text, uuid } from "../../engine/sql/Column.ts"
 import { all, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
@@ -11,7 +11,7 @@ const pageStatement = statement({
   name: "order_expired_page",
   params: {
     status: text<"pending" | "invalid">(),
-    profile: text(),
+    profile: name(),
     createdBefore: int,
     now: int,
     afterTime: int,
@@ -19,8 +19,8 @@ const pageStatement = statement({
     limit: int
   },
   row: { id: uuid<OrderId>(), createdAt: int },
-  sql: ({ byStatus }) =>
-    `SELECT id AS "id", created_at AS "createdAt" FROM orders ${byStatus}
+  sql: ({ indexedBy }) =>
+    `SELECT id AS "id", created_at AS "createdAt" FROM orders ${indexedBy("orders_status_created_at")}
      WHERE status = :status AND profile = :profile AND created_at <= :createdBefore
        AND (expires_at IS NULL OR expires_at <= :now)
        AND created_at >= :afterTime AND (created_at > :afterTime OR id > :afterId)
@@ -31,10 +31,10 @@ const pageStatement = statement({
 // subquery, because PostgreSQL then repeats the test if the row has changed meanwhile.
 const sweepStatement = statement({
   name: "order_sweep",
-  params: { profile: text(), createdBefore: int, expiredBefore: int, limit: int },
+  params: { profile: name(), createdBefore: int, expiredBefore: int, limit: int },
   row: { id: uuid<OrderId>() },
-  sql: ({ aside, byStatus }) =>
-    `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${byStatus}
+  sql: ({ aside, indexedBy }) =>
+    `DELETE FROM orders WHERE id IN (SELECT id FROM orders ${indexedBy("orders_status_created_at")}
        WHERE status IN ('invalid', 'pending', 'ready', 'processing') AND profile = :profile
          AND created_at < :createdBefore AND (expires_at IS NULL OR expires_at < :expiredBefore) LIMIT :limit) AND ${
       aside("status")

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { int, nullable, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, nullable, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { keptTotal } from "../../engine/sql/KeptCounts.ts"
@@ -24,7 +24,7 @@ const perReach = <S>(make: (from: string, where: string) => S) => {
   return (profile: string | undefined): S => profile === undefined ? every : one
 }
 
-const windowColumns = { profile: text(), now: int, until: int }
+const windowColumns = { profile: name(), now: int, until: int }
 
 const countStatement = perReach((from, where) =>
   statement({
@@ -63,10 +63,10 @@ const isCovered = (f: Fragments): string =>
 
 const place = {
   id: uuid<OrderId>(),
-  profile: text(),
+  profile: name(),
   accountId: uuid<AccountId>(),
   notAfter: int,
-  certSerial: nullable(text())
+  certSerial: nullable(name())
 }
 
 // Takes at most one page of each profile. Otherwise the whole window would be sorted for each page.
@@ -114,7 +114,7 @@ const certificate = {
   accountId: orderColumns.accountId,
   identifiers: orderColumns.identifiers,
   certificate: nullable(text()),
-  certSerial: nullable(text()),
+  certSerial: nullable(name()),
   certNotAfter: nullable(int)
 }
 
@@ -130,7 +130,7 @@ const findStatement = statement({
 // A certID has two parts with a dot between. The next first part sorts after everything that begins with this one and a dot.
 const authoritiesStatement = statement({
   name: "expiring_authorities",
-  params: { profile: text() },
+  params: { profile: name() },
   row: { authority: text() },
   sql: ({ dialect }) => {
     const next = (behind: string) =>
@@ -148,7 +148,7 @@ const authoritiesStatement = statement({
 // Each of `wanted` is a number, a certID, the account and the end of the certificate.
 const replacedStatement = statement({
   name: "expiring_replaced",
-  params: { profile: text(), wanted: rows },
+  params: { profile: name(), wanted: rows },
   row: { number: int, other: uuid<OrderId>() },
   sql: ({ at, each }) =>
     `SELECT ${at(0, "int")} AS "number", s.id AS "other" FROM ${each(":wanted")} CROSS JOIN orders s

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderFilterWord } from "../../domain/Order.ts"
-import { int, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, text, uuid } from "../../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { perFilters } from "../../engine/sql/Filters.ts"
 import { first, lenient } from "../../engine/sql/Query.ts"
@@ -56,7 +56,7 @@ const columns = {
   text: text(),
   dotted: text(),
   size: int,
-  profile: text(),
+  profile: name(),
   accountId: uuid<AccountId>(),
   status: text<OrderFilterWord>(),
   since: int,

@@ -1,5 +1,5 @@
 import type { AccountId, OrderId } from "../../domain/Id.ts"
-import { int, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, uuid } from "../../engine/sql/Column.ts"
 import { all, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { isAlive, lifetimeParams } from "./Lifetime.ts"
@@ -8,7 +8,7 @@ const id = uuid<OrderId>()
 
 const ofAccount = statement({
   name: "order_list_of_account",
-  params: { profile: text(), accountId: uuid<AccountId>(), before: id, ...lifetimeParams, limit: int },
+  params: { profile: name(), accountId: uuid<AccountId>(), before: id, ...lifetimeParams, limit: int },
   row: { id, isShown: int },
   sql: (f) =>
     `SELECT id, CASE WHEN status IN ('processing', 'valid') OR (status IN ('pending', 'ready')

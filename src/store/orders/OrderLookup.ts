@@ -1,11 +1,11 @@
 import type { OrderId } from "../../domain/Id.ts"
-import { text, uuid } from "../../engine/sql/Column.ts"
+import { name, uuid } from "../../engine/sql/Column.ts"
 import { first } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
 /* Finds the order of an authorization or of a challenge. */
 
-const order = { orderId: uuid<OrderId>(), profile: text() }
+const order = { orderId: uuid<OrderId>(), profile: name() }
 
 const ofAuthorization = statement({
   name: "order_of_authorization",

@@ -5,14 +5,14 @@ import type { OrderStatus } from "../../domain/Order.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { Column } from "../../engine/sql/Column.ts"
-import { bytes, int, nullable, rows, text, texts, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, rows, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { leaving, reached } from "../../engine/sql/Guard.ts"
-import { lockRow } from "../../engine/sql/Lock.ts"
 import { first, lenient, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 import { identifiersColumn, problemColumn } from "../Columns.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
+import { lockRow } from "../RowLock.ts"
 import type { Alive } from "./Lifetime.ts"
 import { isAlive, lifetimeParams } from "./Lifetime.ts"
 import { nameCountOf } from "./NameCount.ts"
@@ -20,7 +20,7 @@ import { nameCountOf } from "./NameCount.ts"
 /** The columns that every query of orders reads. */
 export const orderColumns = {
   id: uuid<OrderId>(),
-  profile: text(),
+  profile: name(),
   accountId: uuid<AccountId>(),
   status: text<OrderStatus>(),
   /** `[{"type":"dns","value":…},…]`, in the order asked for. */
@@ -48,7 +48,7 @@ const orderWithAuthorizations = { ...orderColumns, authorizationIds: idList }
 
 const byIdStatement = statement({
   name: "order_by_id",
-  params: { id: orderColumns.id, profile: text(), accountId: orderColumns.accountId },
+  params: { id: orderColumns.id, profile: name(), accountId: orderColumns.accountId },
   row: orderWithAuthorizations,
   sql: ({ dialect }) =>
     `SELECT ${select(orderColumns, "o")}, (SELECT ${
@@ -63,7 +63,7 @@ const insertStatement = statement({
   name: "order_insert",
   params: {
     id: orderColumns.id,
-    profile: text(),
+    profile: name(),
     accountId: orderColumns.accountId,
     /** `[{"type":"dns","value":…},…]`, in the order asked for. */
     identifiers: identifiersColumn,
@@ -91,7 +91,7 @@ const insertStatement = statement({
 
 const releaseReplaces = statement({
   name: "order_release_replaces",
-  params: { profile: text(), replaces: text(), ...lifetimeParams },
+  params: { profile: name(), replaces: text(), ...lifetimeParams },
   row: { id: orderColumns.id },
   sql: (f) =>
     `UPDATE orders SET status = ${reached(orderMoves.lapse)}
@@ -102,7 +102,7 @@ const releaseReplaces = statement({
 
 const insertNames = statement({
   name: "order_identifiers_insert",
-  params: { orderId: orderColumns.id, profile: text(), names: rows },
+  params: { orderId: orderColumns.id, profile: name(), names: rows },
   row: {},
   sql: ({ at, each, typed }) =>
     `INSERT INTO order_identifiers (order_id, profile, name, name_rev)
@@ -138,7 +138,7 @@ const demoteStatement = statement({
 
 const claimStatement = statement({
   name: "order_claim",
-  params: { id: orderColumns.id, profile: text(), accountId: orderColumns.accountId, ...lifetimeParams },
+  params: { id: orderColumns.id, profile: name(), accountId: orderColumns.accountId, ...lifetimeParams },
   row: orderColumns,
   sql: (f) =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}
@@ -173,7 +173,7 @@ const forIssuance = {
 
 const forIssuanceStatement = statement({
   name: "order_for_issuance",
-  params: { id: orderColumns.id, profile: text() },
+  params: { id: orderColumns.id, profile: name() },
   row: forIssuance,
   sql: () =>
     `SELECT ${select(orderColumns, "o")}, c.status AS "accountStatus",
@@ -186,7 +186,7 @@ const issueStatement = statement({
   params: {
     id: orderColumns.id,
     certificate: text(),
-    certSerial: text(),
+    certSerial: name(),
     certPubkey: bytes,
     certNotAfter: int
   },
@@ -227,7 +227,7 @@ const stuckProcessing = statement({
 const profilesStatement = statement({
   name: "order_profiles",
   params: {},
-  row: { profile: text() },
+  row: { profile: name() },
   sql: () => `SELECT profile FROM ${distinct("accounts", "profile")}`
 })
 

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderFilterWord } from "../../domain/Order.ts"
 import { orderStatuses } from "../../domain/Order.ts"
-import { bytes, int, nullable, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { perFilters } from "../../engine/sql/Filters.ts"
@@ -19,7 +19,7 @@ import { orderColumns } from "./OrderRows.ts"
 
 const listed = {
   ...orderColumns,
-  certSerial: nullable(text()),
+  certSerial: nullable(name()),
   certNotAfter: nullable(int),
   revokedAt: nullable(int),
   revocationReason: nullable(int),
@@ -54,11 +54,11 @@ export interface OrderFilters {
 }
 
 const filterColumns = {
-  profile: text(),
+  profile: name(),
   accountId: uuid<AccountId>(),
   status: text<OrderFilterWord>(),
   ...nameColumns,
-  certSerial: text(),
+  certSerial: name(),
   since: int,
   until: int
 }
@@ -114,7 +114,7 @@ const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" 
  */
 const whereOf = (
   used: ReadonlyArray<Narrowing>,
-  { aside, byFailure, leads }: Fragments,
+  { aside, indexedBy, leads }: Fragments,
   leader?: ReturnType<typeof leaderOf>
 ): string => {
   const { isNamed, isUsed } = usedIn(used)
@@ -142,7 +142,7 @@ const whereOf = (
     ...used.map((name) => conditions[name]),
     ...isUsed("certSerial") && !isUsed("profile") ? [anyProfile] : []
   ].join(" AND ") || "1 = 1"
-  return `${failuresOf === undefined ? "" : byFailure(failuresOf)} WHERE ${where}`
+  return `${failuresOf === undefined ? "" : indexedBy(`orders_${failuresOf}_failed`)} WHERE ${where}`
 }
 
 /**
@@ -205,7 +205,7 @@ const byId = statement({
 
 const replacedBy = statement({
   name: "order_replaced_by",
-  params: { profile: text(), replaces: text() },
+  params: { profile: name(), replaces: text() },
   row: { id: uuid<OrderId>() },
   sql: () =>
     `SELECT id FROM orders WHERE profile = :profile AND replaces = :replaces AND replaces IS NOT NULL
@@ -253,7 +253,7 @@ export const search = (
 // An order is valid if it has a certificate. The certificates of a profile are counted in two indexes.
 const issuedStatement = statement({
   name: "order_search_count",
-  params: { profile: text() },
+  params: { profile: name() },
   row: { total: int },
   sql: () => {
     const count = (isRevoked: string) =>

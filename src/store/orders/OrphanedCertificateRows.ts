@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { bytes, int, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { perFilters } from "../../engine/sql/Filters.ts"
 import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { all, first, lenient } from "../../engine/sql/Query.ts"
@@ -25,14 +25,14 @@ const insertStatement = statement({
   params: {
     orderId: uuid<OrderId>(),
     fingerprint: text(),
-    profile: text(),
-    serial: text(),
+    profile: name(),
+    serial: name(),
     leaf: bytes,
     notAfter: int,
     cause: text<OrphanCause>(),
     now: int
   },
-  row: { serial: text() },
+  row: { serial: name() },
   sql: () =>
     `INSERT INTO orphaned_certificates
        (order_id, fingerprint, profile, serial, leaf, not_after, cause, status, found_at, updated_at)
@@ -43,7 +43,7 @@ const insertStatement = statement({
 const openStatement = statement({
   name: "orphan_open",
   params: { orderId: uuid<OrderId>() },
-  row: { fingerprint: text(), serial: text(), leaf: bytes, notAfter: int },
+  row: { fingerprint: text(), serial: name(), leaf: bytes, notAfter: int },
   sql: () =>
     `SELECT fingerprint AS "fingerprint", serial AS "serial", leaf AS "leaf", not_after AS "notAfter"
      FROM orphaned_certificates WHERE order_id = :orderId AND status IN ('waiting', 'kept') ORDER BY fingerprint`
@@ -58,14 +58,14 @@ const settleStatement = statement({
     error: nullable(text()),
     now: int
   },
-  row: { serial: text() },
+  row: { serial: name() },
   sql: () =>
     `UPDATE orphaned_certificates SET status = :status, error = :error, updated_at = :now
      WHERE order_id = :orderId AND fingerprint = :fingerprint AND status IN ('waiting', 'kept')
      RETURNING serial AS "serial"`
 })
 
-const filterColumns = { profile: text(), status: text<OrphanStatus>() }
+const filterColumns = { profile: name(), status: text<OrphanStatus>() }
 const conditions = { profile: "profile = :profile", status: "status = :status" } as const
 const filterNames = ["profile", "status"] as const
 
@@ -85,8 +85,8 @@ const pageStatement = perFilters(filterNames, (used) =>
     params: { ...filterColumns, limit: int, offset: int },
     row: {
       orderId: uuid<OrderId>(),
-      profile: text(),
-      serial: text(),
+      profile: name(),
+      serial: name(),
       leaf: bytes,
       notAfter: int,
       cause: text<OrphanCause>(),
@@ -113,7 +113,7 @@ const countStatement = perFilters(filterNames, (used) =>
 const sweepStatement = statement({
   name: "orphan_sweep",
   params: { endedBefore: int, limit: int },
-  row: { serial: text() },
+  row: { serial: name() },
   sql: () =>
     `DELETE FROM orphaned_certificates WHERE (order_id, fingerprint) IN
        (SELECT order_id, fingerprint FROM orphaned_certificates WHERE not_after < :endedBefore LIMIT :limit)

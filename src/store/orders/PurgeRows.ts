@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, nullable, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, nullable, packedUuid, rows, uuid } from "../../engine/sql/Column.ts"
 import { all, first, lenient } from "../../engine/sql/Query.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
@@ -20,7 +20,7 @@ const ended = "o.cert_not_after >= 0 AND o.cert_not_after <= :cutoff"
 const pageStatement = perRevoked((revoked) =>
   statement({
     name: "order_purge_page",
-    params: { profile: text(), cutoff: int, limit: int },
+    params: { profile: name(), cutoff: int, limit: int },
     row: { id: uuid<OrderId>(), authorizations: int },
     sql: (f) =>
       `SELECT o.id AS "id", (SELECT count(*) FROM authorizations a WHERE a.order_id = o.id) AS "authorizations"
@@ -32,7 +32,7 @@ const pageStatement = perRevoked((revoked) =>
 
 const deleteStatement = statement({
   name: "order_purge",
-  params: { orders: rows, profile: text(), cutoff: int },
+  params: { orders: rows, profile: name(), cutoff: int },
   row: { id: uuid<OrderId>() },
   sql: ({ aside, at, each }) =>
     `DELETE FROM orders WHERE id IN (SELECT ${at(0, "uuid")} FROM ${each(":orders")})
@@ -44,7 +44,7 @@ const deleteStatement = statement({
 const previewStatement = perRevoked((revoked) =>
   statement({
     name: "order_purge_preview",
-    params: { profile: text(), cutoff: int },
+    params: { profile: name(), cutoff: int },
     row: { orders: int, oldest: nullable(int), newest: nullable(int) },
     sql: (f) =>
       `SELECT count(*) AS "orders", min(o.cert_not_after) AS "oldest", max(o.cert_not_after) AS "newest"
@@ -55,7 +55,7 @@ const previewStatement = perRevoked((revoked) =>
 const leftStatement = perRevoked((revoked) =>
   statement({
     name: "order_purge_left",
-    params: { profile: text() },
+    params: { profile: name() },
     row: { orders: int },
     sql: (f) =>
       `SELECT (SELECT count(*) FROM orders o WHERE ${issued(revoked, f)} AND o.cert_not_after IS NULL)

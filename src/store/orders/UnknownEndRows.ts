@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, packedUuid, rows, text, uuid } from "../../engine/sql/Column.ts"
 import { all, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
@@ -8,7 +8,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 
 const findStatement = statement({
   name: "order_unknown_end",
-  params: { profile: text(), limit: int },
+  params: { profile: name(), limit: int },
   row: { id: uuid<OrderId>(), certificate: text() },
   sql: () => {
     const those = (revoked: string) =>

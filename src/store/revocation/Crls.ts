@@ -1,4 +1,4 @@
-import { bytes, int, text } from "../../engine/sql/Column.ts"
+import { bytes, int, name } from "../../engine/sql/Column.ts"
 import { all, first, lenient, lenientFirst } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
@@ -7,24 +7,24 @@ const stored = { ...head, der: bytes }
 
 const headStatement = statement({
   name: "crl_head",
-  params: { issuer: text() },
+  params: { issuer: name() },
   row: head,
   sql: () => `SELECT ${select(head)} FROM crls WHERE issuer = :issuer`
 })
 
 const findStatement = statement({
   name: "crl_find",
-  params: { issuer: text() },
+  params: { issuer: name() },
   row: stored,
   sql: () => `SELECT ${select(stored)} FROM crls WHERE issuer = :issuer`
 })
 
-const row = { issuer: text(), number: int, der: bytes, thisUpdate: int, nextUpdate: int }
+const row = { issuer: name(), number: int, der: bytes, thisUpdate: int, nextUpdate: int }
 
 const insertStatement = statement({
   name: "crl_insert",
   params: row,
-  row: { issuer: text() },
+  row: { issuer: name() },
   sql: () =>
     `INSERT INTO crls (issuer, crl_number, der, this_update, next_update)
      VALUES (:issuer, :number, :der, :thisUpdate, :nextUpdate) ON CONFLICT (issuer) DO NOTHING RETURNING issuer`
@@ -33,7 +33,7 @@ const insertStatement = statement({
 const replaceStatement = statement({
   name: "crl_replace",
   params: { ...row, before: int },
-  row: { issuer: text() },
+  row: { issuer: name() },
   sql: () =>
     `UPDATE crls SET crl_number = :number, der = :der, this_update = :thisUpdate, next_update = :nextUpdate
      WHERE issuer = :issuer AND crl_number = :before RETURNING issuer`
@@ -41,8 +41,8 @@ const replaceStatement = statement({
 
 const raiseStatement = statement({
   name: "crl_raise",
-  params: { issuer: text(), before: int, number: int, nextUpdate: int },
-  row: { issuer: text() },
+  params: { issuer: name(), before: int, number: int, nextUpdate: int },
+  row: { issuer: name() },
   sql: () =>
     `UPDATE crls SET crl_number = :number, next_update = :nextUpdate
      WHERE issuer = :issuer AND crl_number = :before AND :number > crl_number RETURNING issuer`
@@ -51,14 +51,14 @@ const raiseStatement = statement({
 const issuersStatement = statement({
   name: "crl_issuers",
   params: {},
-  row: { issuer: text() },
+  row: { issuer: name() },
   sql: () => `SELECT issuer AS "issuer" FROM crls ORDER BY issuer`
 })
 
 const headsStatement = statement({
   name: "crl_heads",
   params: {},
-  row: { issuer: text(), nextUpdate: int },
+  row: { issuer: name(), nextUpdate: int },
   sql: () => `SELECT issuer AS "issuer", next_update AS "nextUpdate" FROM crls ORDER BY issuer`
 })
 

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { int, nullable, rows, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, nullable, rows, text, uuid } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { all, first, lenient, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
@@ -17,8 +17,8 @@ const stampStatement = statement({
 
 const insertStatement = statement({
   name: "revocation_insert",
-  params: { issuer: text(), serial: text(), now: int, reason: nullable(int), notAfter: nullable(int) },
-  row: { serial: text() },
+  params: { issuer: name(), serial: name(), now: int, reason: nullable(int), notAfter: nullable(int) },
+  row: { serial: name() },
   sql: () =>
     `INSERT INTO revocations (issuer, serial, revoked_at, reason, not_after)
      VALUES (:issuer, :serial, :now, :reason, :notAfter) ON CONFLICT (issuer, serial) DO NOTHING
@@ -28,7 +28,7 @@ const insertStatement = statement({
 // Each of `revoked` is serial, time and reason; a negative reason means none.
 const importStatement = statement({
   name: "revocation_import",
-  params: { issuer: text(), revoked: rows },
+  params: { issuer: name(), revoked: rows },
   row: {},
   sql: ({ at, each }) =>
     `INSERT INTO revocations (issuer, serial, revoked_at, reason, not_after)
@@ -40,8 +40,8 @@ const importStatement = statement({
 
 const pageStatement = statement({
   name: "revocation_page",
-  params: { issuer: text(), after: text(), limit: int },
-  row: { serial: text(), revokedAt: int, reason: nullable(int) },
+  params: { issuer: name(), after: text(), limit: int },
+  row: { serial: name(), revokedAt: int, reason: nullable(int) },
   sql: () =>
     `SELECT serial AS "serial", revoked_at AS "revokedAt", reason AS "reason" FROM revocations
      WHERE issuer = :issuer AND serial > :after ORDER BY serial LIMIT :limit`
@@ -49,17 +49,19 @@ const pageStatement = statement({
 
 const pruneStatement = statement({
   name: "revocation_prune",
-  params: { issuer: text(), before: int, listed: int, limit: int },
-  row: { serial: text() },
-  sql: ({ byEnd }) =>
-    `DELETE FROM revocations WHERE (issuer, serial) IN (SELECT issuer, serial FROM revocations ${byEnd}
+  params: { issuer: name(), before: int, listed: int, limit: int },
+  row: { serial: name() },
+  sql: ({ indexedBy }) =>
+    `DELETE FROM revocations WHERE (issuer, serial) IN (SELECT issuer, serial FROM revocations ${
+      indexedBy("revocations_issuer_not_after")
+    }
        WHERE issuer = :issuer AND not_after < :before AND +revoked_at < :listed LIMIT :limit)
      RETURNING serial AS "serial"` // by the index of the end, not by that of the revocation time, which is long ago for nearly all rows
 })
 
 const countStatement = statement({
   name: "revocation_count",
-  params: { issuer: text() },
+  params: { issuer: name() },
   row: { count: int },
   sql: () => `SELECT count(*) AS "count" FROM revocations WHERE issuer = :issuer`
 })
@@ -67,7 +69,7 @@ const countStatement = statement({
 const issuersStatement = statement({
   name: "revocation_issuers",
   params: { now: int },
-  row: { issuer: text() },
+  row: { issuer: name() },
   sql: () =>
     `SELECT issuer AS "issuer" FROM ${distinct("revocations", "issuer")}
      WHERE EXISTS (SELECT 1 FROM revocations r WHERE r.issuer = p.issuer AND r.not_after > :now)

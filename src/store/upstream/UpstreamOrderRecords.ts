@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderStatus } from "../../domain/Order.ts"
-import { int, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { perFilters } from "../../engine/sql/Filters.ts"
 import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { first, lenient, lenientFirst } from "../../engine/sql/Query.ts"
@@ -13,7 +13,7 @@ import type { UpstreamStatus } from "./UpstreamOrderRows.ts"
 
 const record = {
   orderId: uuid<OrderId>(),
-  profile: text(),
+  profile: name(),
   accountId: uuid<AccountId>(),
   identifiers: orderColumns.identifiers,
   status: text<UpstreamStatus>(),
@@ -51,7 +51,7 @@ const columns = `u.order_id AS "orderId", o.profile AS "profile", o.account_id A
   u.updated_at AS "updatedAt"`
 const tables = "upstream_orders u JOIN orders o ON o.id = u.order_id"
 
-const filterColumns = { profile: text(), status: text<UpstreamStatus>() }
+const filterColumns = { profile: name(), status: text<UpstreamStatus>() }
 const conditions = { profile: "o.profile = :profile", status: "u.status = :status" } as const
 const filterNames = ["profile", "status"] as const
 const whereOf = (used: ReadonlyArray<keyof UpstreamOrderFilters>): string =>

@@ -1,5 +1,5 @@
 import type { OrderId } from "../../domain/Id.ts"
-import { int, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { lenient, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
@@ -10,7 +10,7 @@ const dueStatement = statement({
   params: { now: int, limit: int },
   row: {
     orderId: uuid<OrderId>(),
-    profile: text(),
+    profile: name(),
     orderUrl: nullable(text()),
     certificate: nullable(text()),
     notAfter: nullable(int),

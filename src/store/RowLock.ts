@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
-import { uuid } from "./Column.ts"
-import type { StorageFailed } from "./Database.ts"
-import { Database } from "./Database.ts"
-import { run } from "./Query.ts"
-import { statement } from "./Statement.ts"
+import { uuid } from "../engine/sql/Column.ts"
+import type { StorageFailed } from "../engine/sql/Database.ts"
+import { Database } from "../engine/sql/Database.ts"
+import { run } from "../engine/sql/Query.ts"
+import { statement } from "../engine/sql/Statement.ts"
 
 const lockOf = (table: "accounts" | "orders") =>
   statement({

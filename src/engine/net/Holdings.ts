@@ -1,4 +1,4 @@
-import type { Peer } from "../net/Peer.ts"
+import type { Peer } from "./Peer.ts"
 
 interface Network<T> {
   size: number
@@ -33,7 +33,7 @@ const newest = <T>(holdings: ReadonlySet<T> | undefined): T | undefined => {
  *
  * A holding without a peer (`undefined`), such as that of a proxy for many clients, is counted and is never a victim.
  */
-export class Shares<T> {
+export class Holdings<T> {
   #size = 0
   readonly #networks = new Map<string, Network<T>>()
 

@@ -1,11 +1,11 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { Shares } from "../../../src/engine/http/Shares.ts"
+import { Holdings } from "../../../src/engine/net/Holdings.ts"
 import { peerOf } from "../../../src/engine/net/Peer.ts"
 
-/** Shares of holdings called by their address and number, held by `[address, how many]`. */
+/** Holdings of holdings called by their address and number, held by `[address, how many]`. */
 const sharesOf = (...held: ReadonlyArray<readonly [address: string, count: number]>) => {
-  const shares = new Shares<string>()
+  const shares = new Holdings<string>()
   for (const [address, count] of held) {
     for (let at = 1; at <= count; at++) shares.add(peerOf(address), `${address} ${at}`)
   }
@@ -36,7 +36,7 @@ describe("shares", () => {
   })
 
   it("what nobody's share is stays, whoever comes", () => {
-    const shares = new Shares<string>()
+    const shares = new Holdings<string>()
     shares.add(undefined, "proxied")
     assert.isUndefined(shares.victimOf(peerOf("192.0.2.1")))
     assert.isUndefined(shares.victimOf(undefined))
@@ -56,7 +56,7 @@ describe("shares", () => {
             readonly host: string
             leave: () => void
           }
-          const shares = new Shares<Held>()
+          const shares = new Holdings<Held>()
           const held = new Set<Held>()
           const end = (one: Held) => {
             held.delete(one)
