@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { Roles } from "../domain/Role.ts"
+import { emit } from "../domain/words/Log.ts"
 import type { Comparable } from "../engine/net/Address.ts"
 import { hostAddress } from "../engine/net/HostAddress.ts"
 import { parseBindAddress } from "../engine/net/SocketAddress.ts"
-import { emit } from "../engine/telemetry/EventLog.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 

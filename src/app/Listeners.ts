@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
+import { emit } from "../domain/words/Log.ts"
 import type { Listener, SocketOptions } from "../engine/http/Listener.ts"
 import { bind } from "../engine/http/Listener.ts"
 import { parseBindAddress } from "../engine/net/SocketAddress.ts"
 import { supervised } from "../engine/Supervised.ts"
-import { emit } from "../engine/telemetry/EventLog.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Kept } from "./Graph.ts"
 

@@ -1,8 +1,8 @@
-import type { EventName } from "../engine/telemetry/Event.ts"
 import type { AcmeError, ChallengeFailed } from "./AcmeError.ts"
 import type { IssueFailureCause } from "./Audit.ts"
 import type { OperatorError } from "./OperatorError.ts"
 import type { ValidationReason } from "./ValidationCause.ts"
+import type { EventName } from "./words/Event.ts"
 
 /*
  * How the log records each failure that a client or an operator is told of. Where one sentence stands for several

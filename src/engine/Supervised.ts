@@ -5,7 +5,7 @@ import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { Loop } from "./Loops.ts"
 import { Loops } from "./Loops.ts"
-import { emit } from "./telemetry/EventLog.ts"
+import { emit } from "./telemetry/EngineLog.ts"
 import { count } from "./telemetry/Metrics.ts"
 import { lifeMillis } from "./Time.ts"
 

@@ -14,7 +14,6 @@ import {
   word,
   words
 } from "../engine/config/Key.ts"
-import { logFilter } from "../engine/config/LogFilterForm.ts"
 import {
   addressOrCidr,
   baseUrl,
@@ -33,6 +32,7 @@ import { metadataServices } from "../engine/net/MetadataServices.ts"
 import { account, eab, limits } from "./AccountTable.ts"
 import { admin } from "./AdminTable.ts"
 import { databaseUrl } from "./DatabaseUrl.ts"
+import { logFilter } from "./LogFilterForm.ts"
 import { notify } from "./NotifyTable.ts"
 import { filter, ipam } from "./PolicyTable.ts"
 import { signer } from "./SignerTable.ts"

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { AuditEvent, AuditRow } from "../domain/Audit.ts"
 import { bounded, outcomeOf } from "../domain/Audit.ts"
+import { emit } from "../domain/words/Log.ts"
 import { int, name, nullable, text } from "../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { afterCommit, transaction } from "../engine/sql/Database.ts"
 import { all, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
-import { emit } from "../engine/telemetry/EventLog.ts"
 import { count } from "../engine/telemetry/Metrics.ts"
 import { currentMillis } from "../engine/Time.ts"
 

@@ -1,6 +1,6 @@
+import { events } from "../../src/domain/words/Event.ts"
+import { fields } from "../../src/domain/words/EventField.ts"
 import type { Declaration } from "../../src/engine/telemetry/Declaration.ts"
-import { events } from "../../src/engine/telemetry/Event.ts"
-import { fields } from "../../src/engine/telemetry/EventField.ts"
 import { targetOf } from "../../src/engine/telemetry/LogFilter.ts"
 import { tableOf } from "./Markdown.ts"
 

@@ -54,7 +54,7 @@ const lines: ReadonlyArray<Line> = [
   {
     title: "logging",
     file:
-      /src\/engine\/telemetry\/(?:Event|Sink|Weight|Log|Declaration|Operator|Tracing|Otlp)|^node:(?:fs|internal\/fs\/.*)$/
+      /src\/engine\/telemetry\/(?:E(?:vent|ngine)|Sink|Weight|Log|Declaration|Tracing|Otlp)|src\/domain\/words\/(?!Series)|^node:(?:fs|internal\/fs\/.*)$/
   },
   { title: "metrics", file: /src\/engine\/telemetry\/|node_modules\/prom-client\// },
   { title: "listener", file: /src\/engine\/(?:http|host|net)\/|src\/app\// },

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { makeFairSemaphore } from "../net/FairSemaphore.ts"
-import { emit } from "../telemetry/EventLog.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import { Shed } from "./HttpRefused.ts"
 
 /**

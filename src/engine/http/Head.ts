@@ -4,7 +4,7 @@ import * as Stream from "effect/Stream"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
 import type { Entropy } from "../../crypto/Entropy.ts"
-import { emit } from "../telemetry/EventLog.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import type { Answer, Request } from "./Message.ts"
 import type { Target } from "./Target.ts"
 

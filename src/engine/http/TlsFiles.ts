@@ -13,7 +13,7 @@ import { readTextFile, removeLeftovers, replaceFile, said, writeNewFile, writeNe
 import { withLockFile } from "../host/LockFile.ts"
 import type { Loops } from "../Loops.ts"
 import { supervised } from "../Supervised.ts"
-import { emit } from "../telemetry/EventLog.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
 import { faultOf } from "./TlsPairFault.ts"
 

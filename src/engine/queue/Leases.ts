@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
-import { emit } from "../telemetry/EventLog.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import { currentSeconds, lifeMillis } from "../Time.ts"
 import type { JobId } from "./Job.ts"
 import type { Job } from "./Job.ts"

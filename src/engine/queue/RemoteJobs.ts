@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { untilBack } from "../Retries.ts"
 import { Database } from "../sql/Database.ts"
-import { emit } from "../telemetry/EventLog.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import * as jobs from "./JobRows.ts"
 import type { Queue } from "./Queue.ts"
 

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { emit } from "../telemetry/EventLog.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
 import type { JobKind } from "./Job.ts"
 import * as jobTimes from "./JobTimes.ts"

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { finallyDo } from "../Finally.ts"
-import { emit } from "../telemetry/EventLog.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import { Late } from "./Late.ts"
 import { SqlError } from "./SqlError.ts"
 

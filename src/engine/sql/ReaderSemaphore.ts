@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { makeFairSemaphore } from "../net/FairSemaphore.ts"
 import type { Peer } from "../net/Peer.ts"
-import { emit } from "../telemetry/EventLog.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import { Late } from "./Late.ts"
 import { SqlError } from "./SqlError.ts"
 

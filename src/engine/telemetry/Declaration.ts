@@ -1,6 +1,20 @@
-import type { FieldName } from "./EventField.ts"
-
 /* The form of a declared event. */
+
+/** Types of fields. */
+export interface FieldTypes {
+  readonly text: string
+  /** A machine word of a closed set. */
+  readonly word: string
+  readonly int: number
+  readonly bool: boolean
+  /** Names. The record keeps the first ten; if there are more, it adds `<field>_total`. */
+  readonly names: ReadonlyArray<string>
+}
+
+/** The fields that records may have, each with its type. */
+export interface Dictionary {
+  readonly [field: string]: keyof FieldTypes
+}
 
 /** The level of a record. */
 export type Level = "debug" | "info" | "warn" | "error"
@@ -9,7 +23,7 @@ export type Level = "debug" | "info" | "warn" | "error"
 export type Outcome = "success" | "failure" | "progress" | "advisory"
 
 /** The declaration of one event. */
-export interface Declaration<F extends FieldName = FieldName> {
+export interface Declaration<F extends string = string> {
   readonly level: Level
   readonly outcome: Outcome
   readonly fields: ReadonlyArray<F>
@@ -17,7 +31,7 @@ export interface Declaration<F extends FieldName = FieldName> {
 
 /** Declares an event of this level and outcome, with these fields. */
 const declare = (level: Level, outcome: Outcome) =>
-<const F extends ReadonlyArray<FieldName>>(
+<const F extends ReadonlyArray<string>>(
   ...names: F
 ): Declaration<F[number]> => ({ level, outcome, fields: names })
 

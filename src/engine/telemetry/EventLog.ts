@@ -3,9 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { millisOf } from "../Time.ts"
-import type { Level, Outcome } from "./Declaration.ts"
-import type { EventName, FieldsOf } from "./Event.ts"
-import { events } from "./Event.ts"
+import type { Declaration, Dictionary, FieldTypes, Level, Outcome } from "./Declaration.ts"
 import type { Weight } from "./Weight.ts"
 
 /** Facts of the surrounding request or job, which every record written inside it carries. */
@@ -16,7 +14,7 @@ export interface Span {
 /** One log record before it is rendered. `at` is epoch milliseconds. */
 export interface Record {
   readonly at: number
-  readonly event: EventName
+  readonly event: string
   readonly level: Level
   readonly outcome: Outcome
   readonly fields: { readonly [name: string]: unknown }
@@ -26,7 +24,7 @@ export interface Record {
 /** Where records go. */
 export interface EventLog {
   /** Whether records of this event pass the filter in force; asked before a record is built. */
-  readonly enabled: (event: EventName, level: Level) => boolean
+  readonly enabled: (event: string, level: Level) => boolean
   readonly write: (record: Record) => void
 }
 
@@ -42,55 +40,62 @@ export const layerMemory = (records: Array<Record>): Layer.Layer<never> =>
     write: (record) => records.push(record)
   })
 
-const currentSpan = Context.Reference<Span>("acme/engine/telemetry/EventLog/currentSpan", { defaultValue: () => ({}) })
+/** The facts that the records of a fiber have; set by `withinSpan`. */
+export const currentSpan = Context.Reference<Span>("acme/engine/telemetry/EventLog/currentSpan", {
+  defaultValue: () => ({})
+})
 
-/** Like {@link emit}, but runs at once, for code that has its fiber and does more in the same step. */
-export const emitIn = <E extends EventName>(
-  fiber: Fiber.Fiber<unknown, unknown>,
-  event: E,
-  fields: FieldsOf<E>,
-  weight: Weight = events[event]
-): void => {
-  const log = fiber.getRef(EventLog)
-  if (!log.enabled(event, weight.level)) return
-  log.write({
-    at: millisOf(fiber),
-    event,
-    level: weight.level,
-    outcome: weight.outcome,
-    fields,
-    span: fiber.getRef(currentSpan)
-  })
+/** The fields that an emission of a declared event must state. An unknown fact is stated as `undefined`. */
+export type FieldsOf<Fields extends Dictionary, D extends Declaration<keyof Fields & string>> = {
+  readonly [F in D["fields"][number]]: FieldTypes[Fields[F]] | undefined
 }
 
-/**
- * Writes one record. It is built only if the filter lets it pass; otherwise it costs a context look-up. Its time comes
- * from the fiber's Clock, its span from {@link withinSpan}. Level and outcome are the declared ones unless `weight`
- * gives others.
- */
-export const emit = <E extends EventName>(event: E, fields: FieldsOf<E>, weight?: Weight): Effect.Effect<void> =>
-  Effect.withFiber((fiber) => {
-    emitIn(fiber, event, fields, weight)
-    return Effect.void
-  })
+/** Declared events, by their names. */
+type Events<Fields extends Dictionary, Name extends PropertyKey> = {
+  readonly [N in Name]: Declaration<keyof Fields & string>
+}
 
-/**
- * Runs an effect whose records all have these facts; the end of the request or job that began at an epoch millisecond is
- * recorded too.
- */
-export const withinSpan = <A, E, R>(
-  span: Span,
-  startedAt: number,
-  self: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.provideService(
-    Effect.withFiber((fiber) => {
-      emitIn(fiber, "span_opened", {})
-      return Effect.ensuring(
-        self,
-        Effect.sync(() => emitIn(fiber, "span_closed", { elapsed_ms: millisOf(fiber) - startedAt }))
-      )
-    }),
-    currentSpan,
-    span
-  )
+/** The ways to write records of declared events. Nothing else can be written. */
+export interface Log<Fields extends Dictionary, E extends Events<Fields, keyof E>> {
+  /**
+   * Writes one record. It is built only if the filter lets it pass; otherwise it costs a context look-up. Its time comes
+   * from the fiber's Clock, its span from `withinSpan`. Level and outcome are the declared ones unless `weight` gives
+   * others.
+   */
+  readonly emit: <N extends keyof E & string>(
+    event: N,
+    fields: FieldsOf<Fields, E[N]>,
+    weight?: Weight
+  ) => Effect.Effect<void>
+  /** Like `emit`, but runs at once, for code that has its fiber and does more in the same step. */
+  readonly emitIn: <N extends keyof E & string>(
+    fiber: Fiber.Fiber<unknown, unknown>,
+    event: N,
+    fields: FieldsOf<Fields, E[N]>,
+    weight?: Weight
+  ) => void
+}
+
+/** The log of a vocabulary: these events, whose fields are of this dictionary. */
+export const makeLog = <Fields extends Dictionary, E extends Events<Fields, keyof E>>(events: E): Log<Fields, E> => {
+  const emitIn: Log<Fields, E>["emitIn"] = (fiber, event, fields, weight: Weight = events[event]) => {
+    const log = fiber.getRef(EventLog)
+    if (!log.enabled(event, weight.level)) return
+    log.write({
+      at: millisOf(fiber),
+      event,
+      level: weight.level,
+      outcome: weight.outcome,
+      fields,
+      span: fiber.getRef(currentSpan)
+    })
+  }
+  return {
+    emitIn,
+    emit: (event, fields, weight) =>
+      Effect.withFiber((fiber) => {
+        emitIn(fiber, event, fields, weight)
+        return Effect.void
+      })
+  }
+}

@@ -1,5 +1,4 @@
 import type { Level } from "./Declaration.ts"
-import { events } from "./Event.ts"
 
 /** The words for levels in `logging.filter` and `--log-level`, each beside its number (the index). */
 export const levelWords = ["off", "error", "warn", "info", "debug", "trace"] as const
@@ -16,14 +15,9 @@ const rankOf = (level: LevelWord): number => levelWords.indexOf(level)
 /** The target of every record of an event: `acme_svc.` and the first word of its name. */
 export const targetOf = (event: string): string => `acme_svc.${event.slice(0, event.indexOf("_"))}`
 
-const covers = (prefix: string, target: string): boolean =>
+/** Whether a filter for this prefix is about this target. */
+export const covers = (prefix: string, target: string): boolean =>
   prefix === "" || target === prefix || target.startsWith(`${prefix}.`)
-
-/** Every target that a record can have. */
-export const targets: ReadonlyArray<string> = [...new Set(Object.keys(events).map(targetOf))].sort()
-
-/** Whether records of this target, or of one below it, exist at all. */
-export const isKnownTarget = (target: string): boolean => targets.some((one) => covers(target, one))
 
 /** One part of a filter: up to which level records of a target are written. The empty target is every target. */
 export interface Directive {
@@ -46,7 +40,7 @@ export type Filter = (target: string, level: Level) => boolean
 /**
  * `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): comma-separated `target=level`, a bare level
  * (every target) or a bare target (all its levels). The longest target prefix wins. The text was checked with
- * `engine/config/LogFilterForm.ts`.
+ * `settings/LogFilterForm.ts`.
  */
 export const parseFilter = (text: string): Filter => {
   const directives = text.split(",").map(readDirective)

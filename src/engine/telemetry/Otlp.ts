@@ -8,7 +8,7 @@ import * as Schedule from "effect/Schedule"
 import * as Tracer from "effect/Tracer"
 import type { Loops } from "../Loops.ts"
 import { supervised } from "../Supervised.ts"
-import { emit } from "./EventLog.ts"
+import { emit } from "./EngineLog.ts"
 import { tracing } from "./Tracing.ts"
 
 /*

@@ -1,10 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Record from "effect/Record"
 import { escapeHidden } from "../HiddenText.ts"
-import type { EventName } from "./Event.ts"
-import { events } from "./Event.ts"
-import { fields as dictionary } from "./EventField.ts"
+import { engineEvents } from "./EngineEvent.ts"
 import type { Record as LogRecord } from "./EventLog.ts"
 import { EventLog } from "./EventLog.ts"
 import type { Filter } from "./LogFilter.ts"
@@ -33,13 +30,13 @@ const maxNames = 10
 const cut = (value: unknown): unknown =>
   typeof value === "string" && value.length > maxText ? value.slice(0, maxText) : value
 
-/** Applies the dictionary: leaves unknown values out, cuts long text and bounds lists of names. */
+/** Leaves unknown values out, cuts long text and bounds lists of names. */
 const bounded = (record: LogRecord): { [name: string]: unknown } => {
   const out: { [name: string]: unknown } = { event: record.event, outcome: record.outcome }
   for (const name in record.fields) {
     const value = record.fields[name]
     if (value === undefined) continue
-    if (dictionary[name as keyof typeof dictionary] === "names" && Array.isArray(value)) {
+    if (Array.isArray(value)) {
       out[name] = value.slice(0, maxNames).map(cut)
       if (value.length > maxNames) out[`${name}_total`] = value.length
     } else {
@@ -49,14 +46,25 @@ const bounded = (record: LogRecord): { [name: string]: unknown } => {
   return out
 }
 
+interface Common {
+  readonly target: string
+  readonly message: string
+}
+
+const commons = new Map<string, Common>()
+
 /** The parts that all records of an event have in common. */
-const common = Record.map(events, (_, event) => ({
-  target: targetOf(event),
-  message: event.replaceAll("_", " ")
-}))
+const commonOf = (event: string): Common => {
+  let common = commons.get(event)
+  if (common === undefined) {
+    common = { target: targetOf(event), message: event.replaceAll("_", " ") }
+    commons.set(event, common)
+  }
+  return common
+}
 
 const renderJson = (record: LogRecord, flatten: boolean): string => {
-  const { message, target } = common[record.event]
+  const { message, target } = commonOf(record.event)
   const head = `{"timestamp":"${new Date(record.at).toISOString()}","level":"${record.level}","target":"${target}",`
   const facts = bounded(record)
   facts["message"] = message
@@ -95,11 +103,11 @@ const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten"
 
 /** The record about writes that were lost, written as soon as a write succeeds again. */
 const gap = (count: number): LogRecord => {
-  const { level, outcome } = events.server_log_gap
+  const { level, outcome } = engineEvents.server_log_gap
   return { event: "server_log_gap", level, outcome, at: Date.now(), fields: { count }, span: {} }
 }
 
-const isWanted = (event: EventName, spanEvents: SinkOptions["spanEvents"]): boolean =>
+const isWanted = (event: string, spanEvents: SinkOptions["spanEvents"]): boolean =>
   event === "span_opened" ? spanEvents === "full" : event !== "span_closed" || spanEvents !== "none"
 
 /** A sink for records. */

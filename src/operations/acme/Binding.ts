@@ -8,7 +8,7 @@ import type { Jws } from "../../crypto/jose/Jws.ts"
 import { macDigestOf, parseObject, readJws, verifyMac } from "../../crypto/jose/Jws.ts"
 import { ExternalAccountRequired, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
 import { isId } from "../../domain/Id.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
+import { emit } from "../../domain/words/Log.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
 
 /** The `reason` of `eab_rejected`. */

@@ -17,7 +17,7 @@ import {
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { KeyInUse, Malformed, Unauthorized } from "../../domain/AcmeError.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
+import { emit } from "../../domain/words/Log.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import * as audit from "../../store/AuditRows.ts"

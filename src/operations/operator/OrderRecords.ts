@@ -15,7 +15,7 @@ import {
 } from "../../domain/OperatorError.ts"
 import { statusShown } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
+import { emit } from "../../domain/words/Log.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import * as audit from "../../store/AuditRows.ts"

@@ -9,7 +9,7 @@ import type {
 } from "../../domain/Notification.ts"
 import { contactEvent, onlyEntry, payloadOf } from "../../domain/Notification.ts"
 import { BadRequest } from "../../domain/OperatorError.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
+import { emit } from "../../domain/words/Log.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import { Deliveries } from "../../services/notify/Deliveries.ts"
 import { hasReminders, isOfScope, routesOf, sectionsOf } from "../../services/notify/NotifyRoutes.ts"

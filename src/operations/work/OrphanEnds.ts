@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { OrderId } from "../../domain/Id.ts"
+import { emit } from "../../domain/words/Log.ts"
 import { afterCommit } from "../../engine/sql/Database.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
 import { count } from "../../engine/telemetry/Metrics.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"

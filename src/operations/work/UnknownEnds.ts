@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
+import { emit } from "../../domain/words/Log.ts"
 import { count } from "../../engine/telemetry/Metrics.ts"
 import * as unknownEnds from "../../store/orders/UnknownEndRows.ts"
 import { leavesOf } from "../Leaves.ts"

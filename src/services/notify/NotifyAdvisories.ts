@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Roles } from "../../domain/Role.ts"
+import { emit } from "../../domain/words/Log.ts"
 import { isExecutable } from "../../engine/host/Files.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 import { keyOf } from "./Deliveries.ts"
 import { hasDigest, sectionsOf } from "./NotifyRoutes.ts"

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { emit } from "../../engine/telemetry/EventLog.ts"
+import { emit } from "../../domain/words/Log.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import type { Check, CheckAnswer, NamedIdentifier } from "./Check.ts"
 import { addressUnknown, passed, refused, refusedNames, undecided } from "./Check.ts"

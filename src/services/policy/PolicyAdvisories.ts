@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
+import { emit } from "../../domain/words/Log.ts"
 import { isExecutable } from "../../engine/host/Files.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { canRefuse } from "./Policies.ts"
 import { unusedChecks } from "./PolicyView.ts"

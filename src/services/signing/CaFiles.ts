@@ -10,9 +10,9 @@ import type { CaMaterial } from "../../crypto/x509/CaMaterial.ts"
 import { datesFault, loadCa } from "../../crypto/x509/CaMaterial.ts"
 import { serialFrom } from "../../crypto/x509/Leaf.ts"
 import type { CaKeyType } from "../../crypto/x509/SelfSigned.ts"
+import { emit } from "../../domain/words/Log.ts"
 import type { FileUnusable } from "../../engine/host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../engine/host/KeyFile.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 
 /** The part of `signer.local_ca` that is about files. */

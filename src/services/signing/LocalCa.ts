@@ -9,7 +9,7 @@ import { leafCommonName } from "../../crypto/x509/Csr.ts"
 import { makeLeafIssuer, serialFrom, validityWindow } from "../../crypto/x509/Leaf.ts"
 import { lintLeaf } from "../../crypto/x509/Lint.ts"
 import { nameConstraintsViolation, permitsCommonName } from "../../crypto/x509/NameConstraints.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
+import { emit } from "../../domain/words/Log.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { CaFileSettings } from "./CaFiles.ts"
 import {

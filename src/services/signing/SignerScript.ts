@@ -1,10 +1,10 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { emit } from "../../domain/words/Log.ts"
 import type { Scripts } from "../../engine/host/Scripts.ts"
 import { restOf, wordsOf } from "../../engine/host/Scripts.ts"
 import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
 import { currentMillis } from "../../engine/Time.ts"
 
 /** `signer.custom`. */

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import { isSame } from "../../crypto/Digest.ts"
 import { keyAuthorizationDigest } from "../../crypto/jose/KeyAuthorization.ts"
+import { emit } from "../../domain/words/Log.ts"
 import type { Resolver } from "../../engine/net/Resolver.ts"
 import { noSuchName } from "../../engine/net/Resolver.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
 import type { ChallengeAttempt } from "./Attempt.ts"
 import { ChallengeRefused, unlessOwn } from "./Attempt.ts"
 

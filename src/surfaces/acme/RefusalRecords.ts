@@ -2,9 +2,9 @@ import * as Effect from "effect/Effect"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { problemOf } from "../../domain/Problem.ts"
 import { isRefusalTold, refusalWord } from "../../domain/ProblemRecords.ts"
+import { emit } from "../../domain/words/Log.ts"
 import type { Request } from "../../engine/http/Message.ts"
 import { peerOf } from "../../engine/net/Peer.ts"
-import { emit } from "../../engine/telemetry/EventLog.ts"
 import { lifeMillis } from "../../engine/Time.ts"
 
 /* Why requests are refused, in the log (docs/decisions/log-and-metrics.md, "Each refusal has a record"). */

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { emit } from "../../engine/telemetry/EventLog.ts"
+import { emit } from "../../domain/words/Log.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
 import type { CheckServices } from "../operator/gate/CheckServices.ts"
 import { make } from "./PanelApp.ts"

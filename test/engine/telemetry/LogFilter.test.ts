@@ -2,8 +2,7 @@ import { it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { assert, describe } from "vitest"
 import type { Level } from "../../../src/engine/telemetry/Declaration.ts"
-import { events } from "../../../src/engine/telemetry/Event.ts"
-import { isKnownTarget, levelWords, parseFilter, targetOf, targets } from "../../../src/engine/telemetry/LogFilter.ts"
+import { levelWords, parseFilter } from "../../../src/engine/telemetry/LogFilter.ts"
 import { prop } from "../../support/Property.ts"
 
 const levels: ReadonlyArray<Level> = ["error", "warn", "info", "debug"]
@@ -87,16 +86,5 @@ describe("logging.filter", () => {
   prop("what passes at a level passes at every graver one", [directives, target], ([pairs, asked]) => {
     const passed = passing(pairs.map(([name, level]) => `${name}=${level}`).join(","), asked)
     assert.deepStrictEqual(passed, levels.slice(0, passed.length))
-  })
-
-  it("every event has a target of ours with one word of its own", () => {
-    for (const event of Object.keys(events)) {
-      const [name = ""] = event.split("_")
-      assert.strictEqual(targetOf(event), `acme_svc.${name}`)
-      assert.notStrictEqual(name, "", event)
-      assert.include(targets, targetOf(event))
-      assert.isTrue(isKnownTarget(targetOf(event)) && isKnownTarget("acme_svc"))
-      assert.isFalse(isKnownTarget(`${targetOf(event)}.more`) || isKnownTarget(name))
-    }
   })
 })

@@ -10,8 +10,8 @@ import {
   SessionInvalid
 } from "../../../domain/OperatorError.ts"
 import { readRecoveryCode } from "../../../domain/RecoveryCode.ts"
+import { emit } from "../../../domain/words/Log.ts"
 import { transaction } from "../../../engine/sql/Database.ts"
-import { emit } from "../../../engine/telemetry/EventLog.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import { Passwords } from "../../../services/operators/Passwords.ts"
 import * as audit from "../../../store/AuditRows.ts"

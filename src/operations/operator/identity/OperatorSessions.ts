@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
+import { emit } from "../../../domain/words/Log.ts"
 import { transaction } from "../../../engine/sql/Database.ts"
-import { emit } from "../../../engine/telemetry/EventLog.ts"
 import * as audit from "../../../store/AuditRows.ts"
 import * as sessions from "../../../store/operators/SessionRows.ts"
 import type { AtKeyboard, Operator } from "../../Operator.ts"

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { emit } from "../../../domain/words/Log.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import * as users from "../../../store/operators/Users.ts"
 

@@ -8,8 +8,8 @@ import {
   MfaRequired,
   SessionInvalid
 } from "../../../domain/OperatorError.ts"
+import { emit } from "../../../domain/words/Log.ts"
 import { transaction } from "../../../engine/sql/Database.ts"
-import { emit } from "../../../engine/telemetry/EventLog.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import * as audit from "../../../store/AuditRows.ts"
 import * as recoveryCodes from "../../../store/operators/RecoveryCodes.ts"

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { keyAuthorizationDigest } from "../../../crypto/jose/KeyAuthorization.ts"
+import { emit } from "../../../domain/words/Log.ts"
 import type { DnsUpdate, UpdateServer } from "../../../engine/net/DnsUpdate.ts"
 import { isInZone } from "../../../engine/net/Zone.ts"
-import { emit } from "../../../engine/telemetry/EventLog.ts"
 import { publishedName } from "./Provable.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 

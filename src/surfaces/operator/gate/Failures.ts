@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { Internal } from "../../../domain/OperatorError.ts"
 import { isOperatorError } from "../../../domain/OperatorProblem.ts"
-import { emit } from "../../../engine/telemetry/EventLog.ts"
+import { emit } from "../../../domain/words/Log.ts"
 
 /** A failure of an operation. If it is not one of `OperatorError`, operators cannot do anything about it. */
 export interface Failure {

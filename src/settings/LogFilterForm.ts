@@ -1,7 +1,14 @@
-import { isKnownTarget, levelWords, readDirective, targets } from "../telemetry/LogFilter.ts"
-import { nearest } from "./KeyPath.ts"
-import type { Form } from "./ValueForm.ts"
-import { quoteOf } from "./ValueForm.ts"
+import { events } from "../domain/words/Event.ts"
+import { nearest } from "../engine/config/KeyPath.ts"
+import type { Form } from "../engine/config/ValueForm.ts"
+import { quoteOf } from "../engine/config/ValueForm.ts"
+import { covers, levelWords, readDirective, targetOf } from "../engine/telemetry/LogFilter.ts"
+
+/** Every target that a record can have. */
+export const targets: ReadonlyArray<string> = [...new Set(Object.keys(events).map(targetOf))].sort()
+
+/** Whether records of this target, or of one below it, exist at all. */
+export const isKnownTarget = (target: string): boolean => targets.some((one) => covers(target, one))
 
 const shape = /^[A-Za-z0-9_.:/@-]+(?:=[A-Za-z0-9]+)?$/
 const own = /^acme_svc\b/

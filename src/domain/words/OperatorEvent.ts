@@ -1,5 +1,6 @@
-import type { Declaration } from "./Declaration.ts"
-import { advisory, error, info, warn } from "./Declaration.ts"
+import type { Declaration } from "../../engine/telemetry/Declaration.ts"
+import { advisory, error, info, warn } from "../../engine/telemetry/Declaration.ts"
+import type { FieldName } from "./EventField.ts"
 
 /** The records of operators and of their listener. */
 export const operatorEvents = {
@@ -53,4 +54,4 @@ export const operatorEvents = {
   admin_token_created: info("username", "surface", "target_username", "name", "role"),
   admin_token_revoked: info("username", "surface", "target_username", "name"),
   admin_token_refused: warn("username", "name", "client_ip", "reason")
-} as const satisfies Record<string, Declaration>
+} as const satisfies Record<string, Declaration<FieldName>>

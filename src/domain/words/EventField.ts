@@ -1,23 +1,12 @@
-/** The dictionary of the log: every field a record may have (docs/decisions/log-and-metrics.md). */
+import type { Dictionary } from "../../engine/telemetry/Declaration.ts"
+import { engineFields } from "../../engine/telemetry/EngineEvent.ts"
 
-/** Types of fields. */
-export interface FieldTypes {
-  readonly text: string
-  /** A machine word of a closed set. */
-  readonly word: string
-  readonly int: number
-  readonly bool: boolean
-  /** Names. The record keeps the first ten; if there are more, it adds `<field>_total`. */
-  readonly names: ReadonlyArray<string>
-}
-
-/** One meaning and one type per field name, everywhere. */
+/** The dictionary of the log: every field a record may have, with one meaning and one type everywhere. */
 export const fields = {
+  ...engineFields,
   account_id: "text",
   accounts: "int",
-  address: "text",
   answers: "int",
-  attempts: "int",
   audit_event: "word",
   authorizations: "int",
   authz_id: "text",
@@ -25,28 +14,21 @@ export const fields = {
   body_bytes: "int",
   body_preview: "text",
   challenge_id: "text",
-  client_ip: "text",
   cert_serial: "text",
   check: "word",
   code: "int",
-  count: "int",
   failures: "int",
   crl_number: "text",
   database_url: "text",
   delivery_id: "text",
   detail: "text",
-  elapsed_ms: "int",
-  offset_ms: "int",
-  against: "text",
   entries: "int",
   entry: "text",
-  error: "text",
   exit_code: "int",
   extensions: "names",
   failed: "int",
   file_present: "bool",
   generation: "int",
-  header: "text",
   hook: "word",
   hop: "int",
   http: "text",
@@ -56,8 +38,6 @@ export const fields = {
   identifiers: "names",
   in_flight: "int",
   issuer: "text",
-  job_id: "text",
-  jobs_released: "int",
   key: "text",
   key_fp: "text",
   key_type: "word",
@@ -65,58 +45,33 @@ export const fields = {
   keys_from_env: "int",
   keys_from_file: "int",
   kid: "text",
-  kind: "word",
-  latency_ms: "int",
-  lease_seconds: "int",
   limit: "word",
   limited: "int",
-  listener: "word",
   listeners_rebound: "int",
-  loop: "word",
-  max_concurrent: "int",
   method: "word",
-  name: "text",
   next_update: "text",
   no_proxy_entries: "int",
   nonce_fp: "text",
-  not_after: "text",
-  open: "int",
   origin: "text",
   order_id: "text",
   orders: "int",
   output: "text",
-  owner: "text",
-  path: "text",
-  pending: "int",
-  poll_interval_ms: "int",
   pool_max: "int",
   profile: "text",
   reason: "word",
   remaining: "int",
-  renewal_at: "text",
   requests_cut: "int",
-  retry_base_seconds: "int",
   retryable: "bool",
-  retry_max_seconds: "int",
   role: "word",
-  roles: "text",
   rows_imported: "int",
-  rows_removed: "int",
-  rows_updated: "int",
-  row: "text",
   rule: "text",
   scope: "word",
   sent_origin: "text",
-  self_signed: "bool",
   series: "word",
   sessions: "int",
-  set_aside: "text",
-  sha256: "text",
   signal: "word",
   source: "word",
   stage: "word",
-  statement: "word",
-  status: "int",
   step: "word",
   surface: "word",
   base_url: "text",
@@ -127,10 +82,8 @@ export const fields = {
   type: "word",
   username: "text",
   format: "word",
-  list: "word",
-  version: "text",
-  waited_ms: "int"
-} as const satisfies Record<string, keyof FieldTypes>
+  list: "word"
+} as const satisfies Dictionary
 
 /** The name of a field. */
 export type FieldName = keyof typeof fields

@@ -1,5 +1,6 @@
-import type { Declaration } from "./Declaration.ts"
-import { advisory, debug, error, info, warn } from "./Declaration.ts"
+import type { Declaration } from "../../engine/telemetry/Declaration.ts"
+import { advisory, debug, error, info, warn } from "../../engine/telemetry/Declaration.ts"
+import type { FieldName } from "./EventField.ts"
 
 /** The records of notifications. */
 export const notificationEvents = {
@@ -36,4 +37,4 @@ export const notificationEvents = {
   notify_expiry_reminders_failed: error("profile", "error"),
   notify_expiry_reminders_retired: info("profile"),
   notify_expiry_reminder_dropped: info("profile", "account_id", "delivery_id")
-} as const satisfies Record<string, Declaration>
+} as const satisfies Record<string, Declaration<FieldName>>

@@ -1,15 +1,17 @@
 /**
  * The log vocabulary: every record the service writes is declared here once, with its level, outcome and fields
- * (docs/decisions/log-and-metrics.md, "A closed vocabulary of events").
+ * (docs/decisions/log-and-metrics.md, "A closed vocabulary of events"). What the engine emits is declared beside it.
  */
 
-import type { Declaration } from "./Declaration.ts"
-import { advisory, debug, debugFailure, error, info, progress, warn } from "./Declaration.ts"
-import type { fields, FieldTypes } from "./EventField.ts"
+import type { Declaration } from "../../engine/telemetry/Declaration.ts"
+import { advisory, debug, error, info, progress, warn } from "../../engine/telemetry/Declaration.ts"
+import { engineEvents } from "../../engine/telemetry/EngineEvent.ts"
+import type { FieldName } from "./EventField.ts"
 import { notificationEvents } from "./NotificationEvent.ts"
 import { operatorEvents } from "./OperatorEvent.ts"
 
 export const events = {
+  ...engineEvents,
   ...operatorEvents,
   ...notificationEvents,
 
@@ -25,13 +27,9 @@ export const events = {
   server_config_reloaded: info("generation", "listeners_rebound", "changed_keys", "elapsed_ms"),
   server_config_reload_refused: warn("error"),
   server_config_reload_failed: error("error"),
-  server_log_gap: advisory("count"),
   server_logging_filter_overridden: advisory("source"),
   server_reload_supervisor_gone: error(),
-  server_proxy_untrusted: advisory("listener", "address", "header"),
-  server_connection_refused: warn("listener", "address", "open", "pending"),
   server_socket_bind_failed: error("address", "error"),
-  server_schema_behind: error("name"),
   metrics_listening: info("address"),
   metrics_config_invalid: error("key", "error"),
   metrics_sample_failed: warn("series", "error"),
@@ -39,8 +37,6 @@ export const events = {
   publish_config_invalid: error("key", "error"),
   publish_listening: info("address"),
   publish_socket_bind_failed: error("address", "error"),
-  server_clock_skewed: warn("against", "offset_ms"),
-  server_clock_stepped: warn("offset_ms"),
   server_fatal_error: error("error"),
   server_shutdown_started: progress("signal"),
   server_shutdown_completed: info("requests_cut", "jobs_released", "elapsed_ms"),
@@ -52,43 +48,15 @@ export const events = {
   proxy_configured: info("http", "https", "no_proxy_entries", "source"),
   tls_disabled: advisory("base_url"),
   tls_base_url_mismatch: advisory("key", "base_url"),
-  tls_key_permissive: advisory("listener", "path"),
-  tls_pair_generated: info("listener", "sha256", "set_aside"),
-  tls_pair_renewal_announced: advisory("listener", "not_after", "renewal_at", "path", "sha256"),
-  tls_pair_renewal_failed: error("listener", "error"),
-  tls_pair_renewed: info("listener", "sha256", "not_after", "set_aside"),
-  tls_certificate_loaded: info("listener", "sha256", "not_after", "self_signed"),
-  tls_certificate_expiring: advisory("listener", "not_after"),
-  tls_handshake_failed: debugFailure("listener", "client_ip", "error"),
-  tls_handshake_timeout: debugFailure("listener", "client_ip", "error"),
 
   // database
   db_commits_unsynced: advisory("key"),
   db_opened: info("database_url", "backend", "pool_max"),
-  db_migration_applied: info("name", "elapsed_ms"),
-  db_migration_failed: error("name", "error"),
-  db_statement_failed: error("statement", "error"),
-  db_row_unreadable: error("statement", "row", "error"),
-  db_statement_slow: advisory("statement", "elapsed_ms"),
-  db_pool_timeout: error("waited_ms"),
-  db_listen_lost: warn("error"),
-  db_listen_restored: info(),
-  db_job_leases_reclaimed: advisory("rows_updated"),
-  db_job_times_corrected: debug("rows_updated"),
 
   // one request
-  request_completed: info("status", "latency_ms"),
-  span_opened: debug(),
-  span_closed: debug("elapsed_ms"),
-  request_shed: warn(),
-  request_pipeline_cut: warn("listener", "address"),
   request_refused: warn("reason", "detail"),
   request_rate_limited: warn("limit", "account_id", "address"),
-  request_deadline_exceeded: warn(),
-  request_handler_panicked: error("error"),
-  server_loop_failed: error("loop", "error"),
   server_loop_given_up: error("loop"),
-  request_id_header_invalid: debug(),
 
   // signed requests
   jws_rejected: warn("reason"),
@@ -218,33 +186,6 @@ export const events = {
   local_ca_ledger_imported: info("issuer", "crl_number", "entries", "rows_imported"),
   local_ca_orphaned_crl: advisory("issuer"),
 
-  // queue
-  job_enqueued: debug("kind", "job_id"),
-  job_kind_unknown: debug("kind", "job_id", "count"),
-  job_run_completed: info("kind", "job_id", "elapsed_ms"),
-  job_run_retried: warn("kind", "job_id", "attempts", "error"),
-  job_run_abandoned: error("kind", "job_id", "attempts", "error"),
-  job_run_panicked: error("kind", "job_id", "attempts", "error"),
-  job_lease_lost: advisory("kind", "job_id", "attempts"),
-  job_deadline_passed: warn("kind", "job_id", "attempts"),
-  job_runner_started: progress("owner"),
-  job_runner_retuned: info(
-    "poll_interval_ms",
-    "lease_seconds",
-    "retry_base_seconds",
-    "retry_max_seconds",
-    "max_concurrent"
-  ),
-  job_runner_stopped: info("owner", "jobs_released"),
-  job_periodic_delayed: error("error"),
-  worker_registered: info("owner", "roles", "version"),
-  worker_presence_failed: warn("error"),
-  worker_presence_swept: debug("rows_removed"),
-
-  // traces
-  trace_export_failed: warn("count", "error"),
-  trace_spans_dropped: warn("count"),
-
   // sweeps
   nonce_reaper_swept: debug("rows_removed"),
   http_01_token_reaper_swept: debug("rows_removed"),
@@ -259,14 +200,8 @@ export const events = {
   audit_reaper_failed: error("error"),
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
-  audit_write_failed: error("audit_event", "order_id", "cert_serial", "error"),
-  audit_reverse_dns_failed: debugFailure("address"),
-  audit_reverse_dns_timeout: debugFailure("address")
-} as const satisfies Record<string, Declaration>
+  audit_write_failed: error("audit_event", "order_id", "cert_serial", "error")
+} as const satisfies Record<string, Declaration<FieldName>>
 
+/** The name of an event. */
 export type EventName = keyof typeof events
-
-/** The fields that an emission of `E` must state. An unknown fact is stated as `undefined`. */
-export type FieldsOf<E extends EventName> = {
-  readonly [F in (typeof events)[E]["fields"][number]]: FieldTypes[(typeof fields)[F]] | undefined
-}
