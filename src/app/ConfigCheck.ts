@@ -17,6 +17,7 @@ import { checkAddresses } from "./Addresses.ts"
 import { advise, adviseOfFile } from "./Advisories.ts"
 import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
+import { tlsOf } from "./ListenerTls.ts"
 
 /* Finds everything that a start would refuse. It binds no socket and changes no file. */
 
@@ -49,13 +50,12 @@ const executable = ([key, path]: readonly [string, string]) =>
     (isIt) => isIt ? Effect.void : Effect.fail({ message: `${key}: ${path} is not an executable file.` })
   )
 
-const tlsOf = ({ admin, server }: Config): ReadonlyArray<TlsFiles.TlsFileSettings> =>
-  ([["acme", true, server], ["admin", admin.enabled, admin]] as const).flatMap(
-    ([listener, isServed, { base_url, tls }]) =>
-      isServed && tls.enabled
-        ? [{ listener, cert_path: tls.cert_path, key_path: tls.key_path, host: new URL(base_url).hostname }]
-        : []
-  )
+const tlsFilesOf = (config: Config): ReadonlyArray<TlsFiles.TlsFileSettings> =>
+  (["acme", "admin"] as const).map((listener) => ({ isServed: listener === "acme" || config.admin.enabled, listener }))
+    .flatMap(({ isServed, listener }) => {
+      const { enabled, settings } = tlsOf(config, listener)
+      return isServed && enabled ? [settings] : []
+    })
 
 // It is loaded only here, as in a start that serves operators.
 const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
@@ -93,7 +93,7 @@ export const faultsOf = (
     Effect.scoped(Layer.build(PublicKeys.layer(config.keys.blocklist_paths))),
     ...refused,
     Effect.scoped(Layer.build(Graph.deliveriesOf(config, version))),
-    ...tlsOf(config).map(TlsFiles.check),
+    ...tlsFilesOf(config).map(TlsFiles.check),
     ...config.admin.enabled ? [templatesOf(config, panel)] : [],
     ...scriptsOf(config).map(executable)
   ]

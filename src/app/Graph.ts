@@ -130,7 +130,7 @@ export const deliveriesOf = (config: Config, version: string) =>
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.mergeAll(
     deliveriesOf(config, version),
-    Layer.unwrap(Effect.map(throughProxies(proxiesOf(config).validation), (dialer) =>
+    Layer.unwrap(Effect.map(throughProxies(proxiesOf(config).configured), (dialer) =>
       Layer.provide(
         Validator.layer(ownAddresses(config)),
         Layer.merge(HttpGet.layer(version, dialer), AlpnPeer.layer(dialer))

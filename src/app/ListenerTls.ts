@@ -11,12 +11,21 @@ import { filesFailed } from "./CommandFailed.ts"
 
 /* TLS of the listeners that may have it. */
 
+/** The listeners that may have TLS. */
+export type TlsListener = "acme" | "admin"
+
 /** Whether a listener uses TLS, and where its key and certificate are. */
-export const tlsOf = (config: Config, listener: TlsFiles.TlsFileSettings["listener"]) => {
-  const { base_url, tls: { cert_path, enabled, handshake_timeout_ms, key_path } } = listener === "acme"
-    ? config.server
-    : config.admin
-  const settings: TlsFiles.TlsFileSettings = { listener, cert_path, key_path, host: new URL(base_url).hostname }
+export const tlsOf = (config: Config, listener: TlsListener) => {
+  const [section, { base_url, tls: { cert_path, enabled, handshake_timeout_ms, key_path } }] = listener === "acme"
+    ? ["server.tls", config.server] as const
+    : ["admin.tls", config.admin] as const
+  const settings: TlsFiles.TlsFileSettings = {
+    listener,
+    section,
+    cert_path,
+    key_path,
+    host: new URL(base_url).hostname
+  }
   return { enabled, handshakeTimeoutMillis: handshake_timeout_ms, settings }
 }
 
@@ -33,7 +42,7 @@ export interface ListenerTls {
 /** Reads the pair of a listener, if it uses TLS. */
 export const load = (
   config: Config,
-  listener: TlsFiles.TlsFileSettings["listener"]
+  listener: TlsListener
 ): Effect.Effect<ListenerTls, CommandFailed, Entropy | Scope.Scope> =>
   Effect.gen(function*() {
     const { enabled, handshakeTimeoutMillis, settings } = tlsOf(config, listener)

@@ -29,7 +29,10 @@ export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
 
 /** Where the pair is, and the host for which it is generated if a file is missing. */
 export interface TlsFileSettings {
-  readonly listener: "acme" | "admin"
+  /** The name of the listener, in records. */
+  readonly listener: string
+  /** The section of the configuration that names the files, in refusals. */
+  readonly section: string
   readonly cert_path: string
   readonly key_path: string
   /** Host of the listener's base_url: the SAN of a generated certificate. */
@@ -53,9 +56,6 @@ const renewalMillis = dayMillis
 const announcedMillis = 30 * dayMillis
 
 const renewalAt = ({ notAfter }: Pick<TlsPair, "notAfter">): number => notAfter.getTime() - renewalMillis
-
-/** The sections of the configuration that name the files. */
-const sections = { acme: "server.tls", admin: "admin.tls" } as const
 
 const unusable = (section: string) => (error: FileUnusable) =>
   new TlsUnusable({ detail: `${section}: ${error.path} cannot be used: ${said(error)}.` })
@@ -88,8 +88,7 @@ const setAside = (section: string, path: string, now: number) =>
 /** Generates the pair if a file is missing. Answers whether it did so. */
 export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
-    const { cert_path, key_path, listener } = settings
-    const section = sections[listener]
+    const { cert_path, key_path, listener, section } = settings
     const cert = yield* readIfPresent(section, cert_path)
     const key = yield* readIfPresent(section, key_path)
     if (cert !== undefined && key !== undefined) return false
@@ -113,7 +112,7 @@ export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<bool
   })
 
 const matching = (
-  { cert_path, key_path, listener }: TlsFileSettings,
+  { cert_path, key_path, section }: TlsFileSettings,
   { cert, key }: { readonly cert: string; readonly key: string }
 ) =>
   Effect.try({
@@ -121,7 +120,7 @@ const matching = (
       createSecureContext({ cert, key }) // throws if the key does not belong to the certificate
       return { ...readTlsCertificate(cert), isOwn: isOwnTlsCertificate(cert) }
     },
-    catch: () => new TlsUnusable({ detail: `${sections[listener]}.${faultOf({ cert_path, key_path }, { cert, key })}` })
+    catch: () => new TlsUnusable({ detail: `${section}.${faultOf({ cert_path, key_path }, { cert, key })}` })
   })
 
 /**
@@ -130,14 +129,14 @@ const matching = (
  */
 export const check = (settings: TlsFileSettings): Effect.Effect<void, TlsUnusable> =>
   Effect.gen(function*() {
-    const cert = yield* readIfPresent(sections[settings.listener], settings.cert_path)
-    const key = yield* readIfPresent(sections[settings.listener], settings.key_path)
+    const cert = yield* readIfPresent(settings.section, settings.cert_path)
+    const key = yield* readIfPresent(settings.section, settings.key_path)
     if (cert !== undefined && key !== undefined) yield* matching(settings, { cert, key })
   })
 
 const read = (settings: TlsFileSettings): Effect.Effect<TlsPair & TlsCertificate, TlsUnusable> =>
   Effect.gen(function*() {
-    const section = sections[settings.listener]
+    const section = settings.section
     const cert = (yield* Effect.mapError(readTextFile(settings.cert_path), unusable(section))).text
     const { permissive, text: key } = yield* Effect.mapError(readTextFile(settings.key_path), unusable(section))
     if (permissive) yield* emit("tls_key_permissive", { listener: settings.listener, path: settings.key_path })
@@ -152,7 +151,7 @@ const successorPath = ({ cert_path }: TlsFileSettings): string => `${cert_path}.
  */
 const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
-    const section = sections[settings.listener]
+    const section = settings.section
     const path = successorPath(settings)
     const now = yield* currentMillis
     const of = (cert: string) => matching({ ...settings, cert_path: path }, { cert, key })
@@ -182,7 +181,7 @@ const alone = <A, R>(settings: TlsFileSettings, use: Effect.Effect<A, TlsUnusabl
   Effect.mapError(withLockFile(`${settings.cert_path}.lock`, use), (error) =>
     error._tag === "TlsUnusable"
       ? error
-      : new TlsUnusable({ detail: `${sections[settings.listener]}: ${error.message}.`, mayPass: true }))
+      : new TlsUnusable({ detail: `${settings.section}: ${error.message}.`, mayPass: true }))
 
 /**
  * Replaces a certificate of our own by its successor when it is time, and keeps the old one under another name. Answers
@@ -192,8 +191,7 @@ const renew = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, E
   alone(
     settings,
     Effect.gen(function*() {
-      const { cert_path, listener } = settings
-      const section = sections[listener]
+      const { cert_path, listener, section } = settings
       const former = yield* read(settings)
       const now = yield* currentMillis
       if (!former.isOwn || now < renewalAt(former)) return former

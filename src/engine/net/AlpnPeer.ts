@@ -47,7 +47,7 @@ const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
   })
 
 /**
- * The network access of tls-alpn-01: one TLS handshake over a new connection, without session resumption and without
+ * A TLS server as a handshake shows it: one TLS handshake over a new connection, without session resumption and without
  * data.
  */
 export class AlpnPeer extends Context.Service<AlpnPeer, {

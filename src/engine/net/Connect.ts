@@ -52,7 +52,7 @@ export const connect = (request: ConnectRequest): Effect.Effect<Net.Socket, Conn
     orElse: () => Effect.fail(new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` }))
   }))
 
-/** How a validation gets its connection. The scheme and the name are those of the validated resource. */
+/** Makes a connection to a checked address. The scheme and the name are those of the resource that is asked for. */
 export type Dialer = (
   request: ConnectRequest,
   scheme: "http" | "https",

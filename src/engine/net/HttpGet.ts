@@ -59,7 +59,7 @@ const ask = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) => 
 }
 
 /**
- * The network access of http-01: one GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
+ * One GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
  * redirects, no decompression. The head and the body are bounded, and only the given address is dialled.
  */
 export class HttpGet extends Context.Service<HttpGet, {

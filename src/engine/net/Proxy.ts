@@ -93,8 +93,8 @@ const routes = ({ http_url, https_url, no_proxy }: ProxySource): ProxyOf => {
 }
 
 /**
- * The routes of outbound requests. For each key the configuration comes first, then the environment. Validations of
- * challenges go through a proxy only if the configuration itself names one.
+ * The routes of outbound requests. For each key the configuration comes first, then the environment; `configured` are
+ * the routes of requests that go through a proxy only if the configuration itself names one.
  */
 export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
   const taken: Array<"config" | "environment"> = []
@@ -117,7 +117,7 @@ export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
     : undefined
   return {
     outbound: routes({ http_url, https_url, no_proxy }),
-    validation: routes(keys),
+    configured: routes(keys),
     shown: shownAs
   }
 }

@@ -110,7 +110,7 @@ export const reachThrough = (
   )
 
 /**
- * Makes the connections of validations, to the checked address. They go through a tunnel if a proxy is named for the
+ * Makes connections to a checked address. They go through a tunnel if a proxy is named for the
  * scheme and neither the name nor the address is exempt from it.
  */
 export const throughProxies = (proxyOf: ProxyOf): Effect.Effect<Dialer, never, Resolver> =>

@@ -23,6 +23,7 @@ const { records, test } = useTests({ startsAt: start / 1000, first: () => Effect
 
 const settingsIn = (directory: string): TlsFiles.TlsFileSettings => ({
   listener: "acme",
+  section: "server.tls",
   cert_path: join(directory, "server.pem"),
   key_path: join(directory, "server.key"),
   host: "acme.example"

@@ -105,7 +105,10 @@ describe("a question for JSON", () => {
     Effect.gen(function*() {
       const directory = freshDirectory()
       const files = { cert_path: join(directory, "cert.pem"), key_path: join(directory, "key.pem") }
-      yield* Effect.provide(TlsFiles.load({ listener: "acme", ...files, host: "ipam.example" }), Entropy.layer)
+      yield* Effect.provide(
+        TlsFiles.load({ listener: "acme", section: "server.tls", ...files, host: "ipam.example" }),
+        Entropy.layer
+      )
       const [cert, key] = [readFileSync(files.cert_path, "utf8"), readFileSync(files.key_path, "utf8")]
       const port = yield* listening(createSecureServer({ cert, key }, (_, response) => response.end("[]")))
       const url = `https://ipam.example:${port}/`

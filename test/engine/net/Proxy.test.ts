@@ -95,7 +95,7 @@ describe("what is reached directly", () => {
 describe("the proxies in force", () => {
   const hostOf = (
     proxies: ReturnType<typeof makeProxies>,
-    which: "outbound" | "validation",
+    which: "outbound" | "configured",
     scheme: "http" | "https"
   ) => proxies[which](scheme, "example.org")?.host
 
@@ -103,11 +103,11 @@ describe("the proxies in force", () => {
     const mixed = makeProxies({ ...at("config"), https_url: "" }, at("environment"))
     assert.strictEqual(hostOf(mixed, "outbound", "http"), "config")
     assert.strictEqual(hostOf(mixed, "outbound", "https"), "environment")
-    assert.strictEqual(hostOf(mixed, "validation", "http"), "config")
-    assert.isUndefined(hostOf(mixed, "validation", "https"))
+    assert.strictEqual(hostOf(mixed, "configured", "http"), "config")
+    assert.isUndefined(hostOf(mixed, "configured", "https"))
     const shared = makeProxies(none, at("environment"))
     assert.strictEqual(hostOf(shared, "outbound", "http"), "environment")
-    assert.isUndefined(hostOf(shared, "validation", "http"))
+    assert.isUndefined(hostOf(shared, "configured", "http"))
   })
 
   it("are told of with their source, without their users; none is not told of", () => {

@@ -36,7 +36,7 @@ const secured = Effect.gen(function*() {
   const directory = freshDirectory()
   const [cert_path, key_path] = [join(directory, "c"), join(directory, "k")]
   yield* Effect.provide(
-    TlsFiles.load({ listener: "acme", cert_path, key_path, host: "inside.example" }),
+    TlsFiles.load({ listener: "acme", section: "server.tls", cert_path, key_path, host: "inside.example" }),
     Entropy.layer
   )
   const [cert, key] = [readFileSync(cert_path), readFileSync(key_path)]
@@ -122,7 +122,7 @@ describe("a validation through a proxy", () => {
   const fetched = (source: ProxySource, port: number, secure: boolean) =>
     Effect.gen(function*() {
       const dialer = yield* Effect.provide(
-        throughProxies(makeProxies(source, none).validation),
+        throughProxies(makeProxies(source, none).configured),
         Resolver.layerStatic({})
       )
       const request = {
@@ -154,7 +154,7 @@ describe("a validation through a proxy", () => {
     Effect.gen(function*() {
       const [proxy, { port }] = [yield* proxyWith(), yield* secured]
       const dialer = yield* Effect.provide(
-        throughProxies(makeProxies({ ...none, https_url: proxy.url }, none).validation),
+        throughProxies(makeProxies({ ...none, https_url: proxy.url }, none).configured),
         Resolver.layerStatic({})
       )
       const request = { address, port, name: "inside.example", protocol: "acme-tls/1", connectMillis: undefined }
