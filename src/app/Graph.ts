@@ -4,6 +4,7 @@ import * as Redacted from "effect/Redacted"
 import { Entropy } from "../crypto/Entropy.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
+import { knownKinds } from "../domain/words/JobKind.ts"
 import { Scripts } from "../engine/host/Scripts.ts"
 import { mapLayerError } from "../engine/Layers.ts"
 import { Loops } from "../engine/Loops.ts"
@@ -76,7 +77,7 @@ export const kept = (roles: Roles) =>
       Loops.layer,
       Layer.provideMerge(
         Notifier.layer(config),
-        Queue.layer({ maxAttempts: () => config().jobs.max_attempts })
+        Queue.layer({ kinds: knownKinds, maxAttempts: () => config().jobs.max_attempts })
       ),
       Nonces.layer({ ttlSeconds: () => config().nonce.ttl_seconds }),
       AccountKeys.layer,

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Entropy } from "../crypto/Entropy.ts"
 import type { OperatorError } from "../domain/OperatorError.ts"
+import { knownKinds } from "../domain/words/JobKind.ts"
 import { Queue } from "../engine/queue/Queue.ts"
 import type { StorageFailed } from "../engine/sql/Database.ts"
 import { Database } from "../engine/sql/Database.ts"
@@ -43,7 +44,7 @@ const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, S
   .unwrap(
     Effect.map(Settings.forRecords, (config) => {
       return Notifier.layer(() => config).pipe(
-        Layer.provideMerge(Queue.layer({ maxAttempts: () => config.jobs.max_attempts })),
+        Layer.provideMerge(Queue.layer({ kinds: knownKinds, maxAttempts: () => config.jobs.max_attempts })),
         Layer.provideMerge(Layer.tap(database(config), (context) => Effect.provide(checked, context))),
         Layer.provideMerge(Layer.merge(Entropy.layer, Logging.quiet({ config })))
       )

@@ -1,5 +1,5 @@
 import type { AccountId } from "../domain/Id.ts"
-import type { ClientFacts } from "../engine/queue/Job.ts"
+import type { ClientFacts } from "../domain/words/JobKind.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
 
 /** The sender of a request: the profile, an account that has proved its key, and the facts of the client. */

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
+import type { ClientFacts } from "../domain/words/JobKind.ts"
 import { emit } from "../domain/words/Log.ts"
-import type { ClientFacts } from "../engine/queue/Job.ts"
 
 /** The surfaces that an operator can use. */
 export type OperatorSurface = "api" | "ui" | "cli"

@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import { appendFileSync, existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
-import { Queue } from "../../src/engine/queue/Queue.ts"
+import { enqueueJob } from "../../src/domain/words/JobKind.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
 import type { World } from "../support/Graph.ts"
 import { callerAt, configOf, openDriver, orderOf, profileOf, sql, world } from "../support/Graph.ts"
@@ -249,8 +249,7 @@ describe("records the service has written", () => {
         place,
         Effect.gen(function*() {
           const caller = yield* callerAt(profileOf(configOf()))
-          const { enqueue } = yield* Queue
-          yield* enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "some-ca", payload: { issuer: "some-ca" } })
+          yield* enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: "some-ca", payload: { issuer: "some-ca" } })
           yield* orderOf(caller, "www.example.org")
         })
       )
@@ -303,7 +302,6 @@ describe("records the service has written", () => {
       yield* served(
         place,
         Effect.gen(function*() {
-          const { enqueue } = yield* Queue
           const fields = { at: 1, profile: "default", hook: "account_deactivated", delivery_id: "d" } as const
           const payload = {
             scope: "default",
@@ -312,8 +310,8 @@ describe("records the service has written", () => {
             event: "account_deactivated",
             fields
           } as const
-          yield* enqueue({ kind: "notify_deliver", dedupKey: "d", payload })
-          yield* enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "some-ca", payload: { issuer: "some-ca" } })
+          yield* enqueueJob({ kind: "notify_deliver", dedupKey: "d", payload })
+          yield* enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: "some-ca", payload: { issuer: "some-ca" } })
         })
       )
       const { items, total } = jsonOf<Listed<object>>(yield* place.run(["notify", "list", "--json"]))

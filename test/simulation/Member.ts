@@ -2,6 +2,7 @@ import { Context, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { Entropy } from "../../src/crypto/Entropy.ts"
 import type { Roles } from "../../src/domain/Role.ts"
 import { rolesText } from "../../src/domain/Role.ts"
+import { knownKinds } from "../../src/domain/words/JobKind.ts"
 import { Scripts } from "../../src/engine/host/Scripts.ts"
 import type { Answer, Request } from "../../src/engine/http/Message.ts"
 import { Loops } from "../../src/engine/Loops.ts"
@@ -65,7 +66,10 @@ export interface Member {
 
 const kept = ({ config }: Installation) =>
   Layer.mergeAll(
-    Layer.provideMerge(Notifier.layer(() => config), Queue.layer({ maxAttempts: () => config.jobs.max_attempts })),
+    Layer.provideMerge(
+      Notifier.layer(() => config),
+      Queue.layer({ kinds: knownKinds, maxAttempts: () => config.jobs.max_attempts })
+    ),
     Nonces.layer({ ttlSeconds: () => config.nonce.ttl_seconds }),
     Loops.layer,
     AccountKeys.layer,

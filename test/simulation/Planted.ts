@@ -49,9 +49,10 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "the signing job is written after the order was claimed, not with it",
     file: "src/operations/acme/Finalize.ts",
-    guard: "  const queue = yield* Queue\n",
-    without:
-      "  const { enqueue } = yield* Queue\n  const queue = { enqueue: (job) => afterCommit(Effect.ignore(enqueue(job))) }\n"
+    guard: "import { enqueueJob } from \"../../domain/words/JobKind.ts\"\n",
+    without: `import { enqueueJob as enqueue } from "../../domain/words/JobKind.ts"
+const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
+`
   },
   {
     name: "leases of dead workers stay",
@@ -115,7 +116,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     name: "all slots go to whoever came first",
-    file: "src/engine/queue/Job.ts",
+    file: "src/engine/queue/Kind.ts",
     guard: "firstCome: Math.ceil(slots / 4),",
     without: "firstCome: slots,"
   },

@@ -15,7 +15,7 @@ import { grow } from "../support/Grown.ts"
  * with what bounds it.
  */
 
-for (const room of ["engine/sql", "engine/queue", "store"]) {
+for (const room of ["engine/sql", "engine/queue", "domain/words", "store"]) {
   const folder = new URL(`../../src/${room}/`, import.meta.url)
   for (const file of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     // A program of its own is no module of statements.

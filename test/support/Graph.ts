@@ -5,6 +5,8 @@ import { fileURLToPath } from "node:url"
 import { Entropy } from "../../src/crypto/Entropy.ts"
 import type { AccountKey } from "../../src/crypto/jose/Jwk.ts"
 import { importSpki } from "../../src/crypto/jose/Jwk.ts"
+import type { ClientFacts } from "../../src/domain/words/JobKind.ts"
+import { knownKinds } from "../../src/domain/words/JobKind.ts"
 import { Scripts } from "../../src/engine/host/Scripts.ts"
 import { Loops } from "../../src/engine/Loops.ts"
 import { DnsUpdate } from "../../src/engine/net/DnsUpdate.ts"
@@ -12,7 +14,6 @@ import type { ResolveFailed } from "../../src/engine/net/Resolver.ts"
 import { Resolver } from "../../src/engine/net/Resolver.ts"
 import { ReverseNames } from "../../src/engine/net/ReverseNames.ts"
 import { Web } from "../../src/engine/net/Web.ts"
-import type { ClientFacts } from "../../src/engine/queue/Job.ts"
 import { Queue } from "../../src/engine/queue/Queue.ts"
 import { Waits } from "../../src/engine/queue/Waits.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
@@ -149,7 +150,7 @@ export const world = (script: Script = {}) =>
   Layer.mergeAll(
     Layer.provideMerge(
       Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100, hold_ms: 0 }),
-      Queue.layer({ maxAttempts: () => script.maxAttempts ?? 3 })
+      Queue.layer({ kinds: knownKinds, maxAttempts: () => script.maxAttempts ?? 3 })
     ),
     Nonces.layer({ ttlSeconds: () => script.nonceTtlSeconds ?? 300 }),
     AccountKeys.layer,

@@ -3,7 +3,7 @@ import type { KeyObject } from "node:crypto"
 import { X509Certificate } from "node:crypto"
 import { join } from "node:path"
 import { Entropy } from "../../src/crypto/Entropy.ts"
-import type { JobKind } from "../../src/engine/queue/Job.ts"
+import type { JobKind } from "../../src/domain/words/JobKind.ts"
 import * as Runner from "../../src/engine/queue/Runner.ts"
 import { finalize } from "../../src/operations/acme/Finalize.ts"
 import type { Caller } from "../../src/operations/Caller.ts"
@@ -41,8 +41,9 @@ const config = configOf()
 /** Runs the jobs of some kinds that are due, until none is. */
 export const work = (...kinds: ReadonlyArray<JobKind>) =>
   Effect.scoped(Effect.gen(function*() {
+    const named = new Set<string>(kinds)
     const wanted = (yield* handlers(config)).filter(({ kind, periodic }) =>
-      kinds.length === 0 ? !periodic : kinds.includes(kind)
+      named.size === 0 ? !periodic : named.has(kind)
     )
     const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, wanted)
     const list = wanted.map(({ kind }) => `'${kind}'`).join()

@@ -1,3 +1,4 @@
+import { knownKinds } from "../../src/domain/words/JobKind.ts"
 import { Queue } from "../../src/engine/queue/Queue.ts"
 import type { Backend } from "./Databases.ts"
 import { useStore } from "./UseTests.ts"
@@ -7,5 +8,5 @@ export const useQueue = (backend: Backend, { maxAttempts = 3, startsAt = 0 } = {
   useStore(backend, {
     startsAt,
     layer: ({ script = maxAttempts }: { readonly script: number | undefined }) =>
-      Queue.layer({ maxAttempts: () => script })
+      Queue.layer({ kinds: knownKinds, maxAttempts: () => script })
   })

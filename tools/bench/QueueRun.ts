@@ -2,8 +2,8 @@ import { Effect, Exit, Layer, ManagedRuntime, Redacted, Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import { setTimeout as delay } from "node:timers/promises"
 import { Entropy } from "../../src/crypto/Entropy.ts"
+import { enqueueJob, handler, knownKinds } from "../../src/domain/words/JobKind.ts"
 import { Loops } from "../../src/engine/Loops.ts"
-import { handler } from "../../src/engine/queue/Handler.ts"
 import { Queue } from "../../src/engine/queue/Queue.ts"
 import { start } from "../../src/engine/queue/Running.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
@@ -51,7 +51,6 @@ const waiting = new Map<string, () => void>()
 
 const work = handler<"local_ca_crl_regenerate", Database>({
   kind: "local_ca_crl_regenerate",
-  periodic: false,
   budgetMillis: () => 10_000,
   run: ({ issuer }) =>
     Effect.sync(() => {
@@ -70,7 +69,7 @@ const layerOf = ({ hears, synchronous, where }: Part) => {
     ? Postgres.layer({ url: Redacted.make(where), pool_max: 10, acquire_timeout_ms: 5000 })
     : Sqlite.layer({ path: where, synchronous })
   const heard = hears ? database : Layer.provide(Layer.effect(Database, Effect.map(Database, deaf)), database)
-  return Queue.layer({ maxAttempts: () => 5 }).pipe(
+  return Queue.layer({ kinds: knownKinds, maxAttempts: () => 5 }).pipe(
     Layer.provideMerge(Layer.mergeAll(heard, Entropy.layer, Loops.layer))
   )
 }
@@ -86,10 +85,7 @@ const inService = <A, E>(self: Effect.Effect<A, E, Services>): Promise<A> => {
 }
 
 const enqueue = (key: string) =>
-  Effect.flatMap(
-    Queue,
-    (queue) => queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: key, payload: { issuer: key } })
-  )
+  enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: key, payload: { issuer: key } })
 
 /** Enqueues a job and waits for its work; returns the time until the work began. */
 const one = async (): Promise<number> => {

@@ -1,9 +1,8 @@
 import type * as Effect from "effect/Effect"
 import type { StorageFailed } from "../sql/Database.ts"
 import type { Failure, QueueFailure } from "./Failure.ts"
-import type { Job, JobKind, PayloadOf } from "./Job.ts"
+import type { Job } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
-import { decodePayload } from "./Queue.ts"
 
 /** Writes that belong to the settlement of an attempt: both are committed, or neither. */
 export type Commit<R> = Effect.Effect<void, StorageFailed, R>
@@ -67,41 +66,41 @@ export const Reschedule = <R = never, F extends Failure = never>(
 ): Outcome<R, F> => ({ _tag: "Reschedule", at, ...more })
 
 /** One row of a periodic kind: its key among the rows of the kind, and its payload. */
-export interface Subject<P = unknown> {
+export interface Subject<P> {
   readonly key: string
   readonly payload: P
 }
 
-const everything: Subject = { key: periodicKey, payload: {} }
+/** The row of a periodic kind that has one, with an empty payload. */
+export const everything: Subject<string> = { key: periodicKey, payload: "{}" }
 
 /** How the runner handles one kind of job. */
-export interface Handler<K extends JobKind, R, F extends Failure = Failure> {
+export interface Handler<K extends string, P, R, F extends Failure = Failure> {
   readonly kind: K
   /** Milliseconds one attempt may take, read when it begins. */
-  readonly budgetMillis: (payload: PayloadOf<K>) => number
+  readonly budgetMillis: (payload: P) => number
   /**
    * How many seconds ahead the job may ask for its next run. Needed only if that is more than `jobs.retry_max_seconds`.
    */
   readonly reachSeconds?: number
-  /** Set for kinds that are enqueued at start and reschedule themselves. */
-  readonly periodic: boolean
   /**
    * The rows of a periodic kind, if the configuration decides which there are. They run at each start and reload too,
    * even those that are no longer listed. Other periodic kinds have one row.
    */
-  readonly subjects?: ReadonlyArray<Subject<PayloadOf<K>>>
-  readonly run: (payload: PayloadOf<K>, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
+  readonly subjects?: ReadonlyArray<Subject<P>>
+  readonly run: (payload: P, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
   /** Runs in the transaction that gives the job up. Does not run if the payload could not be read. */
-  readonly abandon: (payload: PayloadOf<K>, failure: F | QueueFailure, job: Job) => Commit<R>
+  readonly abandon: (payload: P, failure: F | QueueFailure, job: Job) => Commit<R>
 }
 
 /** A handler without its kind's types, as the runner's table holds it. */
 export interface AnyHandler<R, F extends Failure = Failure> {
-  readonly kind: JobKind
+  readonly kind: string
   readonly reachSeconds: number
+  /** Its jobs are enqueued at start and reschedule themselves. */
   readonly periodic: boolean
   /** The rows that are enqueued at start. */
-  readonly subjects: ReadonlyArray<Subject>
+  readonly subjects: ReadonlyArray<Subject<string>>
   /** Its rows depend on the configuration. */
   readonly looksAgain: boolean
   /** `undefined` if the payload is unreadable. */
@@ -114,32 +113,13 @@ export interface AnyHandler<R, F extends Failure = Failure> {
     | undefined
 }
 
-/** Makes a handler fit for the runner's table. */
-export const handler = <K extends JobKind, R, F extends Failure = Failure>(
-  self: Handler<K, R, F>
-): AnyHandler<R, F> => ({
-  kind: self.kind,
-  reachSeconds: self.reachSeconds ?? 0,
-  periodic: self.periodic,
-  subjects: self.subjects ?? (self.periodic ? [everything] : []),
-  looksAgain: self.subjects !== undefined,
-  prepare: (job) => {
-    const payload = decodePayload(self.kind, job.payload)
-    return payload === undefined ? undefined : {
-      budgetMillis: self.budgetMillis(payload),
-      run: self.run(payload, job),
-      abandon: (failure) => self.abandon(payload, failure, job)
-    }
-  }
-})
-
 /** A periodic row: its kind, its key and its payload. */
-export interface Round extends Subject {
-  readonly kind: JobKind
+export interface Round extends Subject<string> {
+  readonly kind: string
 }
 
 /** The kinds that the handlers handle. */
-export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: JobKind }>): ReadonlyArray<JobKind> =>
+export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: string }>): ReadonlyArray<string> =>
   handlers.map(({ kind }) => kind)
 
 /** The periodic rows of these handlers. */

@@ -2,14 +2,13 @@ import * as Effect from "effect/Effect"
 import { int, packedUuid, rows, text } from "../sql/Column.ts"
 import { lenient, partitioned } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
-import type { Job, JobId, JobKind } from "./Job.ts"
-import { jobKinds } from "./Job.ts"
+import type { Job, JobId } from "./Job.ts"
 import type { Claimant } from "./JobRows.ts"
 import { job } from "./JobRows.ts"
 
 /* Which rows a runner takes, and how. */
 
-const claiming = { now: int, owner: text(), until: int, limit: int, kinds: rows }
+const claimed = { now: int, owner: text(), until: int, limit: int, kinds: rows }
 
 /**
  * More attempts than a job can have made. A greater count is wrong, and is not incremented, because the sum may not fit
@@ -24,7 +23,7 @@ const claimOf = (ids: string): string =>
 
 const claimStatement = statement({
   name: "job_claim",
-  params: claiming,
+  params: claimed,
   row: job,
   sql: ({ at, indexedBy, each, skipLocked }) =>
     claimOf(
@@ -33,27 +32,11 @@ const claimStatement = statement({
     )
 })
 
-// Kinds that are not wanted may have many rows. So each wanted kind is read by the index of its own, and the oldest of
-// all are taken.
-const claimAmongStatement = statement({
-  name: "job_claim_among",
-  params: claiming,
-  row: job,
-  sql: ({ at, each, skipLocked }) => {
-    const arms = jobKinds.map((kind) =>
-      `SELECT * FROM (SELECT id, run_at FROM jobs WHERE status = 'ready' AND kind = '${kind}' AND run_at <= :now
-         AND '${kind}' IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
-         ORDER BY run_at, id LIMIT :limit ${skipLocked}) AS ${kind}`
-    )
-    return claimOf(`SELECT id FROM (${arms.join(" UNION ALL ")}) AS due ORDER BY run_at, id LIMIT :limit`)
-  }
-})
-
 // Goes from share to share by the index, however many rows each has: the oldest row of one share, then that of the
 // next.
 const headsStatement = statement({
   name: "job_heads",
-  params: { kind: text<JobKind>(), from: text(), limit: int },
+  params: { kind: text(), from: text(), limit: int },
   row: { id: job.id, share: text(), runAt: int },
   sql: ({ dialect }) => {
     const first = (column: string, where: string) =>
@@ -80,7 +63,7 @@ const claimTheseStatement = statement({
     )
 })
 
-const claimedBy = partitioned<typeof claiming, typeof job>
+const claimedBy = partitioned<typeof claimed, typeof job>
 
 /** A job whose row cannot be read is claimed too, so that it is given up in order. */
 const inOrder = ({ readable, unreadable }: Effect.Success<ReturnType<typeof claimedBy>>): ReadonlyArray<Job> =>
@@ -88,25 +71,49 @@ const inOrder = ({ readable, unreadable }: Effect.Success<ReturnType<typeof clai
     one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1)
   )
 
-/**
- * Claims the oldest due rows of the given kinds, in one guarded write. `among` means that other kinds may have many due
- * rows that are not wanted.
- */
-export const claim = (
-  { among, kinds, ...params }: Claimant & {
-    readonly limit: number
-    readonly kinds: ReadonlyArray<JobKind>
-    readonly among?: boolean
+/** The statements that claim the oldest due rows, for all kinds that there are. */
+export const claiming = (every: ReadonlyArray<string>) => {
+  // Kinds that are not wanted may have many rows. So each wanted kind is read by the index of its own, and the oldest of
+  // all are taken.
+  const claimAmongStatement = statement({
+    name: "job_claim_among",
+    params: claimed,
+    row: job,
+    sql: ({ at, each, skipLocked }) => {
+      const arms = every.map((kind) =>
+        `SELECT * FROM (SELECT id, run_at FROM jobs WHERE status = 'ready' AND kind = '${kind}' AND run_at <= :now
+         AND '${kind}' IN (SELECT ${at(0, "text")} FROM ${each(":kinds")})
+         ORDER BY run_at, id LIMIT :limit ${skipLocked}) AS ${kind}`
+      )
+      return claimOf(`SELECT id FROM (${arms.join(" UNION ALL ")}) AS due ORDER BY run_at, id LIMIT :limit`)
+    }
+  })
+
+  return {
+    /**
+     * Claims the oldest due rows of the given kinds, in one guarded write. `among` means that other kinds may have many
+     * due rows that are not wanted.
+     */
+    claim: (
+      { among, kinds, ...params }: Claimant & {
+        readonly limit: number
+        readonly kinds: ReadonlyArray<string>
+        readonly among?: boolean
+      }
+    ) =>
+      Effect.map(
+        claimedBy(among === true ? claimAmongStatement : claimStatement, {
+          ...params,
+          kinds: kinds.map((kind) => [kind])
+        }),
+        inOrder
+      )
   }
-) =>
-  Effect.map(
-    claimedBy(among === true ? claimAmongStatement : claimStatement, { ...params, kinds: kinds.map((kind) => [kind]) }),
-    inOrder
-  )
+}
 
 /** The oldest waiting row of each share of a kind, beginning with the share `from`. The row need not be due. */
 export const heads = (params: {
-  readonly kind: JobKind
+  readonly kind: string
   readonly from: string
   readonly limit: number
 }) => lenient(headsStatement, params)

@@ -4,15 +4,15 @@ import { distinct } from "../sql/Distinct.ts"
 import { all, first, lenientFirst } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
-import type { JobKind, JobStatus } from "./Job.ts"
-import { tellingOfEnd, wakeChannel } from "./JobRows.ts"
+import type { JobStatus } from "./Job.ts"
+import { wakeChannel } from "./JobRows.ts"
 
 /* Jobs as operators see them, and what operators can do with one. */
 
 /** The columns to read. */
 export const record = {
   id: uuid<JobId>(),
-  kind: text<JobKind>(),
+  kind: text(),
   dedupKey: text(),
   payload: text(),
   status: text<JobStatus>(),
@@ -35,15 +35,6 @@ const findStatement = statement({
   params: { id: record.id },
   row: record,
   sql: () => `SELECT ${select(record)} FROM jobs WHERE id = :id`
-})
-
-const cancelStatement = statement({
-  name: "job_cancel",
-  params: { id: record.id, before: record.status, now: int },
-  row: { id: record.id },
-  sql: (fragments) =>
-    `UPDATE jobs SET status = 'cancelled', updated_at = :now
-     WHERE id = :id AND status = :before AND status IN ('ready', 'failed') RETURNING id${tellingOfEnd(fragments)}`
 })
 
 const advanceStatement = statement({
@@ -82,12 +73,6 @@ const unknownKindsStatement = statement({
 /** One job. */
 export const find = (id: JobId) => lenientFirst(findStatement, { id })
 
-/**
- * Cancels a job that still has the status it was seen in. `undefined` if the status has changed, or does not allow
- * that.
- */
-export const cancel = (id: JobId, before: JobStatus, now: number) => first(cancelStatement, { id, before, now })
-
 /** Makes a waiting job due now; `undefined` if it does not wait for a later time. */
 export const advance = (id: JobId, now: number) => first(advanceStatement, { id, now })
 
@@ -95,5 +80,5 @@ export const advance = (id: JobId, now: number) => first(advanceStatement, { id,
 export const onceMore = (id: JobId, now: number) => first(onceMoreStatement, { id, now })
 
 /** The ready rows of all other kinds, by kind. */
-export const unknownKinds = (kinds: ReadonlyArray<JobKind>) =>
+export const unknownKinds = (kinds: ReadonlyArray<string>) =>
   all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })

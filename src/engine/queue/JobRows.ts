@@ -4,12 +4,12 @@ import { all, first, lenientFirst } from "../sql/Query.ts"
 import type { Fragments } from "../sql/Statement.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
-import type { JobKind, JobStatus } from "./Job.ts"
+import type { JobStatus } from "./Job.ts"
 
 /** The columns of a claimed row. */
 export const job = {
   id: uuid<JobId>(),
-  kind: text<JobKind>(),
+  kind: text(),
   dedupKey: text(),
   payload: text(),
   attempts: int,
@@ -29,16 +29,8 @@ export const wakeChannel = "acme_svc_jobs"
  */
 export const doneChannel = "acme_svc_jobs_done"
 
-const awaited: ReadonlyArray<JobKind> = [
-  "challenge_validate",
-  "signer_issue",
-  "signer_relay_issue",
-  "local_ca_crl_regenerate",
-  "signer_revoke"
-]
-
-/** One more column for RETURNING, which sends the notification of the end. */
-export const tellingOfEnd = ({ dialect }: Fragments): string =>
+/** One more column for RETURNING, which sends the notification of the end of jobs of the kinds that requests wait for. */
+const tellingOfEnd = ({ dialect }: Fragments, awaited: ReadonlyArray<string>): string =>
   dialect === "postgres"
     ? `, CASE WHEN kind IN (${awaited.map((kind) => `'${kind}'`).join(", ")})
          THEN pg_notify('${doneChannel}', kind || ' ' || dedup_key) END`
@@ -48,7 +40,7 @@ const insertStatement = statement({
   name: "job_insert",
   params: {
     id: job.id,
-    kind: text<JobKind>(),
+    kind: text(),
     dedupKey: text(),
     payload: text(),
     runAt: int,
@@ -80,7 +72,7 @@ const live = { id: job.id, status: text<JobStatus>(), runAt: int, createdAt: int
 
 const liveStatement = statement({
   name: "job_live",
-  params: { kind: text<JobKind>(), dedupKey: text() },
+  params: { kind: text(), dedupKey: text() },
   row: live,
   sql: () =>
     `SELECT ${select(live)} FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
@@ -90,7 +82,7 @@ const ended = { lastError: nullable(text()) }
 
 const lastErrorStatement = statement({
   name: "job_last_error",
-  params: { kind: text<JobKind>(), dedupKey: text() },
+  params: { kind: text(), dedupKey: text() },
   row: ended,
   sql: () =>
     `SELECT ${
@@ -101,7 +93,7 @@ const lastErrorStatement = statement({
 
 const joinStatement = statement({
   name: "job_join",
-  params: { kind: text<JobKind>(), dedupKey: text() },
+  params: { kind: text(), dedupKey: text() },
   row: { id: job.id },
   // The update locks the row, so that the job can end only after its new reason to run is committed.
   sql: () =>
@@ -119,27 +111,6 @@ export const spentAnd = (more: string): string =>
   `CASE WHEN spent_seconds BETWEEN 0 AND ${mostSpent} THEN spent_seconds + ${more} ELSE spent_seconds END`
 
 const attempt = { id: job.id, owner: text(), attempts: int }
-
-const settleStatement = statement({
-  name: "job_settle",
-  params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
-  row: { id: job.id, joined: int },
-  sql: (fragments) =>
-    `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
-     RETURNING id, joined${tellingOfEnd(fragments)}`
-})
-
-const settleMootStatement = statement({
-  name: "job_settle_moot",
-  params: { ...attempt, now: int },
-  row: { id: job.id, joined: int, status: text<JobStatus>() },
-  sql: (fragments) =>
-    `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN 'done' ELSE 'failed' END, lease_until = NULL,
-       lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
-     RETURNING id, joined, status${tellingOfEnd(fragments)}`
-})
 
 const rescheduleStatement = statement({
   name: "job_reschedule",
@@ -183,14 +154,14 @@ export const insert = (
   })
 
 /** The live row of a kind and key. */
-export const findLive = (kind: JobKind, dedupKey: string) => lenientFirst(liveStatement, { kind, dedupKey })
+export const findLive = (kind: string, dedupKey: string) => lenientFirst(liveStatement, { kind, dedupKey })
 
 /** Why the last attempt failed, from the newest row of a kind and key that was given up or cancelled. */
-export const lastError = (kind: JobKind, dedupKey: string) =>
+export const lastError = (kind: string, dedupKey: string) =>
   Effect.map(lenientFirst(lastErrorStatement, { kind, dedupKey }), (row) => row?.lastError)
 
 /** The live row of a kind and key. If it is running, it is marked as wanted once more. */
-export const join = (kind: JobKind, dedupKey: string) => first(joinStatement, { kind, dedupKey })
+export const join = (kind: string, dedupKey: string) => first(joinStatement, { kind, dedupKey })
 
 /** The owner that claims, and until when. Times are epoch seconds. */
 export interface Claimant {
@@ -206,22 +177,59 @@ export interface Attempt {
   readonly attempts: number
 }
 
-/**
- * Changes `running` to a final status. `joined` is 1 if the job was enqueued again since it was claimed. `undefined` if
- * the lease was lost.
- */
-export const settle = (
-  attempt: Attempt,
-  status: "done" | "failed" | "cancelled",
-  error: string | undefined,
-  now: number
-) => first(settleStatement, { ...attempt, status, error, now })
+/** The statements that end a job. The ends of `awaited` kinds are notified of. */
+export const ending = (awaited: ReadonlyArray<string>) => {
+  const settleStatement = statement({
+    name: "job_settle",
+    params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
+    row: { id: job.id, joined: int },
+    sql: (fragments) =>
+      `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id, joined${tellingOfEnd(fragments, awaited)}`
+  })
 
-/**
- * Ends a row whose last attempt found nothing to do: `failed` with the failure that it has, else `done`. `undefined` if the lease
- * was lost.
- */
-export const settleMoot = (attempt: Attempt, now: number) => first(settleMootStatement, { ...attempt, now })
+  const settleMootStatement = statement({
+    name: "job_settle_moot",
+    params: { ...attempt, now: int },
+    row: { id: job.id, joined: int, status: text<JobStatus>() },
+    sql: (fragments) =>
+      `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN 'done' ELSE 'failed' END, lease_until = NULL,
+       lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id, joined, status${tellingOfEnd(fragments, awaited)}`
+  })
+
+  const cancelStatement = statement({
+    name: "job_cancel",
+    params: { id: job.id, before: text<JobStatus>(), now: int },
+    row: { id: job.id },
+    sql: (fragments) =>
+      `UPDATE jobs SET status = 'cancelled', updated_at = :now
+     WHERE id = :id AND status = :before AND status IN ('ready', 'failed') RETURNING id${
+        tellingOfEnd(fragments, awaited)
+      }`
+  })
+
+  return {
+    /**
+     * Changes `running` to a final status. `joined` is 1 if the job was enqueued again since it was claimed. `undefined`
+     * if the lease was lost.
+     */
+    settle: (of: Attempt, status: "done" | "failed", error: string | undefined, now: number) =>
+      first(settleStatement, { ...of, status, error, now }),
+    /**
+     * Ends a row whose last attempt found nothing to do: `failed` with the failure that it has, else `done`.
+     * `undefined` if the lease was lost.
+     */
+    settleMoot: (of: Attempt, now: number) => first(settleMootStatement, { ...of, now }),
+    /**
+     * Cancels a job that still has the status it was seen in. `undefined` if the status has changed, or does not allow
+     * that.
+     */
+    cancel: (id: JobId, before: JobStatus, now: number) => first(cancelStatement, { id, before, now })
+  }
+}
 
 /** Changes `running` back to `ready`, due at `runAt`, with `attemptsAfter` as its attempts. */
 export const reschedule = (

@@ -3,13 +3,12 @@ import { beyondSafe, int, packedUuid, rows, text, uuid } from "../sql/Column.ts"
 import { all, lenient } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
 import type { JobId } from "./Job.ts"
-import type { JobKind } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
 
 /* Corrects the due times of waiting rows after a clock was wrong. */
 
 const id = uuid<JobId>()
-const times = { id, kind: text<JobKind>(), runAt: int, updatedAt: int }
+const times = { id, kind: text(), runAt: int, updatedAt: int }
 
 const aheadStatement = statement({
   name: "job_ahead",
@@ -48,7 +47,7 @@ const bringForwardStatement = statement({
 
 const lookAgainStatement = statement({
   name: "job_look_again",
-  params: { now: int, kind: text<JobKind>() },
+  params: { now: int, kind: text() },
   row: { id },
   sql: () =>
     `UPDATE jobs SET run_at = :now, updated_at = :now WHERE status = 'ready' AND kind = :kind AND run_at > :now
@@ -67,8 +66,8 @@ export const move = (now: number, moves: ReadonlyArray<readonly [id: JobId, befo
   )
 
 /** Makes the waiting rows of periodic kinds due now. */
-export const bringForward = (now: number, kinds: ReadonlyArray<JobKind>) =>
+export const bringForward = (now: number, kinds: ReadonlyArray<string>) =>
   Effect.asVoid(all(bringForwardStatement, { now, kinds: kinds.map((kind) => [kind]) }))
 
 /** Makes the waiting rows of a kind due now. */
-export const lookAgain = (now: number, kind: JobKind) => Effect.asVoid(all(lookAgainStatement, { now, kind }))
+export const lookAgain = (now: number, kind: string) => Effect.asVoid(all(lookAgainStatement, { now, kind }))

@@ -1,10 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Mailbox from "effect/Queue"
-import * as Record from "effect/Record"
-import * as Schema from "effect/Schema"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { afterCommit, Database } from "../sql/Database.ts"
@@ -13,19 +10,18 @@ import { currentSeconds } from "../Time.ts"
 import * as Ends from "./Ends.ts"
 import type { JobId } from "./Job.ts"
 import { JobId as makeJobId } from "./Job.ts"
-import type { JobKind, PayloadOf } from "./Job.ts"
-import { payloads } from "./Job.ts"
 import * as jobs from "./JobRows.ts"
+import type { KnownKinds } from "./Kind.ts"
 import { leaseSeconds } from "./Leases.ts"
 import * as ReservedSlots from "./ReservedSlots.ts"
 
 /** A job to enqueue: `runAt` (now by default) and `deadline` in epoch seconds. */
-export interface Enqueue<K extends JobKind> {
+export interface Enqueue<K extends string = string, P = string> {
   readonly kind: K
   /** Unique with the kind while the job is live. A second enqueue then answers the live job's id. */
   readonly dedupKey: string
-  readonly payload: PayloadOf<K>
-  /** The share of its account (`shareOf`), if it belongs to one. */
+  readonly payload: P
+  /** For whom it counts (`shareOf`), if it is somebody's. */
   readonly share?: string
   readonly runAt?: number
   readonly deadline?: number
@@ -34,10 +30,10 @@ export interface Enqueue<K extends JobKind> {
 /** Durable work that follows an answer (docs/jobs.md). */
 export class Queue extends Context.Service<Queue, {
   /**
-   * Writes the job in the caller's transaction. After the commit it begins, if this process's runner has a slot for it
+   * Writes the job, whose payload is encoded, in the caller's transaction. After the commit it begins, if this process's runner has a slot for it
    * (`reservedSlots`), or else the runner is woken.
    */
-  readonly enqueue: <K extends JobKind>(job: Enqueue<K>) => Effect.Effect<JobId, StorageFailed>
+  readonly enqueue: (job: Enqueue) => Effect.Effect<JobId, StorageFailed>
   /**
    * Marks jobs that this process enqueues: its runner is woken directly and ignores their notifications from the
    * database.
@@ -47,6 +43,8 @@ export class Queue extends Context.Service<Queue, {
   readonly wake: Effect.Effect<void>
   /** Waits for the next signal. */
   readonly awakened: Effect.Effect<void>
+  /** What there is to know of the kinds of its jobs. */
+  readonly kinds: KnownKinds
   /** The ends of jobs that this process hears of. */
   readonly ends: Ends.Ends
   /** Where the runner of this process says that jobs may begin at the commit that enqueues them. */
@@ -54,6 +52,7 @@ export class Queue extends Context.Service<Queue, {
 }>()("acme/engine/queue/Queue") {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
   static readonly layer = (options: {
+    readonly kinds: KnownKinds
     readonly maxAttempts: () => number
   }): Layer.Layer<Queue, never, Database | Entropy> =>
     Layer.effect(
@@ -66,7 +65,7 @@ export class Queue extends Context.Service<Queue, {
         const wake = Effect.asVoid(Mailbox.offer(signals, undefined))
         const reservedSlots = ReservedSlots.make()
         const enqueue: Queue["Service"]["enqueue"] = Effect.fnUntraced(
-          function*(job: Enqueue<JobKind>): Effect.fn.Return<
+          function*(job: Enqueue): Effect.fn.Return<
             JobId,
             StorageFailed,
             Database
@@ -78,7 +77,7 @@ export class Queue extends Context.Service<Queue, {
               id: makeJobId(yield* entropy.uuid),
               kind,
               dedupKey,
-              payload: codecs[kind].encode(job.payload),
+              payload: job.payload,
               maxAttempts: options.maxAttempts(),
               deadline: job.deadline,
               share
@@ -98,24 +97,15 @@ export class Queue extends Context.Service<Queue, {
           },
           Effect.provideService(Database, database)
         )
-        return Queue.of({ origin, enqueue, wake, awakened: Mailbox.take(signals), ends: Ends.make(), reservedSlots })
+        return Queue.of({
+          kinds: options.kinds,
+          origin,
+          enqueue,
+          wake,
+          awakened: Mailbox.take(signals),
+          ends: Ends.make(),
+          reservedSlots
+        })
       })
     )
 }
-
-interface Codec {
-  readonly encode: (payload: unknown) => string
-  readonly decode: (text: string) => Option.Option<unknown>
-}
-
-// Made once, because a schema that is built for each job would be compiled for each job.
-const codecOf = (schema: Schema.Codec<unknown, unknown>): Codec => {
-  const json = Schema.fromJsonString(schema)
-  return { encode: Schema.encodeUnknownSync(json), decode: Schema.decodeUnknownOption(json) }
-}
-
-const codecs = Record.map(payloads, codecOf)
-
-/** Reads a stored payload; `undefined` if it does not have the shape of the kind. */
-export const decodePayload = <K extends JobKind>(kind: K, payload: string): PayloadOf<K> | undefined =>
-  Option.getOrUndefined(codecs[kind].decode(payload)) as PayloadOf<K> | undefined

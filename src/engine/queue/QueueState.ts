@@ -1,6 +1,5 @@
-import * as Effect from "effect/Effect"
-import { int, nullable, text } from "../sql/Column.ts"
-import { first, lenient } from "../sql/Query.ts"
+import { int, text } from "../sql/Column.ts"
+import { lenient } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
 
 /* The state of the queue for operators: counts and ages by kind. */
@@ -40,17 +39,6 @@ const longestStatement = statement({
   sql: () =>
     `SELECT kind AS "kind", min(updated_at) AS "since" FROM jobs WHERE status = 'running' GROUP BY kind ORDER BY kind`
 })
-
-const undeliveredStatement = statement({
-  name: "job_undelivered",
-  params: {},
-  row: { since: nullable(int) },
-  sql: () =>
-    `SELECT min(created_at) AS "since" FROM jobs WHERE kind = 'notify_deliver' AND status IN ('ready', 'running')`
-})
-
-/** When the oldest notification that is not delivered yet was queued; `undefined` if every one is. */
-export const undelivered = Effect.map(first(undeliveredStatement, {}), (row) => row?.since)
 
 /** How many rows wait, run or have failed, by kind. */
 export const counts = lenient(countsStatement, {})

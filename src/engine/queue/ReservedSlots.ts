@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database, ifUndone } from "../sql/Database.ts"
 import { lifeMillis } from "../Time.ts"
-import type { Job, JobKind } from "./Job.ts"
+import type { Job } from "./Job.ts"
 
 /**
  * A slot that is reserved for a job which is about to be written as already claimed (docs/decisions/wake-up.md, "Jobs
@@ -18,7 +18,7 @@ export interface ReservedSlot {
 }
 
 /** Takes a slot for a job; `undefined` if the job has to wait for its turn. */
-export type Offer = (kind: JobKind, share: string) => ReservedSlot | undefined
+export type Offer = (kind: string, share: string) => ReservedSlot | undefined
 
 /** The connection between the code that enqueues jobs and the runner of the process, if there is one. */
 export interface ReservedSlots {
@@ -28,7 +28,7 @@ export interface ReservedSlots {
    * A slot for a job that the open transaction enqueues. It is given back when that transaction is undone, and before
    * its body runs once more. `undefined` outside of a transaction.
    */
-  readonly take: (kind: JobKind, share: string) => Effect.Effect<ReservedSlot | undefined>
+  readonly take: (kind: string, share: string) => Effect.Effect<ReservedSlot | undefined>
 }
 
 /** Makes one without an offer. */
@@ -52,7 +52,7 @@ export const make = (): ReservedSlots => {
 export const offerOf = (runner: {
   readonly owner: string
   /** Takes a slot. */
-  readonly reserve: (kind: JobKind, share: string) => boolean
+  readonly reserve: (kind: string, share: string) => boolean
   readonly release: (slot: Pick<Job, "kind" | "share">) => Effect.Effect<void>
   readonly isDraining: () => boolean
   /** Begins an attempt, which gives the slot back at its end. */

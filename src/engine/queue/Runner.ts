@@ -16,7 +16,7 @@ import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from
 import type { AnyHandler, Outcome, Round } from "./Handler.ts"
 import { kindsOf, roundsOf } from "./Handler.ts"
 import type { BackoffPolicy, Job } from "./Job.ts"
-import { profileOf } from "./Job.ts"
+import { groupOf } from "./Job.ts"
 import * as jobClaims from "./JobClaims.ts"
 import * as jobTimes from "./JobTimes.ts"
 import type { Holding } from "./Leases.ts"
@@ -68,13 +68,14 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     const { owner } = given
     let [options, handlers]: [Tuning, typeof known] = [given, known]
     const queue = yield* Queue
+    const { kinds } = queue
     const database = yield* Database
     const attempts = yield* FiberSet.make<void>()
     const fork = yield* FiberSet.runtime(attempts)<R | Database>()
     const forkTimer = yield* FiberSet.makeRuntime<never>()
     const running = new Set<Attempt>()
     const awake = makeAwake(overdueCheckMillis, () => running.size === 0)
-    const slots = Slots.make()
+    const slots = Slots.make(kinds.roomOf)
     let handedBack = 0
     let draining = false
     let tendedAt = Number.NEGATIVE_INFINITY
@@ -84,6 +85,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       Effect.suspend(() => slots.release(slot) ? queue.wake : Effect.void)
     const settlement = Settlement.make({
       owner,
+      ending: kinds,
       backoff: () => options,
       entropy: yield* Entropy,
       onHandedBack: Effect.sync(() => handedBack++),
@@ -175,7 +177,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
     const attempt = (job: Job, heldAt: number) =>
       Effect.flatMap(currentMillis, (startedAt) =>
         withinSpan(
-          { job_id: job.id, job_kind: job.kind, profile: profileOf(job.share) || undefined },
+          { job_id: job.id, job_kind: job.kind, [kinds.groupName]: groupOf(job.share) || undefined },
           startedAt,
           traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), attempted(job, startedAt, heldAt))
         ))
@@ -188,7 +190,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       const claimant = { now, owner, until: now + Leases.leaseSeconds }
       yield* slots.fill(options.max_concurrent, kindsOf(handlers), now, {
         begin: (job) => void fork(attempt(job, heldAt)),
-        claim: (of) => jobClaims.claim({ ...claimant, ...of }),
+        claim: (of) => kinds.claim({ ...claimant, ...of }),
         heads: jobClaims.heads,
         claimThese: (ids) => jobClaims.claimThese({ ...claimant, ids })
       })
@@ -234,7 +236,7 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       enqueuePeriodic: Effect.fnUntraced(function*(but: ReadonlyArray<Round> = []) {
         const known = new Set(but.map(({ key, kind }) => `${kind} ${key}`))
         for (const { key, kind, payload } of roundsOf(handlers)) {
-          if (!known.has(`${kind} ${key}`)) yield* queue.enqueue({ kind, dedupKey: key, payload: payload as never })
+          if (!known.has(`${kind} ${key}`)) yield* queue.enqueue({ kind, dedupKey: key, payload })
         }
         const now = yield* currentSeconds
         for (const { kind, looksAgain } of handlers) if (looksAgain) yield* jobTimes.lookAgain(now, kind)

@@ -13,6 +13,7 @@ import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
 import type { BackoffPolicy, Job } from "./Job.ts"
 import { backoffSeconds } from "./Job.ts"
 import * as jobs from "./JobRows.ts"
+import type { KnownKinds } from "./Kind.ts"
 import type { Holding } from "./Leases.ts"
 import { spentSince } from "./Leases.ts"
 
@@ -47,6 +48,7 @@ const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts
  */
 export const make = (options: {
   readonly owner: string
+  readonly ending: Pick<KnownKinds, "settle" | "settleMoot">
   readonly backoff: () => BackoffPolicy
   readonly entropy: Entropy["Service"]
   /** Runs for each row that is handed back at shutdown. */
@@ -78,7 +80,7 @@ export const make = (options: {
     { abandon, job }: Ended<R, F>,
     failure: F | QueueFailure
   ) {
-    const row = jobs.settle(attemptOf(job), "failed", failure.row, yield* currentSeconds)
+    const row = options.ending.settle(attemptOf(job), "failed", failure.row, yield* currentSeconds)
     if (yield* settle(job, abandon(failure), row)) {
       options.onEnded(job)
       yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error: failure.text })
@@ -150,10 +152,10 @@ export const make = (options: {
           let hasFailed = false
           const end = isMoot && job.attempts >= job.maxAttempts
             ? Effect.tap(
-              jobs.settleMoot(attemptOf(job), now),
+              options.ending.settleMoot(attemptOf(job), now),
               (row) => Effect.sync(() => void (hasFailed = row?.status === "failed"))
             )
-            : jobs.settle(attemptOf(job), "done", undefined, now)
+            : options.ending.settle(attemptOf(job), "done", undefined, now)
           const row = Effect.tap(end, (settled) => settled?.joined === 1 ? ifJoined : Effect.void)
           if (!(yield* settle(job, commit, row))) return yield* outcome.discarded ?? Effect.void
           options.onEnded(job)

@@ -1,8 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import type { JobId } from "./Job.ts"
-import type { Job, JobKind, Room } from "./Job.ts"
-import { profileOf, roomOf } from "./Job.ts"
+import type { Job } from "./Job.ts"
+import { groupOf } from "./Job.ts"
+import type { Room } from "./Kind.ts"
 
 type Asked<A> = Effect.Effect<ReadonlyArray<A>, StorageFailed, Database>
 
@@ -20,11 +21,11 @@ export interface Source {
   /** Claims the oldest due rows. `among`: some kinds are left out. */
   readonly claim: (of: {
     readonly limit: number
-    readonly kinds: ReadonlyArray<JobKind>
+    readonly kinds: ReadonlyArray<string>
     readonly among: boolean
   }) => Asked<Job>
   /** Reads the oldest waiting row, due or not, of each share of a kind: up to `limit` shares, beginning with `from`. */
-  readonly heads: (of: { readonly kind: JobKind; readonly from: string; readonly limit: number }) => Asked<Head>
+  readonly heads: (of: { readonly kind: string; readonly from: string; readonly limit: number }) => Asked<Head>
   readonly claimThese: (ids: ReadonlyArray<JobId>) => Asked<Job>
 }
 
@@ -37,20 +38,20 @@ const mostLooks = 8
 /** The jobs of one kind that one process has. */
 class Held {
   count = 0
-  readonly profiles = new Map<string, number>()
+  readonly groups = new Map<string, number>()
   readonly shares = new Map<string, number>()
   /** More may be waiting than there is room for. */
   isCrowded = false
   /** The share with which the next look begins. */
   from = ""
 
-  of(share: string): readonly [profile: number, share: number] {
-    return [this.profiles.get(profileOf(share)) ?? 0, this.shares.get(share) ?? 0]
+  of(share: string): readonly [group: number, share: number] {
+    return [this.groups.get(groupOf(share)) ?? 0, this.shares.get(share) ?? 0]
   }
 
   add(share: string, by: 1 | -1): void {
     this.count += by
-    for (const [held, name] of [[this.profiles, profileOf(share)], [this.shares, share]] as const) {
+    for (const [held, name] of [[this.groups, groupOf(share)], [this.shares, share]] as const) {
       const now = (held.get(name) ?? 0) + by
       if (now === 0) held.delete(name)
       else held.set(name, now)
@@ -59,44 +60,44 @@ class Held {
 }
 
 /**
- * Chooses the heads to claim now. The profile and the account that have least come first, and none gets more than its
+ * Chooses the heads to claim now. The group and the share that have least come first, and none gets more than its
  * part.
  */
 export const choose = (
   heads: ReadonlyArray<Head>,
-  has: (share: string) => readonly [profile: number, share: number],
-  { accountPart, free, profile }: Pick<Room, "accountPart" | "profile"> & { readonly free: number }
+  has: (share: string) => readonly [group: number, share: number],
+  { free, group, memberPart }: Pick<Room, "group" | "memberPart"> & { readonly free: number }
 ): ReadonlyArray<Head> => {
   const given = new Map<string, number>()
   const chosen = new Set<Head>()
-  const profiles = (share: string) => has(share)[0] + (given.get(profileOf(share)) ?? 0)
+  const ofGroup = (share: string) => has(share)[0] + (given.get(groupOf(share)) ?? 0)
   const mayHave = (share: string) => {
-    const left = Math.min(profile - profiles(share), free - chosen.size)
-    return left > 0 && has(share)[1] < Math.max(1, Math.floor(left * accountPart))
+    const left = Math.min(group - ofGroup(share), free - chosen.size)
+    return left > 0 && has(share)[1] < Math.max(1, Math.floor(left * memberPart))
   }
   while (chosen.size < free) {
     let best: Head | undefined
     for (const one of heads) {
       if (chosen.has(one) || !mayHave(one.share)) continue
       const isBetter = best === undefined ||
-        (profiles(one.share) - profiles(best.share) || has(one.share)[1] - has(best.share)[1] ||
+        (ofGroup(one.share) - ofGroup(best.share) || has(one.share)[1] - has(best.share)[1] ||
             one.runAt - best.runAt) < 0
       if (isBetter) best = one
     }
     if (best === undefined) break
     chosen.add(best)
-    const name = profileOf(best.share)
+    const name = groupOf(best.share)
     given.set(name, (given.get(name) ?? 0) + 1)
   }
   return [...chosen]
 }
 
-/** The slots of one runner. Every kind has its own (`roomOf`), so that no kind waits for another. */
-export const make = () => {
-  const held = new Map<JobKind, Held>()
+/** The slots of one runner. Every kind has a room of its own, so that no kind waits for another. */
+export const make = (roomOf: (kind: string, most: number) => Room | undefined) => {
+  const held = new Map<string, Held>()
   /** Whether rows may be waiting that nobody has counted: before the first look, and while one is under way. */
   let isLooking = true
-  const heldOf = (kind: JobKind): Held => {
+  const heldOf = (kind: string): Held => {
     const known = held.get(kind) ?? new Held()
     held.set(kind, known)
     return known
@@ -113,10 +114,10 @@ export const make = () => {
   const oldest = Effect.fnUntraced(function*(
     all: Array<Job>,
     most: number,
-    kinds: ReadonlyArray<JobKind>,
+    kinds: ReadonlyArray<string>,
     { claim }: Source
   ) {
-    const roomFor = (kind: JobKind) => {
+    const roomFor = (kind: string) => {
       const room = roomOf(kind, most)
       if (room === undefined) return most
       const has = heldOf(kind)
@@ -137,7 +138,7 @@ export const make = () => {
   const fairly = Effect.fnUntraced(function*(
     all: Array<Job>,
     most: number,
-    kind: JobKind,
+    kind: string,
     now: number,
     { claimThese, heads }: Source
   ) {
@@ -167,7 +168,7 @@ export const make = () => {
     /** Claims as many rows as there is room for, and begins them. */
     fill: (
       most: number,
-      kinds: ReadonlyArray<JobKind>,
+      kinds: ReadonlyArray<string>,
       now: number,
       source: Source
     ): Effect.Effect<void, StorageFailed, Database> =>
@@ -186,7 +187,7 @@ export const make = () => {
      * Takes a slot for a row that is about to be written, if the slots of its kind are given in order of arrival and no
      * row is known to wait for one. A look counts on the slots that it finds free, so none is taken meanwhile.
      */
-    reserve: (most: number, kind: JobKind, share: string): boolean => {
+    reserve: (most: number, kind: string, share: string): boolean => {
       const room = roomOf(kind, most)
       if (room === undefined || isLooking) return false
       const has = heldOf(kind)

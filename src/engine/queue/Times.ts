@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
-import type { JobKind } from "./Job.ts"
 import * as jobTimes from "./JobTimes.ts"
 
 /*
@@ -10,14 +9,14 @@ import * as jobTimes from "./JobTimes.ts"
  */
 
 /** How far ahead a kind can ask for its next run, in seconds; `undefined` for a kind that is not run here. */
-export type Reach = (kind: JobKind) => { readonly seconds: number; readonly periodic: boolean } | undefined
+export type Reach = (kind: string) => { readonly seconds: number; readonly periodic: boolean } | undefined
 
 /**
  * The corrected due time of a row. If the row was written in the future, its due time moves back by the same lead. If
  * the row is due later than its kind can have asked for, it is due now.
  */
 const dueAgain = (
-  row: { readonly kind: JobKind; readonly runAt: number; readonly updatedAt: number },
+  row: { readonly kind: string; readonly runAt: number; readonly updatedAt: number },
   now: number,
   reach: Reach
 ): number => {

@@ -23,8 +23,8 @@ const lookEvery = "250 millis"
 const lookEveryIfTold = "1 second"
 
 /**
- * Waits until a job has ended or the time is up, and answers its row; `undefined` if the row is gone. While a job signs
- * a CRL, a new reason to sign it may come. The job may then leave that to a successor, which is waited for too.
+ * Waits until a job has ended or the time is up, and answers its row; `undefined` if the row is gone. While a job runs,
+ * a new reason to run it may come. The job may then leave that to a successor, which is waited for too.
  */
 export const settledJob = (
   first: JobId,
@@ -37,9 +37,7 @@ export const settledJob = (
     for (;;) {
       const moment = ends?.moment() ?? 0
       const job = yield* jobRecords.find(id)
-      const successor = job?.status === "done" && job.kind === "local_ca_crl_regenerate"
-        ? yield* jobs.findLive(job.kind, job.dedupKey)
-        : undefined
+      const successor = job?.status === "done" ? yield* jobs.findLive(job.kind, job.dedupKey) : undefined
       if (successor !== undefined) id = successor.id
       else if (job === undefined || settled.has(job.status) || (yield* currentMillis) >= until) return job
       else if (ends === undefined) yield* Effect.sleep(lookEvery)
@@ -47,7 +45,7 @@ export const settledJob = (
     }
   })
 
-// Each request that waits for a revocation holds a request slot. The other slots are for requests that are answered at
+// Each request that waits for a job holds a request slot. The other slots are for requests that are answered at
 // once.
 const shareOfSlots = 4
 const answerMillis = 1000

@@ -5,9 +5,9 @@ import type { AuthorizationStatus } from "../../domain/Authorization.ts"
 import { statusShown } from "../../domain/Authorization.ts"
 import type { ChallengeId } from "../../domain/Id.ts"
 import { expiryOf } from "../../domain/Order.ts"
+import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
-import { Queue } from "../../engine/queue/Queue.ts"
 import { afterCommit, afterTransaction, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import * as accounts from "../../store/AccountRows.ts"
@@ -101,9 +101,8 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
     yield* commitAccepted(challenge, now)
     return row
   }
-  const queue = yield* Queue
   yield* Effect.catchTag(
-    queue.enqueue({
+    enqueueJob({
       kind: "challenge_validate",
       dedupKey: id,
       payload: {

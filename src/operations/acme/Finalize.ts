@@ -8,9 +8,9 @@ import { BadCsr, OrderNotReady } from "../../domain/AcmeError.ts"
 import type { IssueFailureCause } from "../../domain/Audit.ts"
 import type { OrderId } from "../../domain/Id.ts"
 import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
+import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
-import { Queue } from "../../engine/queue/Queue.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
@@ -113,7 +113,6 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   yield* orders.lock(id)
   const claimed = yield* orders.claim({ id, now, validity: profile.order.validity_seconds, ...scopeOf(caller) })
   if (claimed === undefined) return yield* new OrderNotReady({})
-  const queue = yield* Queue
   const subject = { order_id: id, profile: profile.name }
   const ends = {
     dedupKey: id,
@@ -122,10 +121,10 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   }
   if (profile.signer.backend === "relay") {
     yield* upstreamOrders.insert({ orderId: id, csr: csr.der, client: caller.client, now })
-    yield* queue.enqueue({ kind: "signer_relay_issue", payload: subject, ...ends })
+    yield* enqueueJob({ kind: "signer_relay_issue", payload: subject, ...ends })
   } else {
     const payload = { ...subject, csr: Buffer.from(csr.der).toString("base64url"), client: caller.client }
-    yield* queue.enqueue({ kind: "signer_issue", payload, ...ends })
+    yield* enqueueJob({ kind: "signer_issue", payload, ...ends })
   }
   yield* afterCommit(emit("order_finalize_queued", { order_id: id }))
 })

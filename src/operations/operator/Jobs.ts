@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import { isId, OrderId } from "../../domain/Id.ts"
 import { Cancelled } from "../../domain/JobFailure.ts"
 import { JobNotCancellable, JobNotRunnable, NoSuch, UnknownWord } from "../../domain/OperatorError.ts"
+import { cancelJob, decodePayload, jobKinds } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
-import { JobId, jobKinds } from "../../engine/queue/Job.ts"
+import { JobId } from "../../engine/queue/Job.ts"
 import type { JobRecord } from "../../engine/queue/JobRecords.ts"
 import * as jobRecords from "../../engine/queue/JobRecords.ts"
-import { decodePayload } from "../../engine/queue/Queue.ts"
 import * as queueState from "../../engine/queue/QueueState.ts"
 import { transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
@@ -119,7 +119,7 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
     const cancelled = yield* transaction(Effect.gen(function*() {
       if (job.status === "ready") yield* abandon(job, operator)
       yield* Effect.filterOrFail(
-        jobRecords.cancel(job.id, job.status, now),
+        cancelJob(job.id, job.status, now),
         (row) => row !== undefined,
         () => new TakenUp()
       )

@@ -1,5 +1,5 @@
+import { decodePayload } from "../../domain/words/JobKind.ts"
 import type { JobRecord } from "../../engine/queue/JobRecords.ts"
-import { decodePayload } from "../../engine/queue/Queue.ts"
 import * as jobs from "./Jobs.ts"
 import { jobObject } from "./Objects.ts"
 

@@ -2,13 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import * as Semaphore from "effect/Semaphore"
 import { reasonName } from "../../domain/RevocationReason.ts"
+import type { JobKind } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
-import type { JobKind } from "../../engine/queue/Job.ts"
 import * as queueState from "../../engine/queue/QueueState.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import type { Sample, SampledName } from "../../engine/telemetry/Metrics.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import * as auditSignals from "../../store/AuditSignals.ts"
+import * as jobSearch from "../../store/jobs/JobSearch.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 import { brief } from "./BriefReading.ts"
 import { countOpen } from "./ExpiringRecords.ts"
@@ -69,7 +70,7 @@ const nextUpdates: Sampling = Effect.gen(function*() {
 
 const undelivered: Sampling = Effect.gen(function*() {
   const now = yield* currentSeconds
-  const since = yield* queueState.undelivered
+  const since = yield* jobSearch.undelivered
   return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
 })
 

@@ -9,11 +9,12 @@ import type { AccountId } from "../../domain/Id.ts"
 import { OrderId } from "../../domain/Id.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
+import type { PayloadOf } from "../../domain/words/JobKind.ts"
+import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { Done, Failed, Reschedule } from "../../engine/queue/Handler.ts"
-import type { Job, PayloadOf } from "../../engine/queue/Job.ts"
+import type { Job } from "../../engine/queue/Job.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
-import { Queue } from "../../engine/queue/Queue.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { count } from "../../engine/telemetry/Metrics.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
@@ -48,9 +49,8 @@ const enqueue = Effect.fnUntraced(function*(
   upstream?: Payload["upstream"],
   notBefore?: number
 ) {
-  const queue = yield* Queue
   const latest = (yield* currentSeconds) + longestWait
-  yield* queue.enqueue({
+  yield* enqueueJob({
     kind: "orphan_revoke",
     dedupKey: order_id,
     share: shareOf(profile, order_id),

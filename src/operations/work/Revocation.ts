@@ -6,9 +6,10 @@ import type { AuditRow } from "../../domain/Audit.ts"
 import type { AccountId, OrderId } from "../../domain/Id.ts"
 import type { OrderIdentifier } from "../../domain/Order.ts"
 import { keyCompromise } from "../../domain/RevocationReason.ts"
+import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
-import { Queue } from "../../engine/queue/Queue.ts"
+import type { Queue } from "../../engine/queue/Queue.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { afterCommit, Database, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
@@ -71,8 +72,7 @@ export const burn = Effect.fnUntraced(function*(
   const key_fp = fingerprint(pubkey)
   yield* afterCommit(emit("key_burnt", { key_fp, order_id: orderId, scope: isAlone ? "account" : "everybody" }))
   if (authorized_by !== "certificate_key") return
-  const queue = yield* Queue
-  yield* queue.enqueue({
+  yield* enqueueJob({
     kind: "key_revoke",
     dedupKey: key_fp,
     payload: {
@@ -145,10 +145,9 @@ const queueRevocation = Effect.fnUntraced(function*(
   during: During
 ) {
   const { accountId, orderId, profile, serial } = found
-  const queue = yield* Queue
   const runAt = yield* due(orderId)
   const enqueued = Effect.tap(
-    queue.enqueue({
+    enqueueJob({
       kind: "signer_revoke",
       dedupKey: orderId,
       share: shareOf(profile, accountId),

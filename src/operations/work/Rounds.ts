@@ -1,4 +1,4 @@
-import type { JobKind } from "../../engine/queue/Job.ts"
+import type { JobKind } from "../../domain/words/JobKind.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 
 const usesHttp01 = ({ backend, relay }: ProfileConfig["signer"]): boolean =>

@@ -5,11 +5,12 @@ import { IssuanceAbandoned } from "../../domain/AcmeError.ts"
 import { OrderId } from "../../domain/Id.ts"
 import { expiryOf } from "../../domain/Order.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
+import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { clocks } from "../../engine/queue/Clocks.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
 import * as jobs from "../../engine/queue/JobRows.ts"
-import { Queue } from "../../engine/queue/Queue.ts"
+import type { Queue } from "../../engine/queue/Queue.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { Database, transaction } from "../../engine/sql/Database.ts"
 import { inBatches, pages } from "../../engine/sql/Pages.ts"
@@ -154,12 +155,11 @@ export const recover = (
   config: Pick<Config, "order" | "profiles">
 ): Effect.Effect<void, StorageFailed, Database | Queue> =>
   Effect.gen(function*() {
-    const queue = yield* Queue
     const now = yield* currentSeconds
     const validity = new Map(config.profiles.map((profile) => [profile.name, profile.order.validity_seconds]))
     for (const challenge of yield* authorizations.findOrphaned(now - youngSeconds, 1000)) {
       const { profile } = challenge
-      yield* queue.enqueue({
+      yield* enqueueJob({
         kind: "challenge_validate",
         dedupKey: challenge.id,
         payload: { challenge_id: challenge.id, profile, thumbprint: importSpki(challenge.pubkey).thumbprint },

@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import { Entropy } from "../../crypto/Entropy.ts"
 import type { MessageKind, NotificationEvent, Occurrence, Payload, Scope } from "../../domain/Notification.ts"
 import { contactEvent, onlyEntry, payloadOf, recipientsOf } from "../../domain/Notification.ts"
+import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
 import { Queue } from "../../engine/queue/Queue.ts"
@@ -77,13 +78,14 @@ export class Notifier extends Context.Service<Notifier, {
           share = `${backend}/${entry}`
         ) {
           const { at, delivery_id } = fields
-          yield* queue.enqueue({
+          const job = enqueueJob({
             kind: "notify_deliver",
             dedupKey: `${delivery_id}/${backend}/${entry}`,
             share: shareOf(scope, share),
             payload: { scope, backend, entry, event, fields },
             deadline: at + patienceSeconds
           })
+          yield* Effect.provideService(job, Queue, queue)
           yield* afterCommit(emit("notify_queued", { profile: scope, backend, entry, hook: event, delivery_id }))
         })
         const told = Effect.fnUntraced(function*(occurrence: Occurrence, wanted: ReadonlyArray<Route>) {

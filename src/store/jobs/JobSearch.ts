@@ -2,13 +2,13 @@ import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import type { JobStatus } from "../../engine/queue/Job.ts"
 import { record } from "../../engine/queue/JobRecords.ts"
-import { int, name, text, uuid } from "../../engine/sql/Column.ts"
+import { int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { perFilters } from "../../engine/sql/Filters.ts"
 import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { first, lenient } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/* Searches of the queue for operators. */
+/* What operators ask the queue: searches, and how long notifications have waited. */
 
 /** The filters of a listing; an absent filter excludes nothing. */
 export interface JobFilters {
@@ -72,3 +72,14 @@ export const countMatches = (filters: JobFilters) =>
     filters,
     Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
   )
+
+const undeliveredStatement = statement({
+  name: "job_undelivered",
+  params: {},
+  row: { since: nullable(int) },
+  sql: () =>
+    `SELECT min(created_at) AS "since" FROM jobs WHERE kind = 'notify_deliver' AND status IN ('ready', 'running')`
+})
+
+/** When the oldest notification that is not delivered yet was queued; `undefined` if every one is. */
+export const undelivered = Effect.map(first(undeliveredStatement, {}), (row) => row?.since)

@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { JobFailure } from "../../domain/JobFailure.ts"
+import { handler } from "../../domain/words/JobKind.ts"
 import type { AnyHandler } from "../../engine/queue/Handler.ts"
-import { Done, handler } from "../../engine/queue/Handler.ts"
+import { Done } from "../../engine/queue/Handler.ts"
 import { periodicKey } from "../../engine/queue/Job.ts"
 import type { Database } from "../../engine/sql/Database.ts"
 import type { Signed } from "../../operations/work/notify/AuthorityExpiry.ts"
@@ -28,7 +29,6 @@ export const authorityHandler = (
   })
   return handler<"authority_expiry", Database | Notifier, JobFailure>({
     kind: "authority_expiry",
-    periodic: true,
     subjects: signed.length === 0 ? [] : [{ key: periodicKey, payload: {} }],
     reachSeconds: daySeconds,
     budgetMillis: () => jobs.lease_seconds * 1000,

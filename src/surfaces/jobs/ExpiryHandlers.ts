@@ -1,9 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import { TargetNotServed } from "../../domain/JobFailure.ts"
+import { handler } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import type { AnyHandler, Outcome } from "../../engine/queue/Handler.ts"
-import { Done, handler, Retry } from "../../engine/queue/Handler.ts"
+import { Done, Retry } from "../../engine/queue/Handler.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { afterCommit } from "../../engine/sql/Database.ts"
 import * as digest from "../../operations/work/notify/ExpiryDigest.ts"
@@ -59,7 +60,6 @@ export const expiryHandlers = (
     const wanted = [...served.values()].filter(({ notify }) => isWanted(notify))
     return handler<typeof kind, Needs, JobFailure>({
       kind,
-      periodic: true,
       subjects: wanted.map(({ name }) => ({ key: name, payload: { profile: name } })),
       reachSeconds: Math.max(0, ...wanted.map(reachSeconds)),
       budgetMillis: () => jobs.lease_seconds * 1000,

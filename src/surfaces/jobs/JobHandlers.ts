@@ -3,12 +3,12 @@ import * as Effect from "effect/Effect"
 import type { Entropy } from "../../crypto/Entropy.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
 import type { EventName } from "../../domain/words/Event.ts"
+import type { JobKind } from "../../domain/words/JobKind.ts"
+import { handler } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { DatabaseFailed } from "../../engine/queue/Failure.ts"
 import type { AnyHandler } from "../../engine/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../engine/queue/Handler.ts"
-import { handler } from "../../engine/queue/Handler.ts"
-import type { JobKind } from "../../engine/queue/Job.ts"
 import type { Queue } from "../../engine/queue/Queue.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
@@ -79,7 +79,6 @@ const sweep = (
   const isIdle = !wanted.has(kind)
   return handler<typeof kind, Needs, JobFailure>({
     kind,
-    periodic: !isIdle,
     // The row of a sweep that is not wanted any more is made due, and ends.
     ...isIdle ? { subjects: [] } : {},
     reachSeconds: everySeconds,
@@ -161,7 +160,6 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
   const known: ReadonlyArray<AnyHandler<Needs, JobFailure>> = [
     handler<"challenge_validate", Needs, JobFailure>({
       kind: "challenge_validate",
-      periodic: false,
       budgetMillis: ({ profile }) =>
         budgetOf(profiles.get(profile)?.challenge.timeout_ms ?? config.challenge.timeout_ms),
       run: (payload) => within(verdicts.validate(profiles, payload)),
@@ -169,14 +167,12 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }),
     handler<"signer_issue", Needs, JobFailure>({
       kind: "signer_issue",
-      periodic: false,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: (payload, job) => within(issuance.issue(payload, job)),
       abandon: (payload, failure) => issuance.abandon(payload, failure)
     }),
     handler<"signer_relay_issue", Needs, JobFailure>({
       kind: "signer_relay_issue",
-      periodic: false,
       reachSeconds: longestRelay,
       budgetMillis: ({ profile }) => relayBudget(profiles.get(profile)),
       run: (payload, job) => within(relaying.relay(payload, job)),
@@ -184,7 +180,6 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }),
     handler<"signer_revoke", Needs, JobFailure>({
       kind: "signer_revoke",
-      periodic: false,
       reachSeconds: longestRevocationWait,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: (payload, job) => within(signerRevocation.revoke(payload, job)),
@@ -192,7 +187,6 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }),
     handler<"orphan_revoke", Needs, JobFailure>({
       kind: "orphan_revoke",
-      periodic: false,
       reachSeconds: longestOrphanWait,
       budgetMillis: ({ profile }) => signingBudget(profiles.get(profile)),
       run: (payload, job) => within(orphans.revoke(payload, job)),
@@ -200,14 +194,12 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }),
     handler<"key_revoke", Needs, JobFailure>({
       kind: "key_revoke",
-      periodic: false,
       budgetMillis: () => config.jobs.lease_seconds * 1000,
       run: keyRevocation.revokeAll,
       abandon: () => Effect.void // the key stays burnt; the remaining certificates need `order revoke`
     }),
     handler<"notify_deliver", Needs, JobFailure>({
       kind: "notify_deliver",
-      periodic: false,
       budgetMillis: (payload) =>
         (deliveries.timeoutMillis(payload) ?? config.jobs.lease_seconds * 1000) + deliveryMarginMillis,
       run: (payload, job) => within(delivery.deliver(payload, job, terms)),
@@ -215,7 +207,6 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
     }),
     handler<"local_ca_crl_regenerate", Needs, JobFailure>({
       kind: "local_ca_crl_regenerate",
-      periodic: false,
       budgetMillis: () => localCaBudgetMillis,
       run: (payload) => within(crl.regenerate(payload)),
       abandon: () => Effect.void // the daily sweep and the next revocation enqueue again

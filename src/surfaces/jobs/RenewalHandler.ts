@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { JobFailure } from "../../domain/JobFailure.ts"
+import { handler } from "../../domain/words/JobKind.ts"
 import type { AnyHandler } from "../../engine/queue/Handler.ts"
-import { Done, handler } from "../../engine/queue/Handler.ts"
+import { Done } from "../../engine/queue/Handler.ts"
 import { periodicKey } from "../../engine/queue/Job.ts"
 import type { Database } from "../../engine/sql/Database.ts"
 import { askUpstreams, renewalsEverySeconds } from "../../operations/work/UpstreamRenewals.ts"
@@ -20,7 +21,6 @@ export const renewalHandler = (
   const within = Effect.provideService(Signers, signers)
   return handler<"upstream_renewals", Database, JobFailure>({
     kind: "upstream_renewals",
-    periodic: true,
     subjects: relays ? [{ key: periodicKey, payload: {} }] : [],
     reachSeconds: renewalsEverySeconds,
     budgetMillis: () => budgetMillis,

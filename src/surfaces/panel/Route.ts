@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
+import type { ClientFacts } from "../../domain/words/JobKind.ts"
 import type { Answer, Request } from "../../engine/http/Message.ts"
-import type { ClientFacts } from "../../engine/queue/Job.ts"
 import type {
   HalfIdentity,
   Requester,

@@ -1,7 +1,8 @@
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { assert, describe } from "vitest"
+import { enqueueJob, handler } from "../../../src/domain/words/JobKind.ts"
 import type { AnyHandler, Outcome } from "../../../src/engine/queue/Handler.ts"
-import { Done, handler } from "../../../src/engine/queue/Handler.ts"
+import { Done } from "../../../src/engine/queue/Handler.ts"
 import { shareOf } from "../../../src/engine/queue/Job.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
@@ -27,20 +28,18 @@ const done: Outcome<Database> = Done()
 const validation = (run: (key: string) => Effect.Effect<void>): AnyHandler<Database> =>
   handler<"challenge_validate", Database>({
     kind: "challenge_validate",
-    periodic: false,
     budgetMillis: () => 10_000,
     run: ({ challenge_id }) => Effect.as(run(challenge_id), done),
     abandon: () => Effect.void
   })
 
 const enqueue = (key: string, more: { readonly runAt?: number; readonly share?: string } = {}) =>
-  Effect.flatMap(Queue, (queue) =>
-    queue.enqueue({
-      kind: "challenge_validate",
-      dedupKey: key,
-      payload: { challenge_id: key, profile: "p", thumbprint: "t" },
-      ...more
-    }))
+  enqueueJob({
+    kind: "challenge_validate",
+    dedupKey: key,
+    payload: { challenge_id: key, profile: "p", thumbprint: "t" },
+    ...more
+  })
 
 const statesBy = (key: string) =>
   Effect.map(
@@ -88,11 +87,10 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
   test("is only written, if it is for later, or not in a transaction, or of a kind that the runner does not run", () =>
     Effect.gen(function*() {
       yield* runner
-      const queue = yield* Queue
       yield* transaction(enqueue("later", { runAt: 1000 }))
       yield* enqueue("alone")
       const payload = { order_id: "o", profile: "p", csr: "", client: {} }
-      yield* transaction(queue.enqueue({ kind: "signer_issue", dedupKey: "other", payload }))
+      yield* transaction(enqueueJob({ kind: "signer_issue", dedupKey: "other", payload }))
       for (const key of ["later", "alone", "other"]) assert.deepStrictEqual(yield* statesBy(key), waiting, key)
     }))
 

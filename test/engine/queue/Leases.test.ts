@@ -1,11 +1,9 @@
 import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import { enqueueJob, handler, knownKinds } from "../../../src/domain/words/JobKind.ts"
 import type { AnyHandler, Outcome } from "../../../src/engine/queue/Handler.ts"
 import { Done, Reschedule, Retry } from "../../../src/engine/queue/Handler.ts"
-import { handler } from "../../../src/engine/queue/Handler.ts"
-import * as jobClaims from "../../../src/engine/queue/JobClaims.ts"
-import { Queue } from "../../../src/engine/queue/Queue.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
 import * as Running from "../../../src/engine/queue/Running.ts"
 import * as workers from "../../../src/engine/queue/Workers.ts"
@@ -37,7 +35,6 @@ const [here, there] = ["one:1:a:boot-1.5", "two:1:b:boot-2.5"]
 const validation = (run: Effect.Effect<Outcome<Database>>, budgetMillis = 600_000): AnyHandler<Database> =>
   handler<"challenge_validate", Database>({
     kind: "challenge_validate",
-    periodic: false,
     budgetMillis: () => budgetMillis,
     run: () => run,
     abandon: () => Effect.void
@@ -46,7 +43,6 @@ const validation = (run: Effect.Effect<Outcome<Database>>, budgetMillis = 600_00
 const sweep = (run: Effect.Effect<Outcome<Database>>): AnyHandler<Database> =>
   handler<"nonce_sweep", Database>({
     kind: "nonce_sweep",
-    periodic: true,
     reachSeconds: day,
     budgetMillis: () => 10_000,
     run: () => run,
@@ -54,12 +50,11 @@ const sweep = (run: Effect.Effect<Outcome<Database>>): AnyHandler<Database> =>
   })
 
 const enqueue = (key: string) =>
-  Effect.flatMap(Queue, (queue) =>
-    queue.enqueue({
-      kind: "challenge_validate",
-      dedupKey: key,
-      payload: { challenge_id: key, profile: "p", thumbprint: "t" }
-    }))
+  enqueueJob({
+    kind: "challenge_validate",
+    dedupKey: key,
+    payload: { challenge_id: key, profile: "p", thumbprint: "t" }
+  })
 
 const lockStatement = statement({
   name: "test_job_lock",
@@ -308,7 +303,7 @@ describe.each(databases)("leases on $name", (backend) => {
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
-      yield* jobClaims.claim({ now, owner: "one:1:a", until: now + 95, limit: 1, kinds: ["challenge_validate"] })
+      yield* knownKinds.claim({ now, owner: "one:1:a", until: now + 95, limit: 1, kinds: ["challenge_validate"] })
       const other = yield* finishing(here)
       for (let passed = 0; passed < 95; passed++) {
         yield* TestClock.adjust("1 second")
@@ -325,7 +320,7 @@ describe.each(databases)("leases on $name", (backend) => {
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
-      yield* jobClaims.claim({ now, owner: here, until: now + 10, limit: 1, kinds: ["challenge_validate"] })
+      yield* knownKinds.claim({ now, owner: here, until: now + 10, limit: 1, kinds: ["challenge_validate"] })
       const runner = yield* finishing(here)
       for (let passed = 0; passed < 12; passed++) {
         yield* TestClock.adjust("1 second")
@@ -351,7 +346,6 @@ describe.each(databases)("leases on $name", (backend) => {
       const next = yield* Runner.make({ ...tuning, owner: here, isGone: () => true }, [
         handler<"challenge_validate", Database>({
           kind: "challenge_validate",
-          periodic: false,
           budgetMillis: () => 10_000,
           run: (_, job) =>
             Effect.as(

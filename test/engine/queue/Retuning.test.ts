@@ -1,9 +1,10 @@
 import { Deferred, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import { handler } from "../../../src/domain/words/JobKind.ts"
 import type { Failure } from "../../../src/engine/queue/Failure.ts"
 import type { AnyHandler } from "../../../src/engine/queue/Handler.ts"
-import { Done, handler, Reschedule } from "../../../src/engine/queue/Handler.ts"
+import { Done, Reschedule } from "../../../src/engine/queue/Handler.ts"
 import { start } from "../../../src/engine/queue/Running.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
 import { databases } from "../../support/Databases.ts"
@@ -22,15 +23,14 @@ const options = {
   owner: "host:1:a"
 }
 
-/** Has a row for each issuer. A row that is nobody's any more ends. */
-const lists = (ran: (issuer: string) => Effect.Effect<unknown>, ...issuers: ReadonlyArray<string>) =>
-  handler<"local_ca_crl_regenerate", Database>({
-    kind: "local_ca_crl_regenerate",
-    periodic: true,
-    subjects: issuers.map((issuer) => ({ key: issuer, payload: { issuer } })),
+/** Has a row for each profile. A row that is nobody's any more ends. */
+const digests = (ran: (profile: string) => Effect.Effect<unknown>, ...profiles: ReadonlyArray<string>) =>
+  handler<"notify_expiry_digest", Database>({
+    kind: "notify_expiry_digest",
+    subjects: profiles.map((profile) => ({ key: profile, payload: { profile } })),
     reachSeconds: 1_000_000,
     budgetMillis: () => 10_000,
-    run: ({ issuer }) => Effect.as(ran(issuer), issuers.includes(issuer) ? Reschedule(500_000) : Done()),
+    run: ({ profile }) => Effect.as(ran(profile), profiles.includes(profile) ? Reschedule(500_000) : Done()),
     abandon: () => Effect.void
   })
 
@@ -50,8 +50,8 @@ describe.each(databases)("a runner that is retuned on $name", (backend) => {
   test("while no job is taken enqueues what is new as soon as it can", () =>
     Effect.gen(function*() {
       const [first, second] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const handlers = (...issuers: ReadonlyArray<string>): ReadonlyArray<AnyHandler<Database>> => [
-        lists((issuer) => Deferred.succeed(issuer === "a" ? first : second, undefined), ...issuers)
+      const handlers = (...profiles: ReadonlyArray<string>): ReadonlyArray<AnyHandler<Database>> => [
+        digests((profile) => Deferred.succeed(profile === "a" ? first : second, undefined), ...profiles)
       ]
       const { retune } = yield* start(options, handlers("a"))
       yield* Deferred.await(first)
@@ -72,11 +72,11 @@ describe.each(databases)("a runner that is retuned on $name", (backend) => {
     Effect.gen(function*() {
       const seen = new Set<string>()
       const [first, third] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const handlers = (...issuers: ReadonlyArray<string>): ReadonlyArray<AnyHandler<Database>> => [
-        lists((issuer) => {
-          seen.add(issuer)
-          return Deferred.succeed(issuer === "a" ? first : third, undefined)
-        }, ...issuers)
+      const handlers = (...profiles: ReadonlyArray<string>): ReadonlyArray<AnyHandler<Database>> => [
+        digests((profile) => {
+          seen.add(profile)
+          return Deferred.succeed(profile === "a" ? first : third, undefined)
+        }, ...profiles)
       ]
       const { retune } = yield* start(options, handlers("a"))
       yield* Deferred.await(first)
@@ -94,7 +94,7 @@ describe.each(databases)("a runner that is retuned on $name", (backend) => {
     Effect.gen(function*() {
       const ran = yield* Deferred.make<void>()
       const { retune } = yield* start<Database, Failure>(options, [])
-      yield* retune(options, [lists(() => Deferred.succeed(ran, undefined), "b")])
+      yield* retune(options, [digests(() => Deferred.succeed(ran, undefined), "b")])
       yield* Deferred.await(ran)
       assert.strictEqual(delays(), 0)
     }))

@@ -1,11 +1,12 @@
 import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import type { PayloadOf } from "../../../src/domain/words/JobKind.ts"
+import { enqueueJob, handler, knownKinds } from "../../../src/domain/words/JobKind.ts"
 import type { Failure } from "../../../src/engine/queue/Failure.ts"
 import type { AnyHandler, Handler, Outcome } from "../../../src/engine/queue/Handler.ts"
 import { Done, Failed, Reschedule, Retry } from "../../../src/engine/queue/Handler.ts"
-import { handler, roundsOf } from "../../../src/engine/queue/Handler.ts"
-import * as jobClaims from "../../../src/engine/queue/JobClaims.ts"
+import { roundsOf } from "../../../src/engine/queue/Handler.ts"
 import * as jobRows from "../../../src/engine/queue/JobRows.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
@@ -20,7 +21,7 @@ import { column, count, eventsOf, sql } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
 import { sleeps, watched } from "../../support/Watched.ts"
 
-type Validate = Handler<"challenge_validate", Database>
+type Validate = Handler<"challenge_validate", PayloadOf<"challenge_validate">, Database>
 
 const done: Outcome<Database> = Done()
 
@@ -30,17 +31,15 @@ const failing = (text: string): Failure => ({ text, row: `row of ${text}` })
 const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHandler<Database> =>
   handler<"challenge_validate", Database>({
     kind: "challenge_validate",
-    periodic: false,
     budgetMillis: () => 10_000,
     run,
     abandon: (_, { text }) => mark(`abandoned ${text}`),
     ...more
   })
 
-const sweep = (run: Handler<"nonce_sweep", Database>["run"]): AnyHandler<Database> =>
+const sweep = (run: Handler<"nonce_sweep", object, Database>["run"]): AnyHandler<Database> =>
   handler<"nonce_sweep", Database>({
     kind: "nonce_sweep",
-    periodic: true,
     budgetMillis: () => 10_000,
     run,
     abandon: () => mark("abandoned a sweep")
@@ -61,13 +60,12 @@ const options = {
 }
 
 const enqueue = (key: string, more: { readonly runAt?: number; readonly deadline?: number } = {}) =>
-  Effect.flatMap(Queue, (queue) =>
-    queue.enqueue({
-      kind: "challenge_validate",
-      dedupKey: key,
-      payload: { challenge_id: key, profile: "p", thumbprint: "t" },
-      ...more
-    }))
+  enqueueJob({
+    kind: "challenge_validate",
+    dedupKey: key,
+    payload: { challenge_id: key, profile: "p", thumbprint: "t" },
+    ...more
+  })
 
 const jobRow = Effect.map(
   sql("SELECT status, attempts, run_at, last_error, lease_owner, lease_until FROM jobs"),
@@ -165,7 +163,7 @@ describe.each(databases)("the queue on $name", (backend) => {
 
   describe("claiming", () => {
     const claim = (limit: number, owner = "me", now = 100) =>
-      jobClaims.claim({ now, owner, limit, until: now + 40, kinds: ["challenge_validate", "nonce_sweep"] })
+      knownKinds.claim({ now, owner, limit, until: now + 40, kinds: ["challenge_validate", "nonce_sweep"] })
 
     test("takes the oldest due first, as many as asked for, and counts the attempt", () =>
       Effect.gen(function*() {
@@ -458,17 +456,16 @@ describe.each(databases)("the queue on $name", (backend) => {
       () =>
         Effect.gen(function*() {
           const seen: Array<string> = []
-          const round = (...issuers: ReadonlyArray<string>) =>
-            handler<"local_ca_crl_regenerate", Database>({
-              kind: "local_ca_crl_regenerate",
-              periodic: true,
-              subjects: issuers.map((issuer) => ({ key: issuer, payload: { issuer } })),
+          const round = (...profiles: ReadonlyArray<string>) =>
+            handler<"notify_expiry_digest", Database>({
+              kind: "notify_expiry_digest",
+              subjects: profiles.map((profile) => ({ key: profile, payload: { profile } })),
               reachSeconds: 1_000_000,
               budgetMillis: () => 10_000,
-              run: ({ issuer }) =>
+              run: ({ profile }) =>
                 Effect.sync(() => {
-                  seen.push(issuer)
-                  return issuers.includes(issuer) ? Reschedule(500_000) : done
+                  seen.push(profile)
+                  return profiles.includes(profile) ? Reschedule(500_000) : done
                 }),
               abandon: () => mark("abandoned")
             })
@@ -610,7 +607,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     test("a dead runner's row is reclaimed after its lease, due now, its attempt counted", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
-        yield* jobClaims.claim({ now: 0, owner: "dead", until: 0 + 40, limit: 1, kinds: ["challenge_validate"] })
+        yield* knownKinds.claim({ now: 0, owner: "dead", until: 0 + 40, limit: 1, kinds: ["challenge_validate"] })
         const runner = yield* Runner.make(options, [validation(() => Effect.succeed(done))])
         yield* TestClock.setTime(40_000)
         yield* pass(runner)
@@ -662,7 +659,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         const payload = { order_id: "o", profile: "p", csr: "", client: {} }
         const queue = yield* Queue
         for (let index = 0; index < 7; index++) {
-          yield* queue.enqueue({ kind: "signer_issue", dedupKey: `k${index}`, payload })
+          yield* enqueueJob({ kind: "signer_issue", dedupKey: `k${index}`, payload })
         }
         const [full, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         let running = 0
@@ -670,7 +667,6 @@ describe.each(databases)("the queue on $name", (backend) => {
         const runner = yield* Runner.make({ ...options, max_concurrent: 3 }, [
           handler<"signer_issue", Database>({
             kind: "signer_issue",
-            periodic: false,
             budgetMillis: () => 10_000,
             run: () =>
               Effect.gen(function*() {

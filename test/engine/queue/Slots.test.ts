@@ -2,14 +2,14 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import * as Semaphore from "effect/Semaphore"
 import { assert, describe } from "vitest"
+import type { JobKind } from "../../../src/domain/words/JobKind.ts"
+import { enqueueJob, handler, jobKinds, knownKinds } from "../../../src/domain/words/JobKind.ts"
 import type { AnyHandler, Outcome } from "../../../src/engine/queue/Handler.ts"
 import { Done } from "../../../src/engine/queue/Handler.ts"
-import { handler } from "../../../src/engine/queue/Handler.ts"
 import { JobId } from "../../../src/engine/queue/Job.ts"
-import type { Job, JobKind } from "../../../src/engine/queue/Job.ts"
-import { jobKinds, roomOf, shareOf } from "../../../src/engine/queue/Job.ts"
+import type { Job } from "../../../src/engine/queue/Job.ts"
+import { shareOf } from "../../../src/engine/queue/Job.ts"
 import * as jobClaims from "../../../src/engine/queue/JobClaims.ts"
-import { Queue } from "../../../src/engine/queue/Queue.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
 import type { Head, Source } from "../../../src/engine/queue/Slots.ts"
 import * as Slots from "../../../src/engine/queue/Slots.ts"
@@ -33,6 +33,8 @@ const job = (kind: JobKind, share = ""): Job => ({
   share,
   spentSeconds: 0
 })
+
+const { roomOf } = knownKinds
 
 const nothing: Source = {
   begin: () => {},
@@ -67,7 +69,7 @@ describe("the slots of a runner", () => {
     for (const most of [1, 2, 3, 4, 5, 8, 33]) {
       for (const kind of jobKinds) {
         const room = roomOf(kind, most)
-        for (const part of room === undefined ? [] : [room.firstCome, room.profile]) {
+        for (const part of room === undefined ? [] : [room.firstCome, room.group]) {
           assert.isTrue(Number.isInteger(part) && part > 0 && part <= Number(room?.slots), `${kind} of ${most}`)
         }
       }
@@ -76,8 +78,8 @@ describe("the slots of a runner", () => {
 
   it.effect("are asked for all kinds at once while all have room; one that has none is passed over", () =>
     Effect.gen(function*() {
-      const slots = Slots.make()
-      const asked: Array<readonly [number, ReadonlyArray<JobKind>, boolean]> = []
+      const slots = Slots.make(roomOf)
+      const asked: Array<readonly [number, ReadonlyArray<string>, boolean]> = []
       let waiting: ReadonlyArray<Head> = []
       const fill = (...answers: ReadonlyArray<ReadonlyArray<Job>>) => {
         asked.length = 0
@@ -108,7 +110,7 @@ describe("the slots of a runner", () => {
 
   it.effect("go to whoever has least, once there are few", () =>
     Effect.gen(function*() {
-      const slots = Slots.make()
+      const slots = Slots.make(roomOf)
       const heads: ReadonlyArray<Head> = ["a/1", "a/2", "b/1"].map((share, index) => ({
         id: idOf(index),
         share,
@@ -131,7 +133,7 @@ describe("the slots of a runner", () => {
 
   it.effect("of deliveries are as many for a receiver that is behind as for one that is not, and some for the others", () =>
     Effect.gen(function*() {
-      const slots = Slots.make()
+      const slots = Slots.make(roomOf)
       let shares = ["a/webhook/slow"]
       const heads = () => shares.map((share, index): Head => ({ id: idOf(index), share, runAt: 0 }))
       const source: Partial<Source> = {
@@ -155,11 +157,11 @@ describe("the slots of a runner", () => {
       assert.deepStrictEqual([has("a/webhook/slow"), has("a/email/-"), has("b/webhook/chat")], [0, 3, 3])
     }))
 
-  it("are given out evenly among profiles first, and never beyond a share", () => {
+  it("are given out evenly among groups first, and never beyond a share", () => {
     const heads = ["a/1", "a/2", "a/3", "b/1", "b/2"].map((share, index) => ({ id: idOf(index), share, runAt: index }))
     const none = () => [0, 0] as const
-    const chosen = (free: number, has: (share: string) => readonly [number, number], profile = 9, accountPart = 9) =>
-      Slots.choose(heads, has, { free, profile, accountPart }).map(({ share }) => share)
+    const chosen = (free: number, has: (share: string) => readonly [number, number], group = 9, memberPart = 9) =>
+      Slots.choose(heads, has, { free, group, memberPart }).map(({ share }) => share)
     assert.deepStrictEqual(chosen(3, none), ["a/1", "b/1", "a/2"])
     assert.deepStrictEqual(chosen(9, none, 2), ["a/1", "b/1", "a/2", "b/2"])
     assert.deepStrictEqual(chosen(1, (share) => share.startsWith("a/") ? [1, 1] : [0, 0]), ["b/1"])
@@ -172,7 +174,7 @@ describe("the slots of a runner", () => {
     Effect.gen(function*() {
       const failed = new StorageFailed({ statement: "job_claim", detail: "gone", transient: false })
       for (const ends of [Effect.fail(failed), Effect.die("planted")]) {
-        const slots = Slots.make()
+        const slots = Slots.make(roomOf)
         const { begun, exit } = yield* filled(slots, {
           claim: ({ among, limit }) => among ? ends : Effect.succeed(jobsOf("signer_issue", limit)),
           heads: () => ends
@@ -206,26 +208,23 @@ describe.each(databases)("slots on $name", (backend) => {
   ): AnyHandler<Database> =>
     handler({
       kind,
-      periodic: false,
       budgetMillis: () => 10_000,
       run: () => run,
       abandon: () => Effect.void
     })
 
   const validate = (profile: string, account: string, index: number) =>
-    Effect.flatMap(Queue, (queue) =>
-      queue.enqueue({
-        kind: "challenge_validate",
-        dedupKey: `${profile} ${account} ${index}`,
-        payload: { challenge_id: `${account} ${index}`, profile, thumbprint: "t" },
-        share: shareOf(profile, account)
-      }))
+    enqueueJob({
+      kind: "challenge_validate",
+      dedupKey: `${profile} ${account} ${index}`,
+      payload: { challenge_id: `${account} ${index}`, profile, thumbprint: "t" },
+      share: shareOf(profile, account)
+    })
 
   test(
     "accounts whose validations hang hold up nobody: lists, signatures, other accounts, other profiles",
     () =>
       Effect.gen(function*() {
-        const queue = yield* Queue
         for (let account = 0; account < 12; account++) {
           for (let index = 0; index < 32; index++) yield* validate("attacked", `silent ${account}`, index)
         }
@@ -234,7 +233,6 @@ describe.each(databases)("slots on $name", (backend) => {
         const runner = yield* Runner.make(options, [
           handler<"challenge_validate", Database>({
             kind: "challenge_validate",
-            periodic: false,
             budgetMillis: () => 10_000,
             run: ({ challenge_id }) =>
               Effect.as(challenge_id.startsWith("silent") ? Deferred.await(silent) : Effect.void, done),
@@ -244,9 +242,9 @@ describe.each(databases)("slots on $name", (backend) => {
           of("local_ca_crl_regenerate", Effect.succeed(done))
         ])
         yield* runner.pass
-        yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "i", payload: { issuer: "i" } })
+        yield* enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: "i", payload: { issuer: "i" } })
         const payload = { order_id: "o", profile: "attacked", csr: "", client: {} }
-        yield* queue.enqueue({ kind: "signer_issue", dedupKey: "o", payload, share: shareOf("attacked", "honest") })
+        yield* enqueueJob({ kind: "signer_issue", dedupKey: "o", payload, share: shareOf("attacked", "honest") })
         yield* validate("attacked", "honest", 0)
         yield* validate("other", "honest", 0)
         const settled = column("SELECT dedup_key FROM jobs WHERE status = 'done' ORDER BY dedup_key")
@@ -264,9 +262,8 @@ describe.each(databases)("slots on $name", (backend) => {
     "a thousand orders of one account do not come before the one of another",
     () =>
       Effect.gen(function*() {
-        const queue = yield* Queue
         const order = (account: string, index: number) =>
-          queue.enqueue({
+          enqueueJob({
             kind: "signer_issue",
             dedupKey: `${account} ${index}`,
             payload: { order_id: "o", profile: "p", csr: "", client: {} },
@@ -279,7 +276,6 @@ describe.each(databases)("slots on $name", (backend) => {
         const runner = yield* Runner.make(options, [
           handler<"signer_issue", Database>({
             kind: "signer_issue",
-            periodic: false,
             budgetMillis: () => 10_000,
             run: (_, { dedupKey }) =>
               turns.withPermits(1)(Effect.suspend(() => {
@@ -303,9 +299,8 @@ describe.each(databases)("slots on $name", (backend) => {
     "the oldest row of each share is found from share to share, however many there are of one",
     () =>
       Effect.gen(function*() {
-        const queue = yield* Queue
         for (const [share, runAt] of [["b", 3], ["b", 1], ["a", 2], ["", 5], ["c/1", 9], ["a", 4]] as const) {
-          yield* queue.enqueue({
+          yield* enqueueJob({
             kind: "challenge_validate",
             dedupKey: `${share}${runAt}`,
             payload: { challenge_id: "c", profile: "p", thumbprint: "t" },

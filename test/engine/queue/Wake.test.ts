@@ -2,12 +2,10 @@ import { it } from "@effect/vitest"
 import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
+import { enqueueJob, handler, knownKinds } from "../../../src/domain/words/JobKind.ts"
 import { Loops } from "../../../src/engine/Loops.ts"
 import type { Outcome } from "../../../src/engine/queue/Handler.ts"
 import { Done } from "../../../src/engine/queue/Handler.ts"
-import { handler } from "../../../src/engine/queue/Handler.ts"
-import * as jobClaims from "../../../src/engine/queue/JobClaims.ts"
-import * as jobRecords from "../../../src/engine/queue/JobRecords.ts"
 import * as jobs from "../../../src/engine/queue/JobRows.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { start } from "../../../src/engine/queue/Running.ts"
@@ -34,7 +32,7 @@ const options = {
 const queueOf = (driver: Driver) =>
   Effect.map(
     Layer.build(Layer.provide(
-      Layer.fresh(Queue.layer({ maxAttempts: () => 3 })),
+      Layer.fresh(Queue.layer({ kinds: knownKinds, maxAttempts: () => 3 })),
       Layer.merge(Layer.succeed(Database, driver), Entropy.layer)
     )),
     Context.get(Queue)
@@ -43,18 +41,21 @@ const queueOf = (driver: Driver) =>
 const validation = (run: Effect.Effect<unknown>) =>
   handler<"challenge_validate", Database>({
     kind: "challenge_validate",
-    periodic: false,
     budgetMillis: () => 10_000,
     run: () => Effect.as(run, done),
     abandon: () => Effect.void
   })
 
 const enqueueAt = (queue: Queue["Service"], key: string) =>
-  queue.enqueue({
-    kind: "challenge_validate",
-    dedupKey: key,
-    payload: { challenge_id: key, profile: "p", thumbprint: "t" }
-  })
+  Effect.provideService(
+    enqueueJob({
+      kind: "challenge_validate",
+      dedupKey: key,
+      payload: { challenge_id: key, profile: "p", thumbprint: "t" }
+    }),
+    Queue,
+    queue
+  )
 
 describe("work another process enqueues on PostgreSQL", () => {
   const database = useDatabase(postgres)
@@ -113,7 +114,11 @@ describe("work another process enqueues on PostgreSQL", () => {
       )
       yield* Effect.repeat(Effect.delay(listeners, 20), { until: (rows) => rows.length === 1 })
       for (const end of ["done", "cancelled"] as const) {
-        const id = yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: end, payload: { issuer: "i" } })
+        const id = yield* Effect.provideService(
+          enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: end, payload: { issuer: "i" } }),
+          Queue,
+          queue
+        )
         // Nothing is found by looking again.
         const waiting = yield* Effect.forkChild(Effect.clockWith((clock) =>
           Effect.provideService(
@@ -124,7 +129,7 @@ describe("work another process enqueues on PostgreSQL", () => {
         ))
         yield* Effect.sleep("50 millis")
         const ended = Effect.gen(function*() {
-          if (end === "cancelled") return yield* jobRecords.cancel(id, "ready", 1)
+          if (end === "cancelled") return yield* knownKinds.cancel(id, "ready", 1)
           const claimed = {
             now: 9_999_999_999,
             owner: "o",
@@ -132,8 +137,8 @@ describe("work another process enqueues on PostgreSQL", () => {
             limit: 1,
             kinds: ["local_ca_crl_regenerate"] as const
           }
-          yield* jobClaims.claim(claimed)
-          return yield* jobs.settle({ id, owner: "o", attempts: 1 }, "done", undefined, 1)
+          yield* knownKinds.claim(claimed)
+          return yield* knownKinds.settle({ id, owner: "o", attempts: 1 }, "done", undefined, 1)
         })
         assert.isDefined(yield* Effect.provideService(ended, Database, other))
         assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "30 seconds"))?.status, end)

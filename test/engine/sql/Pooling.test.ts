@@ -2,9 +2,9 @@ import { it } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Redacted } from "effect"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
+import { enqueueJob, handler, knownKinds } from "../../../src/domain/words/JobKind.ts"
 import { Loops } from "../../../src/engine/Loops.ts"
 import { Done } from "../../../src/engine/queue/Handler.ts"
-import { handler } from "../../../src/engine/queue/Handler.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { start } from "../../../src/engine/queue/Running.ts"
 import { Database, transaction } from "../../../src/engine/sql/Database.ts"
@@ -96,7 +96,7 @@ describe("transaction pooling on PostgreSQL", () => {
       const queueOn = (on: typeof driver) =>
         Effect.map(
           Layer.build(Layer.provide(
-            Layer.fresh(Queue.layer({ maxAttempts: () => 3 })),
+            Layer.fresh(Queue.layer({ kinds: knownKinds, maxAttempts: () => 3 })),
             Layer.merge(Layer.succeed(Database, on), Entropy.layer)
           )),
           Context.get(Queue)
@@ -104,7 +104,6 @@ describe("transaction pooling on PostgreSQL", () => {
       const ran = yield* Deferred.make<void>()
       const regenerate = handler<"local_ca_crl_regenerate", Database>({
         kind: "local_ca_crl_regenerate",
-        periodic: false,
         budgetMillis: () => 10_000,
         run: () => Effect.as(Deferred.succeed(ran, undefined), Done()),
         abandon: () => Effect.void
@@ -123,7 +122,11 @@ describe("transaction pooling on PostgreSQL", () => {
         Effect.provide(Layer.mergeAll(Entropy.layer, Loops.layer, layerMemory(records)))
       )
       const elsewhere = yield* queueOn(own)
-      yield* elsewhere.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } })
+      yield* Effect.provideService(
+        enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } }),
+        Queue,
+        elsewhere
+      )
       yield* Deferred.await(ran)
       assert.isUndefined(driver.listen)
     }))

@@ -1,9 +1,8 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import { enqueueJob, knownKinds } from "../../../src/domain/words/JobKind.ts"
 import { JobId } from "../../../src/engine/queue/Job.ts"
-import * as jobClaims from "../../../src/engine/queue/JobClaims.ts"
 import * as queue from "../../../src/engine/queue/JobRows.ts"
-import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
@@ -79,7 +78,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
           const of = { at: 1, profile: scope, hook: "admin_sign_in", delivery_id: "d" }
           const fields = { ...of, username: "jane", recipient: "jane@example.org", client_ip: "192.0.2.1" }
           const payload = { scope, backend: "email", entry: "-", event: "admin_sign_in", fields } as const
-          yield* Effect.flatMap(Queue, (queue) => queue.enqueue({ kind: "notify_deliver", dedupKey: scope, payload }))
+          yield* enqueueJob({ kind: "notify_deliver", dedupKey: scope, payload })
           const { items } = yield* jobs.list({ kind: "notify_deliver" }, { limit: 1, offset: 0 })
           return jobObject(items[0] ?? assert.fail("no job")).payload
         })
@@ -194,7 +193,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT order_id FROM audit_log"), [orderId])
 
       const other = yield* finalized("b.example")
-      yield* jobClaims.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] })
+      yield* knownKinds.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] })
       assert.deepInclude(yield* Effect.flip(jobs.cancel(operator, other.job.id)), {
         _tag: "JobNotCancellable",
         status: "running"
@@ -210,7 +209,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       const { job } = yield* finalized()
       const driver = database.driver()
       const claim = Effect.provideService(
-        jobClaims.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] }),
+        knownKinds.claim({ now: madeAt, owner: "w", until: madeAt + 60, limit: 5, kinds: ["signer_issue"] }),
         Database,
         driver
       )

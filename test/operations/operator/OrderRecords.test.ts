@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import * as jobClaims from "../../../src/engine/queue/JobClaims.ts"
+import { knownKinds } from "../../../src/domain/words/JobKind.ts"
 import * as jobRecords from "../../../src/engine/queue/JobRecords.ts"
 import { settledJob } from "../../../src/engine/queue/Waits.ts"
 import * as crls from "../../../src/operations/operator/CrlRecords.ts"
@@ -119,7 +119,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
       const { job: first } = yield* revoke(one.orderId)
-      yield* jobClaims.claim({
+      yield* knownKinds.claim({
         now: madeAt,
         owner: "w",
         until: madeAt + 60,

@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { AuthorizationId } from "../../../src/domain/Id.ts"
+import { enqueueJob } from "../../../src/domain/words/JobKind.ts"
 import { periodicKey } from "../../../src/engine/queue/Job.ts"
 import * as jobs from "../../../src/engine/queue/JobRows.ts"
-import { Queue } from "../../../src/engine/queue/Queue.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
 import { rfc3339 } from "../../../src/engine/Time.ts"
 import * as authorizations from "../../../src/operations/acme/Authorizations.ts"
@@ -65,7 +65,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       yield* nonceRow
       const caller = yield* callerAt(profileOf(config))
       yield* orderOf(caller, "a.example")
-      yield* (yield* Queue).enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "d", payload: { issuer: "a" } })
+      yield* enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: "d", payload: { issuer: "a" } })
       yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt}`)
       const tables = ["nonces", "http01_tokens", "login_attempts", "audit_log", "authorizations", "challenges", "jobs"]
       const rows = Effect.gen(function*() {
@@ -185,9 +185,8 @@ describe.each(databases)("periodic work on $name", (backend) => {
 
   test("a sweep that is not wanted any more ends, and is not enqueued again", () =>
     Effect.gen(function*() {
-      const queue = yield* Queue
       const kinds = ["audit_sweep", "job_retention_sweep"] as const
-      for (const kind of kinds) yield* queue.enqueue({ kind, dedupKey: periodicKey, payload: {} })
+      for (const kind of kinds) yield* enqueueJob({ kind, dedupKey: periodicKey, payload: {} })
       const unwanted = configOf("[audit]\nretention_days = 0\n[jobs]\nretention_days = 0")
       const runner = yield* Runner.make({ ...unwanted.jobs, owner: "host:1:a" }, yield* handlers(unwanted))
       yield* runner.pass
@@ -235,8 +234,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
     yield* http01Tokens.put({ token: "t", keyAuthorization: "t.k", now: madeAt, expiresAt: madeAt + 60 })
     const caller = yield* callerAt(profileOf(everything))
     yield* orderOf(caller, "forgotten.example")
-    const queue = yield* Queue
-    yield* queue.enqueue({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } })
+    yield* enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } })
     yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt} WHERE kind = 'local_ca_crl_regenerate'`)
   })
 

@@ -1,7 +1,7 @@
 import type * as Redacted from "effect/Redacted"
 import { isSame } from "../../../crypto/Digest.ts"
 import type { OperatorRole } from "../../../domain/OperatorRole.ts"
-import type { ClientFacts } from "../../../engine/queue/Job.ts"
+import type { ClientFacts } from "../../../domain/words/JobKind.ts"
 import type { Operator } from "../../Operator.ts"
 
 /** The token of a session, for its cookie. It is stored nowhere else. */

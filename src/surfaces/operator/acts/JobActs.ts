@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { OrderId } from "../../../domain/Id.ts"
-import { jobKinds } from "../../../engine/queue/Job.ts"
+import { jobKinds } from "../../../domain/words/JobKind.ts"
 import type { JobRecord } from "../../../engine/queue/JobRecords.ts"
 import * as workers from "../../../engine/queue/Workers.ts"
 import { currentSeconds } from "../../../engine/Time.ts"

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { jobKinds } from "../../../engine/queue/Job.ts"
+import { jobKinds } from "../../../domain/words/JobKind.ts"
 import * as workers from "../../../engine/queue/Workers.ts"
 import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
 import * as jobs from "../../../operations/operator/Jobs.ts"

@@ -1,0 +1,139 @@
+import * as Schema from "effect/Schema"
+import { computing, kind, waiting } from "../../engine/queue/Kind.ts"
+import { makeJobs } from "../../engine/queue/TypedQueue.ts"
+
+/*
+ * The kinds of jobs, and what the queue has to know of each.
+ *
+ * A payload names the subject, carries what the request knew, and holds no secret (docs/decisions/job-outcomes.md,
+ * "Payloads"). Workers of the version before and after read it too: a new member is optional
+ * (docs/decisions/compatibility.md, "Neighbours").
+ */
+
+const Client = Schema.Struct({
+  ip: Schema.optional(Schema.String),
+  ptr: Schema.optional(Schema.String),
+  user_agent: Schema.optional(Schema.String),
+  request_id: Schema.optional(Schema.String)
+})
+
+/** The client's address, agent and request id that led to work done later. */
+export type ClientFacts = typeof Client.Type
+
+const ofProfile = Schema.Struct({ profile: Schema.String })
+const ofAll = Schema.Struct({})
+
+/** Every kind. */
+export const kinds = {
+  challenge_validate: kind({
+    payload: Schema.Struct({
+      challenge_id: Schema.String,
+      profile: Schema.String,
+      thumbprint: Schema.String,
+      client_ip: Schema.optional(Schema.String),
+      request_id: Schema.optional(Schema.String)
+    }),
+    room: waiting({ factor: 16, memberPart: 1 / 4 }),
+    isAwaited: true
+  }),
+  signer_issue: kind({
+    payload: Schema.Struct({
+      order_id: Schema.String,
+      profile: Schema.String,
+      /** base64url DER */
+      csr: Schema.String,
+      client: Client
+    }),
+    room: computing,
+    isAwaited: true
+  }),
+  signer_relay_issue: kind({
+    payload: Schema.Struct({ order_id: Schema.String, profile: Schema.String }),
+    room: waiting({ factor: 4, memberPart: 1 / 4 }),
+    isAwaited: true
+  }),
+  signer_revoke: kind({
+    payload: Schema.Struct({
+      order_id: Schema.String,
+      profile: Schema.String,
+      /** RFC 5280 code */
+      reason: Schema.optional(Schema.Int),
+      actor: Schema.Struct({ kind: Schema.Literals(["acme", "admin", "cli"]), id: Schema.optional(Schema.String) }),
+      client: Client
+    }),
+    room: computing,
+    isAwaited: true
+  }),
+  orphan_revoke: kind({
+    payload: Schema.Struct({
+      order_id: Schema.String,
+      profile: Schema.String,
+      /** The order at the upstream, if it may have a certificate: its URL, and the CSR as base64url DER. */
+      upstream: Schema.optional(Schema.Struct({ order_url: Schema.String, csr: Schema.String }))
+    }),
+    room: computing
+  }),
+  key_revoke: kind({
+    payload: Schema.Struct({
+      /** base64url DER SubjectPublicKeyInfo */
+      pubkey: Schema.String,
+      client: Client
+    })
+  }),
+  notify_deliver: kind({
+    payload: Schema.Struct({
+      /** A profile, or the scope of operators. */
+      scope: Schema.String,
+      backend: Schema.Literals(["email", "webhook", "custom"]),
+      entry: Schema.String,
+      event: Schema.String,
+      /** The members of the event, as they are delivered. */
+      fields: Schema.StructWithRest(
+        Schema.Struct(
+          { hook: Schema.String, profile: Schema.String, at: Schema.Int, delivery_id: Schema.String }
+        ),
+        [Schema.Record(Schema.String, Schema.Unknown)]
+      )
+    }),
+    // The members of a share are receivers. There are few of them, so each may have more than an account may.
+    room: waiting({ factor: 2, memberPart: 1 / 2 })
+  }),
+  notify_expiry_digest: kind({ payload: ofProfile, periodic: true }),
+  notify_expiry_reminders: kind({ payload: ofProfile, periodic: true }),
+  authority_expiry: kind({ payload: ofAll, periodic: true }),
+  upstream_renewals: kind({ payload: ofAll, periodic: true }),
+  local_ca_crl_regenerate: kind({ payload: Schema.Struct({ issuer: Schema.String }), isAwaited: true }),
+  local_ca_crl_sweep: kind({ payload: ofAll, periodic: true }),
+  http01_token_sweep: kind({ payload: ofAll, periodic: true }),
+  nonce_sweep: kind({ payload: ofAll, periodic: true }),
+  admin_session_sweep: kind({ payload: ofAll, periodic: true }),
+  order_sweep: kind({ payload: ofAll, periodic: true }),
+  audit_sweep: kind({ payload: ofAll, periodic: true }),
+  job_retention_sweep: kind({ payload: ofAll, periodic: true })
+}
+
+const jobs = makeJobs(kinds, { groupName: "profile" })
+
+/** A kind of job that this build knows. */
+export type JobKind = keyof typeof kinds
+
+/** What a job of a kind carries. */
+export type PayloadOf<K extends JobKind> = (typeof kinds)[K]["payload"]["Type"]
+
+/** The names of the kinds. */
+export const jobKinds = jobs.names
+
+/** What the queue is given of the kinds. */
+export const knownKinds = jobs.known
+
+/** Reads a stored payload; `undefined` if it does not have the shape of its kind. */
+export const decodePayload = jobs.decodePayload
+
+/** Writes a job in the caller's transaction. Answers its id, or that of the live job of the same kind and key. */
+export const enqueueJob = jobs.enqueue
+
+/** Makes a handler fit for the runner's table. */
+export const handler = jobs.handler
+
+/** Cancels a job that still has the status it was seen in; `undefined` if it has not, or if the status does not allow it. */
+export const cancelJob = jobs.cancel
