@@ -22,6 +22,6 @@ export const formOf = (ast: SchemaAST.AST): string => {
   }
 }
 
-/** The place of a member as people write it: `identifiers[1].value`. */
+/** The place of a member as people write it: `items[1].value`. */
 export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
   path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")

@@ -1,6 +1,6 @@
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
-import { bool, bytes, int, kid, name, nullable, text, texts, uuid } from "../engine/sql/Column.ts"
+import { bool, bytes, int, name, nullable, text, texts, uuid, uuidBytes } from "../engine/sql/Column.ts"
 import { all, first } from "../engine/sql/Query.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 import { lockRow } from "./RowLock.ts"
@@ -40,7 +40,7 @@ const insertStatement = statement({
     pubkey: bytes,
     contact: account.contact,
     termsOfServiceAgreed: account.termsOfServiceAgreed,
-    eabKid: nullable(kid),
+    eabKid: nullable(uuidBytes),
     now: int,
     ip: nullable(text()),
     network: nullable(text()),

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
-import { int, kid, name, nullable, text, uuid } from "../engine/sql/Column.ts"
+import { int, name, nullable, text, uuid, uuidBytes } from "../engine/sql/Column.ts"
 import { perFilters } from "../engine/sql/Filters.ts"
 import { keptTotal } from "../engine/sql/KeptCounts.ts"
 import { first, lenient, lenientFirst } from "../engine/sql/Query.ts"
@@ -13,7 +13,7 @@ import { accountColumns } from "./AccountRows.ts"
 
 const record = {
   ...accountColumns,
-  eabKid: nullable(kid),
+  eabKid: nullable(uuidBytes),
   createdAt: int,
   createdIp: nullable(text()),
   createdPtr: nullable(text()),
@@ -31,7 +31,7 @@ export interface AccountFilters {
   readonly eabKid?: string | undefined
 }
 
-const filterColumns = { profile: name(), status: text<AccountStatus>(), eabKid: kid }
+const filterColumns = { profile: name(), status: text<AccountStatus>(), eabKid: uuidBytes }
 
 /**
  * The names of the conditions. The status becomes one of two conditions: nearly all accounts are `valid`, and an index

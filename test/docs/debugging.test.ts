@@ -87,7 +87,7 @@ describe("docs/debugging.md", () => {
       const treeOf = (name: string) => trees.find((tree) => tree.includes(` ms  ${name}  `)) ?? ""
       assert.match(treeOf("POST /order/{id}/finalize"), / request_id=.*\n.* ms {4}authenticate\b/)
       assert.match(treeOf("signer_issue"), / job_id=\S+.*\n[^]* ms {4}transaction\b[^]* ms {6}order_issue\b/)
-      assert.match(treeOf("challenge_validate"), / ms {4}validation GET .*status_code=200/)
+      assert.match(treeOf("challenge_validate"), / ms {4}HTTP GET .*status_code=200/)
     }, { timeout: patienceMs, interval: 50 })
     await collecting.stop()
   })

@@ -9,7 +9,7 @@ import { currentMillis } from "../Time.ts"
 
 /**
  * Files that must never exist in part, never overwrite another file and never be readable by others: CA keys and
- * certificates, TLS pairs, exported CRLs (docs/decisions/local-ca.md, "Files").
+ * certificates, TLS pairs, exported lists (docs/decisions/local-ca.md, "Files").
  */
 
 /** Why a file could not be read or written. */

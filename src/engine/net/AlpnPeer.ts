@@ -59,7 +59,7 @@ export class AlpnPeer extends Context.Service<AlpnPeer, {
     Layer.succeed(this, {
       meet: (request) =>
         traced(
-          "validation handshake",
+          "TLS handshake",
           () => ({ "server.address": request.name }),
           Effect.scoped(Effect.flatMap(dialer(request, "https", request.name), (socket) => shake(socket, request)))
         )

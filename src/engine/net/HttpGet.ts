@@ -71,7 +71,7 @@ export class HttpGet extends Context.Service<HttpGet, {
     Layer.succeed(this, {
       get: (request) =>
         traced(
-          "validation GET",
+          "HTTP GET",
           () => ({ "server.address": request.host }),
           Effect.scoped(Effect.flatMap(
             dialer(request, request.secure ? "https" : "http", request.host.replace(/:[0-9]+$/, "")),

@@ -42,7 +42,7 @@ const plainText = {
  */
 export const text = <A extends string = string>(): Column<A> => plainText
 
-/** Text that helps to identify a row, such as the name of a profile: neither secret nor a long text of a stranger. */
+/** Text that helps to identify a row, such as a name: neither secret nor a long text of a stranger. */
 export const name = <A extends string = string>(): Column<A> => plainName
 
 const plainName = { ...plainText, isName: true as const }
@@ -118,11 +118,11 @@ const plainUuid: Column<string> = {
 /** UUID or BLOB(16); hyphenated lower-case text in memory. */
 export const uuid = <A extends string = string>(): Column<A> => plainUuid as unknown as Column<A>
 
-/** The kid of an EAB credential: the 16 octets of a UUID in both engines, hyphenated lower-case text in memory. */
-export const kid: Column<string> = {
+/** The 16 octets of a UUID in both engines; hyphenated lower-case text in memory. */
+export const uuidBytes: Column<string> = {
   isName: true,
   encode: (value) => Buffer.from(value.replaceAll("-", ""), "hex"),
-  decode: (raw) => Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a kid", raw)
+  decode: (raw) => Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a uuid", raw)
 }
 
 const parsed = (raw: unknown): unknown => {

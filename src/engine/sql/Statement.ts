@@ -145,7 +145,7 @@ export const statement = <P extends Columns, R extends Columns>(definition: {
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The select list of a row: `account_id AS "accountId", …`, with a table alias when one is given. */
+/** The select list of a row: `created_at AS "createdAt", …`, with a table alias when one is given. */
 export const select = (row: Columns, alias?: string): string =>
   Object.keys(row).map((name) => `${alias === undefined ? "" : `${alias}.`}${snake(name)} AS "${name}"`).join(", ")
 
@@ -200,7 +200,7 @@ export const decode = <P extends Columns, R extends Columns>(
 const telling = new Set(["kind", "owner"])
 
 /**
- * A text that identifies a row, such as `id 0190…, kind signer_issue`: from its readable columns, or else from the
+ * A text that identifies a row, such as `id 0190…, kind mail`: from its readable columns, or else from the
  * parameters of the statement.
  */
 export const nameOf = <P extends Columns, R extends Columns>(

@@ -5,7 +5,7 @@ import { count } from "../telemetry/Metrics.ts"
 import { lifeMillis } from "../Time.ts"
 
 /**
- * A row that a statement found and that does not decode; `row` identifies it, such as `id 0190…, kind signer_issue`.
+ * A row that a statement found and that does not decode; `row` identifies it, such as `id 0190…, kind mail`.
  */
 export interface Unreadable {
   readonly statement: string

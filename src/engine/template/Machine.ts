@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises"
 
 const pageBytes = 65_536
 
-/** The memory of all templates of the process, in octets. A page of 200 orders of a hundred names of full length takes a seventh. */
+/** The memory of all templates of the process, in octets. A page of 200 rows of a hundred names of full length takes a seventh. */
 const mostMemory = 256 * 1024 * 1024
 
 const memorySection = 5

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { AccountId } from "../../domain/Id.ts"
-import { bytes, int, kid, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, text, uuid, uuidBytes } from "../../engine/sql/Column.ts"
 import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
@@ -9,7 +9,7 @@ export type EabStatus = "active" | "revoked"
 
 /** The columns that lists and views show: all but the secret. */
 const credential = {
-  kid,
+  kid: uuidBytes,
   label: nullable(text()),
   profile: nullable(name()),
   status: text<EabStatus>(),
@@ -21,7 +21,7 @@ const accountsBound = `(SELECT count(*) FROM accounts a WHERE a.eab_kid = e.kid)
 
 const insertStatement = statement({
   name: "eab_insert",
-  params: { kid, secret: bytes, label: text(), profile: nullable(name()), now: int },
+  params: { kid: uuidBytes, secret: bytes, label: text(), profile: nullable(name()), now: int },
   row: {},
   sql: () =>
     `INSERT INTO eab_keys (kid, secret, label, profile, status, created_at)
@@ -30,7 +30,7 @@ const insertStatement = statement({
 
 const secretStatement = statement({
   name: "eab_secret",
-  params: { kid },
+  params: { kid: uuidBytes },
   row: { secret: bytes, profile: credential.profile, status: credential.status },
   sql: () => `SELECT secret AS "secret", profile AS "profile", status AS "status" FROM eab_keys WHERE kid = :kid`
 })
@@ -43,7 +43,7 @@ const secretStatement = statement({
 const holding = (name: string, take: string) =>
   statement({
     name,
-    params: { kid },
+    params: { kid: uuidBytes },
     row: {},
     sql: ({ dialect }) =>
       dialect === "postgres"
@@ -55,22 +55,22 @@ const endingStatement = holding("eab_hold_alone", "pg_advisory_xact_lock")
 
 const activeStatement = statement({
   name: "eab_active",
-  params: { kid },
-  row: { kid },
+  params: { kid: uuidBytes },
+  row: { kid: uuidBytes },
   sql: () => `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid AND status = 'active'`
 })
 
 const takeStatement = statement({
   name: "eab_lock",
-  params: { kid },
-  row: { kid },
+  params: { kid: uuidBytes },
+  row: { kid: uuidBytes },
   sql: ({ dialect }) =>
     `SELECT kid AS "kid" FROM eab_keys WHERE kid = :kid${dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 
 const showStatement = statement({
   name: "eab_show",
-  params: { kid },
+  params: { kid: uuidBytes },
   row: shown,
   sql: () => `SELECT ${select(credential, "e")}, ${accountsBound} FROM eab_keys e WHERE e.kid = :kid`
 })
@@ -87,7 +87,7 @@ const listStatement = statement({
 
 const behindStatement = statement({
   name: "eab_behind",
-  params: { status: nullable(text()), beforeTime: int, beforeKid: kid, limit: int },
+  params: { status: nullable(text()), beforeTime: int, beforeKid: uuidBytes, limit: int },
   row: shown,
   sql: ({ dialect }) =>
     `SELECT ${select(credential, "e")}, ${accountsBound} FROM eab_keys e
@@ -107,7 +107,7 @@ const countStatement = statement({
 
 const revokeStatement = statement({
   name: "eab_revoke",
-  params: { kid },
+  params: { kid: uuidBytes },
   row: credential,
   sql: () =>
     `UPDATE eab_keys SET status = 'revoked' WHERE kid = :kid AND status = 'active' RETURNING ${select(credential)}`
@@ -115,7 +115,7 @@ const revokeStatement = statement({
 
 const deleteStatement = statement({
   name: "eab_delete",
-  params: { kid },
+  params: { kid: uuidBytes },
   row: credential,
   sql: () => `DELETE FROM eab_keys WHERE kid = :kid RETURNING ${select(credential)}`
 })
@@ -124,14 +124,14 @@ const accountId = uuid<AccountId>()
 
 const idsStatement = statement({
   name: "eab_accounts",
-  params: { kid },
+  params: { kid: uuidBytes },
   row: { id: accountId },
   sql: () => `SELECT id AS "id" FROM accounts WHERE eab_kid = :kid ORDER BY id`
 })
 
 const lockStatement = statement({
   name: "eab_accounts_lock",
-  params: { kid },
+  params: { kid: uuidBytes },
   row: { id: accountId },
   sql: ({ dialect }) =>
     `SELECT id AS "id" FROM accounts WHERE eab_kid = :kid ORDER BY id${dialect === "postgres" ? " FOR UPDATE" : ""}`

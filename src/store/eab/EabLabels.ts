@@ -1,5 +1,5 @@
 import type { AccountId } from "../../domain/Id.ts"
-import { kid, nullable, text, uuid } from "../../engine/sql/Column.ts"
+import { nullable, text, uuid, uuidBytes } from "../../engine/sql/Column.ts"
 import { first } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import type { EabStatus } from "./EabKeys.ts"
@@ -7,7 +7,7 @@ import type { EabStatus } from "./EabKeys.ts"
 const ofAccountStatement = statement({
   name: "eab_of_account",
   params: { id: uuid<AccountId>() },
-  row: { kid, label: nullable(text()), status: text<EabStatus>() },
+  row: { kid: uuidBytes, label: nullable(text()), status: text<EabStatus>() },
   sql: () =>
     `SELECT e.kid AS "kid", e.label AS "label", e.status AS "status"
      FROM accounts a JOIN eab_keys e ON e.kid = a.eab_kid WHERE a.id = :id`
