@@ -113,7 +113,27 @@ export const make = (
   const refused = recording()
   const addressElsewhere = clientAddress(proxies)
   const shared = corsOrigins.length === 0 ? undefined : makeCors({ ...cors, origins: corsOrigins })
-  const routed = (
+  /** The resource that the path and the method name. */
+  const resource = (
+    request: Request,
+    { endpoint, target }: Place,
+    body: Buffer | undefined
+  ): Effect.Effect<Reply<Needs>, Failure, Needs> => {
+    if (target === undefined) return new NoSuchPath()
+    const { id, route } = target
+    const { method } = request
+    if (body !== undefined && route.post !== undefined) return route.post(postedOf(endpoint, request, body, id))
+    const read = method === "HEAD" ? route.head ?? route.get : method === "GET" ? route.get : undefined
+    if (read !== undefined) return read({ endpoint, id })
+    if (shared === undefined) return new MethodNotAllowed({ allow: allowed(route).join(", ") })
+    const methods = [...allowed(route), "OPTIONS"].join(", ")
+    return method === "OPTIONS"
+      ? Effect.succeed(shared.preflight(request, methods))
+      : new MethodNotAllowed({ allow: methods })
+  }
+
+  /** What runs in a slot: the policy of the connection, then the resource. */
+  const reply = (
     request: Request,
     at: Place | undefined,
     body: Buffer | undefined
@@ -121,33 +141,12 @@ export const make = (
     if (at === undefined) return new NoSuchPath()
     const { name } = at.endpoint.profile
     const connection = policies.of(name)?.connection
-    if (connection === undefined) return answered(request, at, body)
+    if (connection === undefined) return resource(request, at, body)
     const { clientIp, method } = request
     return Effect.andThen(
       admitConnection(name, connection, { clientIp, method, path: at.rest }),
-      Effect.suspend(() => answered(request, at, body))
+      Effect.suspend(() => resource(request, at, body))
     )
-  }
-
-  const answered = (
-    request: Request,
-    { endpoint, target }: Place,
-    body: Buffer | undefined
-  ): Effect.Effect<Reply<Needs>, Failure, Needs> => {
-    if (target === undefined) return new NoSuchPath()
-    const { id, route } = target
-    if (body !== undefined && route.post !== undefined) return route.post(postedOf(endpoint, request, body, id))
-    const read = request.method === "GET"
-      ? route.get
-      : request.method === "HEAD"
-      ? route.head ?? route.get
-      : undefined
-    if (read !== undefined) return read({ endpoint, id })
-    if (shared === undefined) return new MethodNotAllowed({ allow: allowed(route).join(", ") })
-    const methods = [...allowed(route), "OPTIONS"].join(", ")
-    return request.method === "OPTIONS"
-      ? Effect.succeed(shared.preflight(request, methods))
-      : new MethodNotAllowed({ allow: methods })
   }
 
   /**
@@ -162,34 +161,18 @@ export const make = (
           : Effect.succeed(notHeld(pending)))
     )
 
-  const respond = (
-    request: Request,
-    at: Place | undefined
-  ): Effect.Effect<Answer, Failure, Needs> => {
-    const admitted = (body: Buffer | undefined) =>
-      Effect.flatMap(
-        admission.admit(Effect.suspend(() => routed(request, at, body))),
-        (reply) => isPending(reply) ? settled(reply) : Effect.succeed(reply)
-      )
-    if (request.method !== "POST") return admitted(undefined)
-    const read = Effect.andThen(checkMediaType(request), tooLargeIsLogged(request.body))
-    // A slow name server is waited for before the request takes a slot, not while it holds one.
-    const known = at === undefined ? read : Effect.tap(read, named(request))
-    return Effect.flatMap(known, admitted)
-  }
+  const respond = (request: Request, at: Place | undefined): Effect.Effect<Answer, Failure, Needs> =>
+    Effect.flatMap(
+      request.method === "POST" ? bodyOf(request, at) : Effect.undefined,
+      (body) =>
+        Effect.flatMap(
+          admission.admit(Effect.suspend(() => reply(request, at, body))),
+          (given) => isPending(given) ? settled(given) : Effect.succeed(given)
+        )
+    )
 
-  const dressed = (
-    request: Request,
-    at: Place | undefined,
-    answer: Answer
-  ): Effect.Effect<Answer, never, Nonces> => {
-    const finished = withLinks(request, at, answer)
-    return shared === undefined || at === undefined
-      ? finished
-      : Effect.map(finished, (answer) => shared.opened(request, answer))
-  }
-
-  const withLinks = (
+  /** Adds what every answer of a profile has: links, a nonce, and what scripts of other origins may read. */
+  const completed = (
     request: Request,
     at: Place | undefined,
     answer: Answer
@@ -199,30 +182,33 @@ export const make = (
     const index = at === undefined || isDirectory ? [] : [at.endpoint.indexLink]
     const links = [...index, ...(given === undefined ? [] : [given].flat())]
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
+    const opened = (one: Answer) => shared === undefined || at === undefined ? one : shared.opened(request, one)
     const isNewNonce = at?.rest === "/newNonce"
-    if (request.method !== "POST" && !isNewNonce) return Effect.succeed(unlessHeld(request, linked))
-    return Effect.map(Nonces.use((nonces) => nonces.issue), (nonce) => {
-      if (nonce !== undefined) return withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
+    if (request.method !== "POST" && !isNewNonce) return Effect.succeed(opened(unlessHeld(request, linked)))
+    return Effect.map(Nonces.use(({ issue }) => issue), (nonce) => {
+      if (nonce !== undefined) {
+        return opened(withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" }))
+      }
       // If only a nonce was requested, an answer without one is not a success.
-      return isNewNonce && answer.status < 300
-        ? withHeaders(problemAnswer(new ServerInternal({})), { link: links })
-        : linked
+      return opened(
+        isNewNonce && answer.status < 300 ? withHeaders(problemAnswer(new ServerInternal({})), { link: links }) : linked
+      )
     })
   }
 
   const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> =>
     Effect.matchCauseEffect(respond(request, at), {
-      onSuccess: (answer) => dressed(request, at, answer),
+      onSuccess: (answer) => completed(request, at, answer),
       onFailure: (cause) => {
         const error = Cause.findErrorOption(cause)
         if (Option.isSome(error)) {
           const value = isAcmeError(error.value) ? error.value : new ServerInternal({})
-          return Effect.andThen(refused(value, request), dressed(request, at, problemAnswer(value, at?.endpoint)))
+          return Effect.andThen(refused(value, request), completed(request, at, problemAnswer(value, at?.endpoint)))
         }
         const died = cause.reasons.find(Cause.isDieReason)
         if (died === undefined) return Effect.failCause(cause as Cause.Cause<never>) // the client went away
         const told = emit("request_handler_panicked", { error: Cause.pretty(Cause.die(died.defect)).slice(0, 2000) })
-        return Effect.andThen(told, dressed(request, at, problemAnswer(new HandlerPanicked())))
+        return Effect.andThen(told, completed(request, at, problemAnswer(new HandlerPanicked())))
       }
     })
 
@@ -251,17 +237,23 @@ export const make = (
         pattern,
         clientIp: (at?.endpoint.clientAddress ?? addressElsewhere)(received),
         handle,
-        late: (request) => dressed(request, at, problemAnswer(late))
+        late: (request) => completed(request, at, problemAnswer(late))
       }
     }
   }
 }
 
-const named = ({ clientIp }: Request): Effect.Effect<void, never, ReverseNames> =>
-  ReverseNames.use(({ look }) => look(clientIp))
-
-const tooLargeIsLogged = (body: Request["body"]): Request["body"] =>
-  Effect.tapErrorTag(body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
+/**
+ * Checks the head of a POST, then reads its body. The client's name is looked up before the request takes a slot, so that a slow
+ * name server holds none.
+ */
+const bodyOf = (request: Request, at: Place | undefined) => {
+  const body = Effect.andThen(
+    checkMediaType(request),
+    Effect.tapErrorTag(request.body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
+  )
+  return at === undefined ? body : Effect.tap(body, ReverseNames.use(({ look }) => look(request.clientIp)))
+}
 
 const isRead = ({ method }: Request): boolean => method === "GET" || method === "HEAD"
 
