@@ -77,7 +77,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   nodemailer: ["engine/net/Mail.ts"],
   otplib: ["crypto/Totp.ts"],
   pg: ["engine/sql/Postgres.ts", "engine/sql/PostgresCancel.ts", "engine/sql/PostgresPool.ts"],
-  "prom-client": ["engine/telemetry/Series.ts"],
+  "prom-client": ["engine/telemetry/Registry.ts"],
   re2js: ["domain/policy/Regex.ts"],
   "smol-toml": ["engine/config/Source.ts"],
   "toml-eslint-parser": ["engine/config/Lines.ts"],

@@ -12,6 +12,7 @@ import type { Issuers } from "../services/signing/Issuers.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Resolved } from "../settings/Resolve.ts"
 import { filesFailed } from "./CommandFailed.ts"
+import { countRequest } from "./Counters.ts"
 import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
@@ -75,7 +76,7 @@ export const adminSurface = Effect.fnUntraced(function*(
                 return { ...routed, handle: (request) => counted(routed.handle(request)) }
               }
             }, roles),
-            isCounted: true,
+            count: countRequest,
             ...trustOf([admin.filter]),
             tls: tls.settings,
             requestTimeoutMillis: config.server.request_timeout_ms,

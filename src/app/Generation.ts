@@ -6,7 +6,6 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { trustOf } from "../domain/ClientAddress.ts"
 import type { JobFailure } from "../domain/JobFailure.ts"
-import { limitedThings } from "../domain/Limit.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { jobKinds } from "../domain/words/JobKind.ts"
@@ -16,13 +15,13 @@ import type { AnyHandler } from "../engine/queue/Handler.ts"
 import type { StorageFailed } from "../engine/sql/Database.ts"
 import { Database } from "../engine/sql/Database.ts"
 import { LogOutput } from "../engine/telemetry/LogOutput.ts"
-import { count, Metrics } from "../engine/telemetry/Metrics.ts"
+import { Metrics } from "../engine/telemetry/Metrics.ts"
 import { certificateEnds } from "../operations/operator/CertificateEnds.ts"
 import { make as databaseUp } from "../operations/operator/DatabaseUp.ts"
 import * as samples from "../operations/operator/Samples.ts"
 import type { Notifier } from "../services/notify/Notifier.ts"
 import { notify, whereWanted } from "../services/notify/Notifier.ts"
-import { hasDigest, sectionsOf } from "../services/notify/NotifyRoutes.ts"
+import { sectionsOf } from "../services/notify/NotifyRoutes.ts"
 import { Policies } from "../services/policy/Policies.ts"
 import { Issuers } from "../services/signing/Issuers.ts"
 import { ProfileStates } from "../services/signing/ProfileStates.ts"
@@ -36,6 +35,7 @@ import { make as makeMetrics } from "../surfaces/metrics/MetricsApp.ts"
 import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 import { adminSurface } from "./AdminSurface.ts"
 import type { CommandFailed } from "./CommandFailed.ts"
+import { countRequest } from "./Counters.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
@@ -150,7 +150,7 @@ const acmeSurface = Effect.fnUntraced(function*(
                 return { ...routed, handle: (request) => counted(routed.handle(request)) }
               }
             }, roles),
-            isCounted: true,
+            count: countRequest,
             ...trustOf([config, ...mounted].map(({ filter }) => filter)),
             tls: tls.settings,
             requestTimeoutMillis: request_timeout_ms,
@@ -194,7 +194,8 @@ const metricsSurface = Effect.fnUntraced(function*(
       const end = notAfter()
       return end === undefined ? [] : [{ listener: name, notAfter: Math.floor(end.getTime() / 1000) }]
     })
-  const up = databaseUp(rolesText(roles))
+  const role = rolesText(roles)
+  const up = databaseUp(role)
   const nothing: Effect.Effect<samples.Samples> = Effect.succeed(new Map())
   const scrape = Effect.gen(function*() {
     const database = yield* Database
@@ -202,7 +203,15 @@ const metricsSurface = Effect.fnUntraced(function*(
     const all = [roles.has("worker") ? sample : nothing, up, certificateEnds(bySection.values(), listeners())]
     const found = yield* Effect.all(all, { concurrency: 3 })
     const { state } = yield* LogOutput
-    return yield* metrics.render(database.connections(), new Map(found.flatMap((one) => [...one])), state().lost)
+    const { busy, idle } = database.connections()
+    const own: samples.Samples = new Map([
+      ["acme_svc_database_pool_connections", [
+        { labels: { role, state: "idle" }, value: idle },
+        { labels: { role, state: "busy" }, value: busy }
+      ]],
+      ["acme_svc_log_writes_failed_total", [{ labels: { role }, value: state().lost }]]
+    ])
+    return yield* metrics.render(new Map([own, ...found].flatMap((one) => [...one])))
   })
   const surface: Surface = {
     name: "metrics",
@@ -214,7 +223,7 @@ const metricsSurface = Effect.fnUntraced(function*(
     serve: (listener) =>
       listener.serve({
         app: withReadiness(makeMetrics(scrape), roles),
-        isCounted: false,
+        count: undefined,
         ...trustOf([]),
         tls: undefined,
         requestTimeoutMillis: metricsTimeoutMillis,
@@ -225,17 +234,6 @@ const metricsSurface = Effect.fnUntraced(function*(
   }
   return [surface]
 })
-
-/** Creates the counters of every profile that is served. */
-export const mounted = (config: Config): Effect.Effect<void> =>
-  count((metrics) => {
-    const { profiles } = config
-    for (const [scope, { enabled }] of sectionsOf(config)) {
-      for (const backend of enabled) metrics.notifying(scope, backend)
-    }
-    for (const { enabled, name, notify } of profiles) if (enabled && hasDigest(notify)) metrics.expiring(name)
-    for (const { enabled, name } of profiles) if (enabled) metrics.mounted(name, Object.keys(limitedThings))
-  })
 
 /**
  * Logs which endpoints were mounted or unmounted, in a process with the acme role. At the start there were none before.

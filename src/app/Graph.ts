@@ -5,6 +5,7 @@ import { Entropy } from "../crypto/Entropy.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { knownKinds } from "../domain/words/JobKind.ts"
+import { series } from "../domain/words/Series.ts"
 import { Scripts } from "../engine/host/Scripts.ts"
 import { mapLayerError } from "../engine/Layers.ts"
 import { Loops } from "../engine/Loops.ts"
@@ -21,7 +22,7 @@ import { Web } from "../engine/net/Web.ts"
 import { Queue } from "../engine/queue/Queue.ts"
 import { Waits } from "../engine/queue/Waits.ts"
 import type { Database } from "../engine/sql/Database.ts"
-import * as series from "../engine/telemetry/Series.ts"
+import * as Registry from "../engine/telemetry/Registry.ts"
 import { AuditAllowance } from "../services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../services/keys/AccountKeys.ts"
 import { PublicKeys } from "../services/keys/PublicKeys.ts"
@@ -73,7 +74,7 @@ export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, ver
 export const kept = (roles: Roles) =>
   Layer.unwrap(Effect.map(InForce, ({ config }) =>
     Layer.mergeAll(
-      series.layer(rolesText(roles)),
+      Registry.layer(rolesText(roles), series),
       Loops.layer,
       Layer.provideMerge(
         Notifier.layer(config),

@@ -7,6 +7,7 @@ import type { Issuers } from "../services/signing/Issuers.ts"
 import type { ReadHooks } from "../services/signing/ReadHooks.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { make } from "../surfaces/publish/Publish.ts"
+import { countRequest } from "./Counters.ts"
 import type { Surface } from "./Listeners.ts"
 
 /* What the CAs publish, in clear on a listener of its own (docs/decisions/listeners.md, "Publishing in clear"). */
@@ -43,7 +44,7 @@ export const publishSurface = Effect.fnUntraced(function*(
               return { ...routed, handle: (request) => counted(routed.handle(request)) }
             }
           },
-          isCounted: true,
+          count: countRequest,
           ...trustOf(proxies),
           tls: undefined,
           requestTimeoutMillis: server.request_timeout_ms,

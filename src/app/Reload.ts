@@ -16,6 +16,7 @@ import { frozenChanges } from "../settings/Frozen.ts"
 import { checkAddresses } from "./Addresses.ts"
 import { advise, adviseOfFile, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
+import { beginCounters } from "./Counters.ts"
 import type { Build, Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
 import type { Kept } from "./Graph.ts"
@@ -105,7 +106,7 @@ export const reload = (
       // From here on nothing can fail.
       yield* (yield* InForce).change(config)
       yield* Ref.set(current, next)
-      yield* Generations.mounted(config)
+      yield* beginCounters(surroundings.roles, config)
       yield* sockets.publish
       if (runner !== undefined) yield* runner.retune(config.jobs, next.handlers)
       yield* Generations.told(surroundings.roles, before.config, config)

@@ -29,6 +29,7 @@ import type { Loaded } from "../settings/Load.ts"
 import * as states from "../store/ProfileStateRows.ts"
 import { advise, adviseOfFile, adviseOnOperators } from "./Advisories.ts"
 import { CommandFailed } from "./CommandFailed.ts"
+import { beginCounters } from "./Counters.ts"
 import type { Generation } from "./Generation.ts"
 import * as Generations from "./Generation.ts"
 import * as Graph from "./Graph.ts"
@@ -163,7 +164,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
   yield* watchProfiles(owner, Effect.map(Ref.get(current), ({ signers }) => signers))
   const stop = runner === undefined ? Effect.succeed(0) : runner.stop
   yield* Effect.addFinalizer(() => stop)
-  yield* Generations.mounted(config)
+  yield* beginCounters(roles, config)
   yield* sockets.publish
   yield* Generations.told(roles, undefined, config)
   yield* adviseOfFile(loaded)

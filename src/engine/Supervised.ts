@@ -6,7 +6,7 @@ import type * as Scope from "effect/Scope"
 import type { Loop } from "./Loops.ts"
 import { Loops } from "./Loops.ts"
 import { emit } from "./telemetry/EngineLog.ts"
-import { count } from "./telemetry/Metrics.ts"
+import { count } from "./telemetry/EngineSeries.ts"
 import { lifeMillis } from "./Time.ts"
 
 const longestError = 2000
@@ -31,7 +31,7 @@ export const supervised = <A, R>(
         const error = Cause.pretty(exit.cause).slice(0, longestError)
         // The work runs again even if the log or the count has failed.
         yield* Effect.exit(emit("server_loop_failed", { loop, error }))
-        yield* Effect.exit(count(({ loopRestarted }) => loopRestarted(loop)))
+        yield* Effect.exit(count("acme_svc_loop_restarts_total", { loop }))
         yield* Effect.sleep(waitMillis)
       }
     })

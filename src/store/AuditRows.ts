@@ -2,12 +2,12 @@ import * as Effect from "effect/Effect"
 import type { AuditEvent, AuditRow } from "../domain/Audit.ts"
 import { bounded, outcomeOf } from "../domain/Audit.ts"
 import { emit } from "../domain/words/Log.ts"
+import { count } from "../domain/words/Series.ts"
 import { int, name, nullable, text } from "../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { afterCommit, transaction } from "../engine/sql/Database.ts"
 import { all, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
-import { count } from "../engine/telemetry/Metrics.ts"
 import { currentMillis } from "../engine/Time.ts"
 
 const insertStatement = statement({
@@ -53,7 +53,7 @@ export const sweep = (before: number, limit: number) =>
 /** Counts failed issuances by the reason in the audit trail, so that metrics and trail use the same words. */
 const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
   event === "certificate_issue_failed" && profile !== undefined && reason !== undefined
-    ? afterCommit(count((metrics) => metrics.issueFailed(profile, reason)))
+    ? afterCommit(count("acme_svc_certificate_issue_failures_total", { profile, reason }))
     : Effect.void
 
 /** Inserts the row of a change, in the transaction of the change. */

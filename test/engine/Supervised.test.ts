@@ -4,9 +4,10 @@ import { TestClock } from "effect/testing"
 import type { Loop } from "../../src/engine/Loops.ts"
 import { bounds, Loops, loops } from "../../src/engine/Loops.ts"
 import { supervised } from "../../src/engine/Supervised.ts"
+import { engineSeries } from "../../src/engine/telemetry/EngineSeries.ts"
 import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
 import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
-import * as series from "../../src/engine/telemetry/Series.ts"
+import * as Registry from "../../src/engine/telemetry/Registry.ts"
 import { lifeMillis } from "../../src/engine/Time.ts"
 import { fieldsOf } from "../support/Graph.ts"
 import { useTests } from "../support/UseTests.ts"
@@ -61,10 +62,10 @@ describe("work in the background", () => {
       let runs = 0
       yield* supervised("job_claims", Effect.suspend(() => ++runs < 3 ? Effect.die("planted") : Effect.never))
       yield* TestClock.adjust("1 minute")
-      const text = yield* Metrics.use(({ render }) => render({ idle: 0, busy: 0 }, new Map()))
+      const text = yield* Metrics.use(({ render }) => render(new Map()))
       assert.include(text, `acme_svc_loop_restarts_total{role="worker",loop="job_claims"} 2`)
       for (const loop of Object.keys(loops)) assert.include(text, `loop="${loop}"`)
-    }).pipe(Effect.provide(series.layer("worker"))))
+    }).pipe(Effect.provide(Registry.layer("worker", engineSeries))))
 
   test("is recorded when an interruption of its own making ends it, which is no shutdown", () =>
     Effect.gen(function*() {
@@ -96,11 +97,11 @@ describe("work in the background", () => {
       Metrics,
       Effect.map(Metrics, (metrics) => ({
         ...metrics,
-        loopRestarted: () => {
+        add: () => {
           throw new Error("no metrics")
         }
       }))
-    ).pipe(Layer.provide(series.layer("worker")))
+    ).pipe(Layer.provide(Registry.layer("worker", engineSeries)))
     return Effect.gen(function*() {
       let runs = 0
       yield* supervised("job_claims", Effect.suspend(() => ++runs < 2 ? Effect.die("once") : Effect.never))

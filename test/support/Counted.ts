@@ -4,7 +4,7 @@ import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 /** The value of a series of the process's own counters, `name{labels}` as a scrape has it; undefined if there is none. */
 export const counted = (series: string) =>
   Effect.gen(function*() {
-    const text = yield* (yield* Metrics).render({ idle: 0, busy: 0 }, new Map())
+    const text = yield* (yield* Metrics).render(new Map())
     const line = text.split("\n").find((one) => one.startsWith(`${series} `))
     return line === undefined ? undefined : Number(line.slice(series.length + 1))
   })

@@ -54,9 +54,9 @@ const lines: ReadonlyArray<Line> = [
   {
     title: "logging",
     file:
-      /src\/engine\/telemetry\/(?:E(?:vent|ngine)|Sink|Weight|Log|Declaration|Tracing|Otlp)|src\/domain\/words\/(?!Series)|^node:(?:fs|internal\/fs\/.*)$/
+      /src\/engine\/telemetry\/(?:Event|Engine(?:Event|Log)|Sink|Weight|Log|Declaration|Tracing|Otlp)|src\/domain\/words\/(?!Series)|^node:(?:fs|internal\/fs\/.*)$/
   },
-  { title: "metrics", file: /src\/engine\/telemetry\/|node_modules\/prom-client\// },
+  { title: "metrics", file: /src\/engine\/telemetry\/|src\/domain\/words\/Series|node_modules\/prom-client\// },
   { title: "listener", file: /src\/engine\/(?:http|host|net)\/|src\/app\// },
   { title: "routing and checks of requests", file: /src\/surfaces\// },
   { title: "nonces, jobs", file: /src\/engine\/queue\/|src\/services\/nonce\// },

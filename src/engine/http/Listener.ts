@@ -16,7 +16,6 @@ import type { Peer } from "../net/Peer.ts"
 import { peerOf } from "../net/Peer.ts"
 import { supervised } from "../Supervised.ts"
 import { emit, emitIn, withinSpan } from "../telemetry/EngineLog.ts"
-import { count, countIn } from "../telemetry/Metrics.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { accessWeight } from "../telemetry/Weight.ts"
 import { currentMillis, millisOf } from "../Time.ts"
@@ -44,13 +43,23 @@ export interface SocketOptions extends BoundAddress {
 
 type TlsPair = Pick<TlsSettings, "cert" | "key">
 
+/**
+ * Counts an answered request, in its fiber. `route` is the pattern that it matched, and `seconds` are from its parsed head
+ * to the answer handed to the socket.
+ */
+export type CountRequest = (
+  fiber: Fiber.Fiber<unknown, unknown>,
+  answered: { readonly profile: string | undefined; readonly route: string; readonly status: number },
+  seconds: number
+) => void
+
 /** What a listener serves, and how: `server.*` of the configuration. */
 export interface Serving<R> extends BodyLimits {
   readonly app: App<R>
   readonly tls: TlsSettings | undefined
   readonly requestTimeoutMillis: number
-  /** Whether its requests are counted in the metrics. */
-  readonly isCounted: boolean
+  /** Counts an answered request. Absent where requests are not counted. */
+  readonly count: CountRequest | undefined
   /** Whether many clients stand behind an address, so that it has no share of its own. */
   readonly isProxy: (address: Comparable) => boolean
   /** The headers, in lower case, by which such an address names the client. */
@@ -146,7 +155,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
     const forwarding = new ForwardingPeers()
     const serve = <R>(
-      { app, forwardedHeaders, isCounted, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>
+      { app, count, forwardedHeaders, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>
     ) =>
       Effect.gen(function*() {
         const entropy = yield* Entropy
@@ -205,8 +214,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   const status = isSent ? given.status : 499
                   // One record for every request, malformed ones and those whose client went away included (499, not sent).
                   const ended = () => {
-                    const labels = { profile: profile ?? "none", route: pattern, status }
-                    if (isCounted) countIn(fiber, (metrics) => metrics.requestFinished(labels, took / 1000))
+                    count?.(fiber, { profile, route: pattern, status }, took / 1000)
                     const weight = accessWeight(status, isProbe(request))
                     emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
                   }
@@ -260,11 +268,12 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         yield* Effect.sync(() => {
           log = fork
           onRefused = ({ remoteAddress }, status) => {
-            const labels = { profile: "none", route: unmatched, status }
-            const counted = isCounted ? count((metrics) => metrics.requestFinished(labels, 0)) : Effect.void
-            const line = emit("request_completed", { status, latency_ms: 0 }, accessWeight(status, false))
+            const line = Effect.withFiber((fiber) => {
+              count?.(fiber, { profile: undefined, route: unmatched, status }, 0)
+              return emit("request_completed", { status, latency_ms: 0 }, accessWeight(status, false))
+            })
             const span = { client_ip: unmapped(remoteAddress ?? "") }
-            log(Effect.flatMap(currentMillis, (now) => withinSpan(span, now, Effect.andThen(counted, line))))
+            log(Effect.flatMap(currentMillis, (now) => withinSpan(span, now, line)))
           }
           onRequest = begin
           connections.peerOf = shareOf

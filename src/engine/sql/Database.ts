@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import { emit } from "../telemetry/EngineLog.ts"
-import { count } from "../telemetry/Metrics.ts"
+import { count } from "../telemetry/EngineSeries.ts"
 import { tracedWithin } from "../telemetry/Tracing.ts"
 import type { Connection, Driver, Executor } from "./Driver.ts"
 import { Late } from "./Late.ts"
@@ -51,7 +51,7 @@ export const failed =
     const isLate = error.cause instanceof Late
     return Effect.andThen(
       afterTransaction(Effect.andThen(
-        count((metrics) => metrics.databaseFailed(isLate ? "late" : cause)),
+        count("acme_svc_database_failures_total", { cause: isLate ? "late" : cause }),
         emit("db_statement_failed", { statement, error: detail })
       )),
       Effect.fail(new StorageFailed({ statement, detail, transient, isLate }))

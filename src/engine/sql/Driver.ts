@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
-import type { FailureCause } from "../telemetry/Metrics.ts"
+import type { FailureCause } from "../telemetry/EngineSeries.ts"
 import type { Dialect } from "./Column.ts"
 import type { SqlError } from "./SqlError.ts"
 import type { Compiled } from "./Statement.ts"

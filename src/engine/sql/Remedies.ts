@@ -1,4 +1,4 @@
-import type { FailureCause } from "../telemetry/Metrics.ts"
+import type { FailureCause } from "../telemetry/EngineSeries.ts"
 import { withoutAdvice } from "../TlsFault.ts"
 
 /*

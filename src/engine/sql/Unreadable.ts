@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { emit } from "../telemetry/EngineLog.ts"
-import { count } from "../telemetry/Metrics.ts"
+import { count } from "../telemetry/EngineSeries.ts"
 import { lifeMillis } from "../Time.ts"
 
 /**
@@ -52,7 +52,7 @@ export const makeRecorder = () => {
       if (recorded.size > mostRemembered) recorded.delete(recorded.keys().next().value ?? "")
       return Effect.andThen(
         emit("db_row_unreadable", { statement: found.statement, row: found.row, error: found.error }),
-        count(({ rowUnreadable }) => rowUnreadable())
+        count("acme_svc_database_rows_unreadable_total", {})
       )
     })
 }

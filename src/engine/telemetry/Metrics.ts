@@ -1,171 +1,121 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
-import type { Loop } from "../Loops.ts"
 
-/** One sample of a gauge: its labels and its value. */
+/**
+ * How a series gets its values. A `counter` grows with each event, and a `histogram` takes one value with each. A
+ * `gauge` and a `sampledCounter` are read at a scrape, where something else keeps the number.
+ */
+export type Kind = "counter" | "histogram" | "gauge" | "sampledCounter"
+
+/**
+ * The labels of a series, each with all its words, or `text` where the configuration or the program gives them. No label
+ * has a value that a client chooses.
+ */
+export interface Labels {
+  readonly [label: string]: "text" | ReadonlyArray<string>
+}
+
+/** The declaration of one series. What is counted has the label `role` besides. */
+export interface Series<K extends Kind = Kind, L extends Labels = Labels> {
+  readonly kind: K
+  readonly help: string
+  readonly labels: L
+  /** The upper bounds of a histogram's buckets. */
+  readonly buckets: ReadonlyArray<number>
+}
+
+const declare = <K extends Kind>(kind: K) => <const L extends Labels>(help: string, labels: L): Series<K, L> => ({
+  kind,
+  help,
+  labels,
+  buckets: []
+})
+
+export const counter = declare("counter")
+export const gauge = declare("gauge")
+export const sampledCounter = declare("sampledCounter")
+/** Declares a histogram with these upper bounds of its buckets. */
+export const histogram = <const L extends Labels>(
+  help: string,
+  labels: L,
+  buckets: ReadonlyArray<number>
+): Series<"histogram", L> => ({ ...declare("histogram")(help, labels), buckets })
+
+/** The values of some labels. */
+export interface Values {
+  readonly [label: string]: string | number
+}
+
+/** One sample of a series that is read at a scrape: its labels and its value. */
 export interface Sample {
-  readonly labels: Readonly<Record<string, string>>
+  readonly labels: Values
   readonly value: number
 }
 
-/** Gauges that are sampled at a scrape, by name, with their help text and their labels (docs/metrics.md, "Series"). */
-export const sampled = {
-  acme_svc_jobs: { help: "Rows of the queue.", labels: ["kind", "status"] },
-  acme_svc_jobs_retried: { help: "Waiting rows of the queue that were begun before.", labels: ["kind"] },
-  acme_svc_job_oldest_ready_seconds: { help: "Age of the oldest row that is due and has not begun.", labels: ["kind"] },
-  acme_svc_job_oldest_running_seconds: {
-    help: "How long the oldest attempt that is under way has been running.",
-    labels: ["kind"]
-  },
-  acme_svc_certificates_expiring: {
-    help: "Unrevoked certificates without a successor that end within the window.",
-    labels: ["profile", "window"]
-  },
-  acme_svc_notify_oldest_undelivered_seconds: {
-    help: "Age of the oldest notification that is not delivered; 0 when every one is.",
-    labels: []
-  },
-  acme_svc_profile_degraded: {
-    help: "1 while no worker can sign for the profile, else 0.",
-    labels: ["profile"]
-  },
-  acme_svc_crl_next_update_seconds: {
-    help: "Seconds until the stored revocation list is out of date; negative once it is.",
-    labels: ["issuer"]
-  },
-  acme_svc_certificates_revoked_last_hour: {
-    help: "Certificates revoked within the last hour.",
-    labels: ["profile", "reason"]
-  },
-  acme_svc_audit_last_row: {
-    help: "Number of the newest row of the audit trail. It falls when the database goes back to an older state.",
-    labels: []
-  },
-  acme_svc_database_up: {
-    help: "1 if the database answers this process within two seconds, else 0.",
-    labels: ["role"]
-  },
-  acme_svc_authority_not_after_seconds: {
-    help: "Seconds until the first certificate in the chain of a CA ends; negative once it has.",
-    labels: ["issuer"]
-  },
-  acme_svc_listener_not_after_seconds: {
-    help: "Seconds until the first certificate in the chain of a listener ends; negative once it has.",
-    labels: ["listener"]
-  }
-} as const
-
-/** The name of a gauge that is sampled. */
-export type SampledName = keyof typeof sampled
-
-/** The labels of a finished request. All are closed sets: no label has a value that a client chooses. */
-export interface RequestLabels {
-  /** A mounted profile, or `none`. */
-  readonly profile: string
-  /** The matched route pattern, or `<unmatched>`. */
-  readonly route: string
-  readonly status: number
-}
-
-/**
- * The kinds of failures that are counted: the server is `away`, the disk is `full`, another process holds the lock
- * (`locked`), the file or the server denies access (`refused`), the file is `damaged`, two transactions were in
- * conflict and run again (`conflict`), the time was up (`late`), and all `other` ones.
- */
-export const failureCauses = ["away", "full", "locked", "refused", "damaged", "conflict", "late", "other"] as const
-export type FailureCause = (typeof failureCauses)[number]
-
-/**
- * Why a signer gave no certificate: the causes of a job's failure, `script_timeout` for a program that was ended at its
- * timeout, and `upstream_unavailable` for an upstream without an answer or with one that makes no sense.
- */
-export const signerCauses = [
-  "script_failed",
-  "script_timeout",
-  "upstream_refused",
-  "upstream_unavailable",
-  "poll_timeout",
-  "lint_failed",
-  "chain_rejected",
-  "signer_failed"
-] as const
-export type SignerCause = (typeof signerCauses)[number]
-
-/** How an attempt to sign in ended. `limited`: too many attempts, so nothing was compared. */
-export const signInOutcomes = ["signed_in", "password_refused", "second_factor_refused", "limited"] as const
-export type SignInOutcome = (typeof signInOutcomes)[number]
-
-/** How a request to an upstream of a relay ended. */
-export const upstreamResults = ["ok", "refused", "bad_nonce", "limited", "failed", "unanswered", "unreachable"] as const
-export type UpstreamResult = (typeof upstreamResults)[number]
-
-/** The labels of a request to an upstream. `operation` is one of the client's own words. */
-export interface UpstreamLabels {
-  readonly profile: string
-  readonly operation: string
-  readonly result: UpstreamResult
-}
-
-/** The counters of a process. They outlive a reload and end with the process. */
+/** The series of a process. They outlive a reload and end with the process. */
 export class Metrics extends Context.Service<Metrics, {
-  /** `seconds` from the parsed head to the answer handed to the socket. */
-  readonly requestFinished: (labels: RequestLabels, seconds: number) => void
-  /** `seconds` from the accepted finalize to the stored certificate. */
-  readonly issued: (profile: string, seconds: number) => void
-  /** `reason` is a problem type, as in the audit trail. */
-  readonly issueFailed: (profile: string, reason: string) => void
-  /** An attempt to have a certificate signed that ended without one; `cause` is a word of {@link signerCauses}. */
-  readonly signingFailed: (profile: string, cause: SignerCause) => void
-  /** A certificate whose order ended without it: that it was found, or what became of it. */
-  readonly orphaned: (profile: string, state: "found" | "revoked" | "kept" | "stored" | "expired") => void
-  /** One attempt of an operator to sign in, or one step of it. */
-  readonly signIn: (outcome: SignInOutcome) => void
-  /** A statement that has failed, or a transaction. */
-  readonly databaseFailed: (cause: FailureCause) => void
-  /** `limit` is a key of `[limits]`. */
-  readonly rateLimited: (profile: string, limit: string) => void
-  /** `seconds` from the request to an upstream to its answer, or until there was none. */
-  readonly upstreamAsked: (labels: UpstreamLabels, seconds: number) => void
-  /** One attempt to deliver a notification, by its backend. */
-  readonly delivered: (profile: string, backend: string, outcome: "delivered" | "retried" | "failed") => void
-  /** One digest of certificates that expire soon: queued, skipped because there was nothing in it, or failed. */
-  readonly digested: (profile: string, outcome: "queued" | "skipped" | "failed") => void
-  /** Mails to contacts: queued, left for another day because an address had enough, or dropped before they were sent. */
-  readonly reminded: (profile: string, outcome: "queued" | "limited" | "dropped", by?: number) => void
-  /** Starts the counters of a profile that tells of expiring certificates at 0. */
-  readonly expiring: (profile: string) => void
-  /** Starts the counters of a backend of notifications, in one section, at 0. */
-  readonly notifying: (profile: string, backend: string) => void
-  /** A row that a statement has found and that cannot be read. */
-  readonly rowUnreadable: () => void
-  /** Background work that died of a defect and runs again. */
-  readonly loopRestarted: (loop: Loop) => void
-  /** Starts the counters of a profile and of its limits at 0, so that a rate sees the first increment. */
-  readonly mounted: (profile: string, limits: ReadonlyArray<string>) => void
-  /** The text of a scrape, with these samples. A gauge without samples is left out. */
-  readonly render: (
-    pool: { readonly idle: number; readonly busy: number },
-    samples: ReadonlyMap<SampledName, ReadonlyArray<Sample>>,
-    /** How many writes of the log were lost. */
-    lost?: number
-  ) => Effect.Effect<string>
+  /** Adds to a counter, or gives a value to a histogram. */
+  readonly add: (name: string, labels: Values, value: number) => void
+  /** Starts a counter at 0, in every word of each label that is not given. */
+  readonly begin: (name: string, labels: Partial<Values>) => void
+  /** The text of a scrape, with these samples. A sampled series without samples is left out. */
+  readonly render: (samples: ReadonlyMap<string, ReadonlyArray<Sample>>) => Effect.Effect<string>
 }>()("acme/engine/telemetry/Metrics") {}
 
-type Tell = (metrics: Metrics["Service"]) => void
+/** The names of declared series of some kinds. */
+export type NameOf<S, K extends Kind> = { [N in keyof S]: S[N] extends Series<K> ? N : never }[keyof S] & string
 
-/** Like {@link count}, but runs at once, for code that has its fiber and does more in the same step. */
-export const countIn = (fiber: Fiber.Fiber<unknown, unknown>, tell: Tell): void => {
-  const metrics = Context.getOrUndefined(fiber.context, Metrics)
-  if (metrics !== undefined) tell(metrics)
+/** The values that the labels of a series may have. */
+type ValuesOf<S> = S extends Series<Kind, infer L>
+  ? { readonly [N in keyof L]: L[N] extends ReadonlyArray<infer Word> ? Word : string | number }
+  : never
+
+/** What a counter begins with: values of those labels whose words are not declared, and of others if not all are meant. */
+type BegunOf<S> = S extends Series<Kind, infer L> ?
+    & Partial<ValuesOf<S>>
+    & { readonly [N in keyof L as L[N] extends "text" ? N : never]: string | number }
+  : never
+
+/** A counter grows by 1 unless a number is given; a histogram needs its value. */
+type AmountOf<S> = S extends Series<"histogram"> ? [value: number] : [by?: number]
+
+/** The ways to count in declared series. Nothing else can be counted. */
+export interface Counting<S> {
+  /**
+   * Counts in the metrics of the process, if it has any. Like a log record, a count adds no requirement to the effect
+   * that makes it.
+   */
+  readonly count: <N extends NameOf<S, "counter" | "histogram">>(
+    name: N,
+    labels: ValuesOf<S[N]>,
+    ...amount: AmountOf<S[N]>
+  ) => Effect.Effect<void>
+  /** Like `count`, but runs at once, for code that has its fiber and does more in the same step. */
+  readonly countIn: <N extends NameOf<S, "counter" | "histogram">>(
+    fiber: Fiber.Fiber<unknown, unknown>,
+    name: N,
+    labels: ValuesOf<S[N]>,
+    ...amount: AmountOf<S[N]>
+  ) => void
+  /** Starts a counter at 0, so that a rate sees its first increment: in every word of each label that is not given. */
+  readonly begin: <N extends NameOf<S, "counter">>(name: N, labels: BegunOf<S[N]>) => Effect.Effect<void>
 }
 
-/**
- * Updates the metrics of the process, if it has any. Like a log record, a count adds no requirement to the effect that
- * makes it.
- */
-export const count = (tell: Tell): Effect.Effect<void> =>
-  Effect.withFiber((fiber) => {
-    countIn(fiber, tell)
-    return Effect.void
-  })
+const addIn = (fiber: Fiber.Fiber<unknown, unknown>, name: string, labels: Values, value: number): void =>
+  Context.getOrUndefined(fiber.context, Metrics)?.add(name, labels, value)
+
+/** The functions that count in these series. */
+export const makeCounting = <S extends { readonly [N in keyof S]: Series }>(): Counting<S> => ({
+  countIn: (fiber, name, labels, value = 1) => addIn(fiber, name, labels, value),
+  count: (name, labels, value = 1) =>
+    Effect.withFiber((fiber) => {
+      addIn(fiber, name, labels, value)
+      return Effect.void
+    }),
+  begin: (name, labels) =>
+    Effect.withFiber((fiber) => {
+      Context.getOrUndefined(fiber.context, Metrics)?.begin(name, labels)
+      return Effect.void
+    })
+})

@@ -3,9 +3,9 @@ import { RateLimited } from "../../domain/AcmeError.ts"
 import type { Reached } from "../../domain/Limit.ts"
 import type { ClientFacts } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { count } from "../../domain/words/Series.ts"
 import { peerOf } from "../../engine/net/Peer.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
-import { count } from "../../engine/telemetry/Metrics.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as limits from "../../store/LimitRows.ts"
@@ -94,7 +94,7 @@ export const refuse = (
 ): Effect.Effect<never, RateLimited | StorageFailed, Database> =>
   Effect.gen(function*() {
     const { limit, retryAfter } = reached
-    yield* count((metrics) => metrics.rateLimited(profile, limit))
+    yield* count("acme_svc_rate_limited_total", { profile, limit })
     yield* emit("request_rate_limited", { limit, account_id: about.accountId, address: about.client.ip })
     return yield* new RateLimited({ ...reached, again: (yield* currentSeconds) + retryAfter })
   })

@@ -4,9 +4,11 @@ import * as Semaphore from "effect/Semaphore"
 import { reasonName } from "../../domain/RevocationReason.ts"
 import type { JobKind } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
+import type { SampledName } from "../../domain/words/Series.ts"
 import * as queueState from "../../engine/queue/QueueState.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
-import type { Sample, SampledName } from "../../engine/telemetry/Metrics.ts"
+import type { engineSeries } from "../../engine/telemetry/EngineSeries.ts"
+import type { Sample } from "../../engine/telemetry/Metrics.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import * as auditSignals from "../../store/AuditSignals.ts"
 import * as jobSearch from "../../store/jobs/JobSearch.ts"
@@ -19,7 +21,10 @@ const keptMillis = 10_000
 const latestMillis = 5000
 
 /** The gauges that a worker asks the database for. The others are every process's (`CertificateEnds.ts`, `DatabaseUp.ts`). */
-type CountedName = Exclude<SampledName, `${string}_not_after_seconds` | "acme_svc_database_up">
+type CountedName = Exclude<
+  SampledName,
+  keyof typeof engineSeries | `${string}_not_after_seconds` | "acme_svc_database_up"
+>
 
 type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>
 

@@ -6,11 +6,11 @@ import type { JobFailure } from "../../domain/JobFailure.ts"
 import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
 import type { PayloadOf } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { count } from "../../domain/words/Series.ts"
 import { DeadlinePassed } from "../../engine/queue/Failure.ts"
 import { Done, Failed, Retry } from "../../engine/queue/Handler.ts"
 import type { Job } from "../../engine/queue/Job.ts"
 import { transaction } from "../../engine/sql/Database.ts"
-import { count } from "../../engine/telemetry/Metrics.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
@@ -58,9 +58,10 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
         return Retry(new ProfileNotServed({ profile: payload.profile }))
       case "SigningFailed": {
         const { cause, detail, isTimedOut, made } = signed.failure
-        yield* count((metrics) =>
-          metrics.signingFailed(payload.profile, isTimedOut === true ? "script_timeout" : cause)
-        )
+        yield* count("acme_svc_signer_failures_total", {
+          profile: payload.profile,
+          cause: isTimedOut === true ? "script_timeout" : cause
+        })
         yield* emit("order_finalize_issuance_failed", { order_id: id, error: detail })
         if (made !== undefined) {
           yield* transaction(orphans.record(payload, made, cause === "chain_rejected" ? cause : "signer_failed"))

@@ -9,11 +9,11 @@ import type { JobFailure } from "../../domain/JobFailure.ts"
 import { problemOf, problemType } from "../../domain/Problem.ts"
 import type { ClientFacts } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { count } from "../../domain/words/Series.ts"
 import type { Job } from "../../engine/queue/Job.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { afterCommit, afterTransaction } from "../../engine/sql/Database.ts"
 import { arrived } from "../../engine/sql/Query.ts"
-import { count } from "../../engine/telemetry/Metrics.ts"
 import { currentMillis, rfc3339 } from "../../engine/Time.ts"
 import { notify } from "../../services/notify/Notifier.ts"
 import type { Issued } from "../../services/signing/Signer.ts"
@@ -125,7 +125,12 @@ export const stored = Effect.fnUntraced(
       }
     })
     yield* afterCommit(Effect.all([
-      count((metrics) => metrics.issued(of.profile, Math.floor(finished / 1000) - job.createdAt)),
+      count("acme_svc_certificates_issued_total", { profile: of.profile }),
+      count(
+        "acme_svc_certificate_issue_duration_seconds",
+        { profile: of.profile },
+        Math.floor(finished / 1000) - job.createdAt
+      ),
       lacking.length === 0
         ? Effect.void
         : emit("order_extensions_not_granted", { order_id: id, cert_serial: serial, extensions: lacking }),

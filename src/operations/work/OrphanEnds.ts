@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import { OrderId } from "../../domain/Id.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { count } from "../../domain/words/Series.ts"
 import { afterCommit } from "../../engine/sql/Database.ts"
-import { count } from "../../engine/telemetry/Metrics.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
 import type { OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts"
@@ -50,5 +50,5 @@ export const settle = (
         break
       case "expired":
     }
-    yield* afterCommit(count((metrics) => metrics.orphaned(profile, status)))
+    yield* afterCommit(count("acme_svc_orphaned_certificates_total", { profile, state: status }))
   })

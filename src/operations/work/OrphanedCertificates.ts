@@ -12,11 +12,11 @@ import { ProfileNotServed, SignerFailed } from "../../domain/JobFailure.ts"
 import type { PayloadOf } from "../../domain/words/JobKind.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { count } from "../../domain/words/Series.ts"
 import { Done, Failed, Reschedule } from "../../engine/queue/Handler.ts"
 import type { Job } from "../../engine/queue/Job.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
-import { count } from "../../engine/telemetry/Metrics.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import type { Issued, Signer } from "../../services/signing/Signer.ts"
 import { Signers, SigningFailed } from "../../services/signing/Signer.ts"
@@ -80,7 +80,7 @@ const recordFound = Effect.fnUntraced(function*(of: Of, found: FoundLeaf, cause:
 
 const emitFound = ({ order_id, profile }: Of, { names, serial }: FoundLeaf, reason: OrphanCause) =>
   Effect.andThen(
-    count((metrics) => metrics.orphaned(profile, "found")),
+    count("acme_svc_orphaned_certificates_total", { profile, state: "found" }),
     emit("certificate_orphaned", { order_id, profile, cert_serial: serial, identifiers: names, reason })
   )
 

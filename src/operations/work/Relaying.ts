@@ -20,13 +20,13 @@ import { ProfileNotServed, readFailure, SignerFailed } from "../../domain/JobFai
 import { mendableTypes } from "../../domain/UpstreamProblems.ts"
 import type { PayloadOf } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
+import { count } from "../../domain/words/Series.ts"
 import { DeadlinePassed } from "../../engine/queue/Failure.ts"
 import { Done, Failed, Retry } from "../../engine/queue/Handler.ts"
 import type { Job } from "../../engine/queue/Job.ts"
 import { isTaken } from "../../engine/queue/JobLeases.ts"
 import * as jobRecords from "../../engine/queue/JobRecords.ts"
 import { Database, StorageFailed, transaction } from "../../engine/sql/Database.ts"
-import { count } from "../../engine/telemetry/Metrics.ts"
 import { currentMillis, currentSeconds } from "../../engine/Time.ts"
 import type { TokenStore } from "../../services/signing/relay/Strategy.ts"
 import { UpstreamUnavailable } from "../../services/signing/relay/UpstreamFailed.ts"
@@ -185,9 +185,10 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       return Retry(new ProfileNotServed({ profile: payload.profile }))
     case "SigningFailed": {
       const { again, cause, detail, made, problemType, subproblems } = failure
-      yield* count((metrics) =>
-        metrics.signingFailed(payload.profile, cause === "signer_failed" ? "upstream_unavailable" : cause)
-      )
+      yield* count("acme_svc_signer_failures_total", {
+        profile: payload.profile,
+        cause: cause === "signer_failed" ? "upstream_unavailable" : cause
+      })
       yield* emit("upstream_relay_failed", { order_id: id, profile: payload.profile, error: detail })
       const wait = again?.atLeast
       const notBefore = wait === undefined ? undefined : (yield* currentSeconds) + wait

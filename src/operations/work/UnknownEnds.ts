@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { OrderId } from "../../domain/Id.ts"
 import { emit } from "../../domain/words/Log.ts"
-import { count } from "../../engine/telemetry/Metrics.ts"
+import { count } from "../../domain/words/Series.ts"
 import * as unknownEnds from "../../store/orders/UnknownEndRows.ts"
 import { leavesOf } from "../Leaves.ts"
 
@@ -16,7 +16,7 @@ const tell = (id: OrderId): Effect.Effect<void> =>
       row: `id ${id}`,
       error: "certificate: its end cannot be read, so that nobody is told before it"
     }),
-    count(({ rowUnreadable }) => rowUnreadable())
+    count("acme_svc_database_rows_unreadable_total", {})
   )
 
 /**

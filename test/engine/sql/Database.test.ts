@@ -11,9 +11,10 @@ import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import { all, arrived, run } from "../../../src/engine/sql/Query.ts"
 import { statement } from "../../../src/engine/sql/Statement.ts"
 import { withinSpan } from "../../../src/engine/telemetry/EngineLog.ts"
+import { engineSeries } from "../../../src/engine/telemetry/EngineSeries.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
-import * as series from "../../../src/engine/telemetry/Series.ts"
+import * as Registry from "../../../src/engine/telemetry/Registry.ts"
 import { bump, insert, read } from "../../store/NonceStatements.ts"
 import { counted } from "../../support/Counted.ts"
 import { databases, freshDirectory, postgres, sqlite, useDatabase } from "../../support/Databases.ts"
@@ -319,7 +320,7 @@ describe.each(databases)("transactions on $name", (backend) => {
         yield* Effect.exit(run(broken, {}))
         const of = (cause: string) => counted(`acme_svc_database_failures_total{role="x",cause="${cause}"}`)
         assert.deepStrictEqual([yield* of("full"), yield* of("other"), yield* of("away")], [1, 1, 0])
-      }).pipe(Effect.provide(series.layer("x")))
+      }).pipe(Effect.provide(Registry.layer("x", engineSeries)))
     ))
 
   it.live("a transient failure repeats the whole body, a bounded number of times, and afterCommit once", () =>

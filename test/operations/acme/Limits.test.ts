@@ -3,9 +3,10 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { AcmeError } from "../../../src/domain/AcmeError.ts"
 import { problemOf, retryAfter } from "../../../src/domain/Problem.ts"
+import { series } from "../../../src/domain/words/Series.ts"
 import type { Database } from "../../../src/engine/sql/Database.ts"
 import { Metrics } from "../../../src/engine/telemetry/Metrics.ts"
-import * as series from "../../../src/engine/telemetry/Series.ts"
+import * as Registry from "../../../src/engine/telemetry/Registry.ts"
 import { databases } from "../../support/Databases.ts"
 import type { World } from "../../support/Graph.ts"
 import { accountKeyOf, callerAt, configOf, count, orderOf, profileOf, registerKey, sql } from "../../support/Graph.ts"
@@ -144,7 +145,7 @@ describe.each(databases)("limits on $name", (backend) => {
       const caller = yield* callerAt(limited("orders_per_account = 1"))
       yield* orderOf(caller, "a.example")
       yield* Effect.flip(orderOf(caller, "b.example"))
-      const text = yield* Effect.flatMap(Metrics, ({ render }) => render({ idle: 0, busy: 0 }, new Map()))
+      const text = yield* Effect.flatMap(Metrics, ({ render }) => render(new Map()))
       assert.include(text, `acme_svc_rate_limited_total{role="x",profile="default",limit="orders_per_account"} 1`)
-    }).pipe(Effect.provide(series.layer("x"))))
+    }).pipe(Effect.provide(Registry.layer("x", series))))
 })

@@ -7,10 +7,11 @@ import type { OrderId } from "../../../src/domain/Id.ts"
 import { statusShown } from "../../../src/domain/Order.ts"
 import { problemOf } from "../../../src/domain/Problem.ts"
 import { emit } from "../../../src/domain/words/Log.ts"
+import { series } from "../../../src/domain/words/Series.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
-import * as series from "../../../src/engine/telemetry/Series.ts"
+import * as Registry from "../../../src/engine/telemetry/Registry.ts"
 import * as accounts from "../../../src/operations/acme/Accounts.ts"
 import * as authorizations from "../../../src/operations/acme/Authorizations.ts"
 import * as challenges from "../../../src/operations/acme/Challenges.ts"
@@ -948,7 +949,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
               counted(`acme_svc_signer_failures_total{role="worker",profile="default",cause="${cause}"}`)
             assert.strictEqual(yield* of("script_timeout"), yield* count("SELECT attempts FROM jobs"))
             assert.strictEqual(yield* of("script_failed"), undefined)
-          }).pipe(Effect.provide(series.layer("worker"))),
+          }).pipe(Effect.provide(Registry.layer("worker", series))),
         { issue: () => new SigningFailed({ cause: "script_failed", detail: "it was ended", isTimedOut: true }) }
       )
 

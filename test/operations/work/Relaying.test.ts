@@ -3,9 +3,10 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { namedLeafOf } from "../../../src/crypto/x509/CertId.ts"
 import { shown } from "../../../src/domain/JobFailure.ts"
+import { series } from "../../../src/domain/words/Series.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
-import * as series from "../../../src/engine/telemetry/Series.ts"
+import * as Registry from "../../../src/engine/telemetry/Registry.ts"
 import { finalize } from "../../../src/operations/acme/Finalize.ts"
 import * as orders from "../../../src/operations/acme/Orders.ts"
 import * as sweeps from "../../../src/operations/work/Sweeps.ts"
@@ -55,7 +56,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       const of = (cause: string) =>
         counted(`acme_svc_signer_failures_total{role="worker",profile="default",cause="${cause}"}`)
       assert.deepStrictEqual([yield* of("upstream_unavailable"), yield* of("signer_failed")], [1, undefined])
-    }).pipe(Effect.provide(series.layer("worker"))))
+    }).pipe(Effect.provide(Registry.layer("worker", series))))
 
   test("is queued with its CSR and the facts of the request in a row of its own, none of them in the job", () =>
     Effect.gen(function*() {

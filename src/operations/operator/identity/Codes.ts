@@ -6,8 +6,8 @@ import { isKnownAddress, knownMfaKey, mfaKey } from "../../../domain/LoginKey.ts
 import { SessionInvalid } from "../../../domain/OperatorError.ts"
 import { recoveryCodeFrom, recoveryCodeSize, showRecoveryCode } from "../../../domain/RecoveryCode.ts"
 import { emit } from "../../../domain/words/Log.ts"
+import { count } from "../../../domain/words/Series.ts"
 import { transaction } from "../../../engine/sql/Database.ts"
-import { count } from "../../../engine/telemetry/Metrics.ts"
 import { Passwords } from "../../../services/operators/Passwords.ts"
 import { hostOf } from "../../../settings/Installation.ts"
 import * as sessions from "../../../store/operators/SessionRows.ts"
@@ -74,7 +74,7 @@ type Refusal = "wrong_code" | "replayed" | "attempts_exhausted" | "rate_limited"
 
 const failed = (identity: HalfIdentity | SessionIdentity, { client }: Requester, reason: Refusal) =>
   Effect.andThen(
-    count((metrics) => metrics.signIn(reason === "rate_limited" ? "limited" : "second_factor_refused")),
+    count("acme_svc_sign_ins_total", { outcome: reason === "rate_limited" ? "limited" : "second_factor_refused" }),
     emit("admin_mfa_failed", { username: identity.username, client_ip: client.ip, reason })
   )
 

@@ -4,9 +4,9 @@ import { InvalidCredentials } from "../../../domain/OperatorError.ts"
 import { isRoleUnknown, roleRead } from "../../../domain/OperatorRole.ts"
 import { readUsername } from "../../../domain/Username.ts"
 import { emit } from "../../../domain/words/Log.ts"
+import { count } from "../../../domain/words/Series.ts"
 import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
 import { transaction } from "../../../engine/sql/Database.ts"
-import { count } from "../../../engine/telemetry/Metrics.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import { Passwords } from "../../../services/operators/Passwords.ts"
 import type { Verdict } from "../../../services/operators/Passwords.ts"
@@ -78,7 +78,7 @@ export const told = (
   Effect.andThen(
     isRoleUnknown(user.role) ? emit("admin_role_unknown", { username: user.username }) : Effect.void,
     Effect.andThen(
-      count((metrics) => metrics.signIn("signed_in")),
+      count("acme_svc_sign_ins_total", { outcome: "signed_in" }),
       emit("admin_login_succeeded", { username: user.username, client_ip: client.ip, surface, step })
     )
   )
@@ -89,7 +89,7 @@ const failed = (
   username?: string
 ) =>
   Effect.andThen(
-    count((metrics) => metrics.signIn(reason.endsWith("rate_limited") ? "limited" : "password_refused")),
+    count("acme_svc_sign_ins_total", { outcome: reason.endsWith("rate_limited") ? "limited" : "password_refused" }),
     emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
   )
 

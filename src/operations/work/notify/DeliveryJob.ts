@@ -4,10 +4,10 @@ import { NotDelivered, TargetNotServed } from "../../../domain/JobFailure.ts"
 import { contactEvent } from "../../../domain/Notification.ts"
 import type { PayloadOf } from "../../../domain/words/JobKind.ts"
 import { emit } from "../../../domain/words/Log.ts"
+import { count } from "../../../domain/words/Series.ts"
 import { Done, Failed, Retry } from "../../../engine/queue/Handler.ts"
 import type { Job } from "../../../engine/queue/Job.ts"
 import { afterCommit } from "../../../engine/sql/Database.ts"
-import { count } from "../../../engine/telemetry/Metrics.ts"
 import { Deliveries } from "../../../services/notify/Deliveries.ts"
 import type { DeliveryRefused } from "../../../services/notify/Delivery.ts"
 import * as reminders from "./Reminders.ts"
@@ -22,6 +22,9 @@ const aboutOf = ({ backend, entry, event, fields: { delivery_id }, scope }: Payl
   delivery_id
 })
 
+const counted = ({ backend, scope }: Payload, outcome: "delivered" | "retried" | "failed") =>
+  count("acme_svc_notify_deliveries_total", { profile: scope, backend, outcome })
+
 const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryRefused, retryMaxSeconds: number) {
   const { afterSeconds, detail, exitCode, hope, status } = refusal
   yield* emit("notify_delivery_failed", {
@@ -31,7 +34,7 @@ const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryR
     exit_code: exitCode,
     error: detail
   })
-  yield* count((metrics) => metrics.delivered(payload.scope, payload.backend, hope === "retry" ? "retried" : "failed"))
+  yield* counted(payload, hope === "retry" ? "retried" : "failed")
   const failure = new NotDelivered({ detail, ...(status === undefined ? {} : { status }) })
   if (hope === "ended") return Done()
   if (hope === "never") return Failed(failure)
@@ -42,7 +45,7 @@ const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryR
 const dropped = Effect.fnUntraced(function*({ fields, scope }: Payload) {
   const { account_id, delivery_id } = fields
   yield* emit("notify_expiry_reminder_dropped", { profile: scope, account_id: String(account_id), delivery_id })
-  yield* count((metrics) => metrics.reminded(scope, "dropped"))
+  yield* count("acme_svc_notify_expiry_reminders_total", { profile: scope, outcome: "dropped" })
   return Done()
 })
 
@@ -64,7 +67,7 @@ export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { 
   const attempt = yield* Effect.result(deliver(payload))
   if (attempt._tag === "Success") {
     yield* emit("notify_delivered", { ...about, attempts: job.attempts })
-    yield* count((metrics) => metrics.delivered(payload.scope, payload.backend, "delivered"))
+    yield* counted(payload, "delivered")
     return Done()
   }
   if (attempt.failure._tag === "DeliveryRefused") return yield* refused(payload, attempt.failure, retryMaxSeconds)

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { JobFailure } from "../../../domain/JobFailure.ts"
 import { emit } from "../../../domain/words/Log.ts"
+import { count } from "../../../domain/words/Series.ts"
 import { DatabaseFailed } from "../../../engine/queue/Failure.ts"
 import type { Outcome } from "../../../engine/queue/Handler.ts"
 import { Reschedule, Retry } from "../../../engine/queue/Handler.ts"
 import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
 import { afterCommit } from "../../../engine/sql/Database.ts"
-import { count } from "../../../engine/telemetry/Metrics.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import type { Notifier } from "../../../services/notify/Notifier.ts"
 import { notify } from "../../../services/notify/Notifier.ts"
@@ -57,7 +57,7 @@ const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry }
   const outcome = isTold ? "queued" : "skipped"
   const about = Effect.andThen(
     emit(isTold ? "notify_expiry_digest_queued" : "notify_expiry_digest_skipped", { profile, total }),
-    count((metrics) => metrics.digested(profile, outcome))
+    count("acme_svc_notify_expiry_digests_total", { profile, outcome })
   )
   return Effect.andThen(isTold ? tell : Effect.void, afterCommit(about))
 })
@@ -85,6 +85,6 @@ export const look = (
 
 const failed = Effect.fnUntraced(function*({ name, notify: { expiry } }: Profile, error: string) {
   yield* emit("notify_expiry_digest_failed", { profile: name, error })
-  yield* count((metrics) => metrics.digested(name, "failed"))
+  yield* count("acme_svc_notify_expiry_digests_total", { profile: name, outcome: "failed" })
   return Retry(new DatabaseFailed({ detail: error }), { atMost: expiry.interval_days * daySeconds })
 })

@@ -8,6 +8,7 @@ import type { JobFailure } from "../../../domain/JobFailure.ts"
 import { contactEvent } from "../../../domain/Notification.ts"
 import type { PayloadOf } from "../../../domain/words/JobKind.ts"
 import { emit } from "../../../domain/words/Log.ts"
+import { count } from "../../../domain/words/Series.ts"
 import { clocks } from "../../../engine/queue/Clocks.ts"
 import { DatabaseFailed } from "../../../engine/queue/Failure.ts"
 import type { Outcome } from "../../../engine/queue/Handler.ts"
@@ -15,7 +16,6 @@ import { Reschedule, Retry } from "../../../engine/queue/Handler.ts"
 import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
 import { aside, transaction } from "../../../engine/sql/Database.ts"
 import { inBatches } from "../../../engine/sql/Pages.ts"
-import { count } from "../../../engine/telemetry/Metrics.ts"
 import { currentSeconds } from "../../../engine/Time.ts"
 import type { Notifier } from "../../../services/notify/Notifier.ts"
 import { write } from "../../../services/notify/Notifier.ts"
@@ -139,10 +139,8 @@ export const look = (
         }
       ))
     if (mails.count + mails.limited > 0) yield* emit("notify_expiry_reminders_queued", { profile: name, ...mails })
-    yield* count((metrics) => {
-      metrics.reminded(name, "queued", mails.count)
-      metrics.reminded(name, "limited", mails.limited)
-    })
+    yield* count("acme_svc_notify_expiry_reminders_total", { profile: name, outcome: "queued" }, mails.count)
+    yield* count("acme_svc_notify_expiry_reminders_total", { profile: name, outcome: "limited" }, mails.limited)
     return Reschedule(now + daySeconds)
   }).pipe(
     Effect.catch(({ message }) =>

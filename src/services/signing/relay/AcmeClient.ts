@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import type { RequestKey } from "../../../crypto/jose/RequestKey.ts"
 import { emit } from "../../../domain/words/Log.ts"
+import type { UpstreamResult } from "../../../domain/words/Series.ts"
+import { count } from "../../../domain/words/Series.ts"
 import type { WebAnswer, WebFailed } from "../../../engine/net/Web.ts"
 import { Web } from "../../../engine/net/Web.ts"
-import type { UpstreamResult } from "../../../engine/telemetry/Metrics.ts"
-import { count } from "../../../engine/telemetry/Metrics.ts"
 import { currentMillis, lifeMillis } from "../../../engine/Time.ts"
 import { AskedFor } from "./AskedFor.ts"
 import type { Members, UpstreamAnswer } from "./UpstreamAnswer.ts"
@@ -104,11 +104,15 @@ export const make = (
         const begun = yield* lifeMillis
         const asker = yield* asking
         const counted = (result: UpstreamResult) =>
-          Effect.flatMap(
-            lifeMillis,
-            (now) =>
-              count((metrics) => metrics.upstreamAsked({ profile: asker, operation, result }, (now - begun) / 1000))
-          )
+          Effect.flatMap(lifeMillis, (now) =>
+            Effect.andThen(
+              count("acme_svc_upstream_requests_total", { profile: asker, operation, result }),
+              count(
+                "acme_svc_upstream_request_duration_seconds",
+                { profile: asker, operation },
+                (now - begun) / 1000
+              )
+            ))
         const headers: Record<string, string> = body === undefined ? {} : { "Content-Type": "application/jose+json" }
         const answer = yield* web.send({ method, url: new URL(url), headers, body, maxBytes: maxAnswerBytes }).pipe(
           Effect.catch((error) => locatedIn(operation, error)),

@@ -1,8 +1,8 @@
 import type { Subproblem } from "../../../domain/JobFailure.ts"
 import type { Identifier } from "../../../domain/ProblemDocument.ts"
+import type { UpstreamResult } from "../../../domain/words/Series.ts"
 import { oneLine } from "../../../engine/HiddenText.ts"
 import type { WebAnswer } from "../../../engine/net/Web.ts"
-import type { UpstreamResult } from "../../../engine/telemetry/Metrics.ts"
 import type { UpstreamRefused } from "./UpstreamFailed.ts"
 
 /* Reads answers of an upstream, which may hold anything. */

@@ -1,7 +1,8 @@
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
-import * as series from "../../../../src/engine/telemetry/Series.ts"
+import { begin, series } from "../../../../src/domain/words/Series.ts"
+import * as Registry from "../../../../src/engine/telemetry/Registry.ts"
 import * as mfa from "../../../../src/operations/operator/identity/MfaSignIn.ts"
 import * as operators from "../../../../src/operations/operator/identity/Operators.ts"
 import * as sessions from "../../../../src/operations/operator/identity/Sessions.ts"
@@ -82,6 +83,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
 
   test("counts sign-ins, and codes and passwords that were refused", () =>
     Effect.gen(function*() {
+      yield* begin("acme_svc_sign_ins_total", {})
       yield* withFactor
       const { identity } = yield* half("olga")
       for (const code of ["000000", "000001"]) yield* Effect.flip(mfa.verify(admin, identity, code, here))
@@ -92,7 +94,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         (outcome) => countedIn(`acme_svc_sign_ins_total{role="admin",outcome="${outcome}"}`)
       )
       assert.deepStrictEqual(found, [1, 1, 2, 0])
-    }).pipe(Effect.provide(series.layer("admin"))))
+    }).pipe(Effect.provide(Registry.layer("admin", series))))
 
   test("takes the codes beside the present one, and none that is two steps away", () =>
     Effect.gen(function*() {

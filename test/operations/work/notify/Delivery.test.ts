@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Payload } from "../../../../src/domain/Notification.ts"
-import * as series from "../../../../src/engine/telemetry/Series.ts"
+import { series } from "../../../../src/domain/words/Series.ts"
+import * as Registry from "../../../../src/engine/telemetry/Registry.ts"
 import * as jobs from "../../../../src/operations/operator/Jobs.ts"
 import type { Deliveries } from "../../../../src/services/notify/Deliveries.ts"
 import type { Receipt } from "../../../../src/services/notify/Delivery.ts"
@@ -94,7 +95,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
         attempts: 4
       })
       assert.strictEqual(eventsOf(records).filter((event) => event === "notify_delivered").length, 1)
-    }).pipe(Effect.provide(series.layer("worker"))))
+    }).pipe(Effect.provide(Registry.layer("worker", series))))
 
   test("that is refused for good is given up at once, with what was answered", () =>
     Effect.gen(function*() {

@@ -2,9 +2,10 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { ExpiringCertificate } from "../../../../src/domain/Notification.ts"
+import { series } from "../../../../src/domain/words/Series.ts"
 import * as jobs from "../../../../src/engine/queue/JobRows.ts"
 import { Metrics } from "../../../../src/engine/telemetry/Metrics.ts"
-import * as series from "../../../../src/engine/telemetry/Series.ts"
+import * as Registry from "../../../../src/engine/telemetry/Registry.ts"
 import * as expiring from "../../../../src/operations/operator/ExpiringRecords.ts"
 import * as jobRecords from "../../../../src/operations/operator/Jobs.ts"
 import { databases } from "../../../support/Databases.ts"
@@ -438,12 +439,12 @@ lead_days = 14
       yield* days(7)
       yield* ending(yield* here, 10, "a.example")
       yield* works(config)
-      const text = yield* Effect.flatMap(Metrics, ({ render }) => render({ idle: 0, busy: 0 }, new Map()))
+      const text = yield* Effect.flatMap(Metrics, ({ render }) => render(new Map()))
       const line = (outcome: string, value: number) =>
         `acme_svc_notify_expiry_digests_total{role="worker",profile="default",outcome="${outcome}"} ${value}`
       assert.include(text, line("queued", 1))
       assert.include(text, line("skipped", 1))
-    }).pipe(Effect.provide(series.layer("worker"))))
+    }).pipe(Effect.provide(Registry.layer("worker", series))))
 
   test("has one live job for a profile", () =>
     Effect.gen(function*() {

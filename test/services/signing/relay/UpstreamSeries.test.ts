@@ -1,8 +1,9 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
+import { series } from "../../../../src/domain/words/Series.ts"
 import { Metrics } from "../../../../src/engine/telemetry/Metrics.ts"
-import * as counters from "../../../../src/engine/telemetry/Series.ts"
+import * as Registry from "../../../../src/engine/telemetry/Registry.ts"
 import { refusal } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import { play } from "../../../support/ScriptedUpstream.ts"
@@ -12,12 +13,12 @@ import { play } from "../../../support/ScriptedUpstream.ts"
 const countsOf = (paths: { readonly [path: string]: ReadonlyArray<Said> }) =>
   Effect.gen(function*() {
     yield* play(paths)
-    const text = yield* Effect.flatMap(Metrics, ({ render }) => render({ idle: 0, busy: 0 }, new Map()))
+    const text = yield* Effect.flatMap(Metrics, ({ render }) => render(new Map()))
     return Object.fromEntries(
       [...text.matchAll(/^acme_svc_upstream_requests_total\{.*operation="(\w+)",result="(\w+)"\} (\d+)$/gm)]
         .map(([, operation, result, count]) => [`${operation} ${result}`, Number(count)])
     )
-  }).pipe(Effect.provide(counters.layer("worker")))
+  }).pipe(Effect.provide(Registry.layer("worker", series)))
 
 describe("the requests of a relay", () => {
   it.effect("are counted by what they ask for", () =>

@@ -1,0 +1,46 @@
+import * as Effect from "effect/Effect"
+import type { Roles } from "../domain/Role.ts"
+import { begin, countIn } from "../domain/words/Series.ts"
+import type { CountRequest } from "../engine/http/Listener.ts"
+import { hasDigest, sectionsOf } from "../services/notify/NotifyRoutes.ts"
+import type { Config } from "../settings/AppConfig.ts"
+
+/** Counts the requests of a listener. Those of no profile are counted as of `none`. */
+export const countRequest: CountRequest = (fiber, { profile = "none", route, status }, seconds) => {
+  countIn(fiber, "acme_svc_requests_total", { profile, route, status })
+  countIn(fiber, "acme_svc_request_duration_seconds", { profile, route }, seconds)
+}
+
+const ofProfile = (roles: Roles, profile: string): ReadonlyArray<Effect.Effect<void>> => [
+  begin("acme_svc_certificates_issued_total", { profile }),
+  begin("acme_svc_rate_limited_total", { profile }),
+  ...roles.has("worker")
+    ? [
+      begin("acme_svc_signer_failures_total", { profile }),
+      ...(["found", "revoked", "kept"] as const).map((state) =>
+        begin("acme_svc_orphaned_certificates_total", { profile, state })
+      )
+    ]
+    : [],
+  ...["badCSR", "serverInternal"].map((reason) =>
+    begin("acme_svc_certificate_issue_failures_total", { profile, reason })
+  )
+]
+
+const ofExpiry = (profile: string): ReadonlyArray<Effect.Effect<void>> => [
+  begin("acme_svc_notify_expiry_digests_total", { profile }),
+  begin("acme_svc_notify_expiry_reminders_total", { profile })
+]
+
+/** Starts the counters of everything that is served at 0. What was counted before stays. */
+export const beginCounters = (roles: Roles, config: Config): Effect.Effect<void> => {
+  const profiles = config.profiles.filter(({ enabled }) => enabled)
+  return Effect.all([
+    ...roles.has("admin") ? [begin("acme_svc_sign_ins_total", {})] : [],
+    ...[...sectionsOf(config)].flatMap(([profile, { enabled }]) =>
+      enabled.map((backend) => begin("acme_svc_notify_deliveries_total", { profile, backend }))
+    ),
+    ...profiles.filter(({ notify }) => hasDigest(notify)).flatMap(({ name }) => ofExpiry(name)),
+    ...profiles.flatMap(({ name }) => ofProfile(roles, name))
+  ], { discard: true })
+}

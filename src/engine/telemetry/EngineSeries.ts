@@ -1,0 +1,33 @@
+import type { Loop } from "../Loops.ts"
+import { loops } from "../Loops.ts"
+import { counter, gauge, makeCounting, sampledCounter } from "./Metrics.ts"
+
+/* What the engine itself counts. A program adds its own series, and counts in both. */
+
+/**
+ * The kinds of failures that are counted: the server is `away`, the disk is `full`, another process holds the lock
+ * (`locked`), the file or the server denies access (`refused`), the file is `damaged`, two transactions were in
+ * conflict and run again (`conflict`), the time was up (`late`), and all `other` ones.
+ */
+export const failureCauses = ["away", "full", "locked", "refused", "damaged", "conflict", "late", "other"] as const
+export type FailureCause = (typeof failureCauses)[number]
+
+/** The series of the engine. Its counters begin with the process. */
+export const engineSeries = {
+  acme_svc_database_failures_total: counter("Statements and transactions that failed.", { cause: failureCauses }),
+  acme_svc_database_rows_unreadable_total: counter(
+    "Rows of the database that could not be read, once a minute each.",
+    {}
+  ),
+  acme_svc_database_pool_connections: gauge("Connections of the process to its database.", {
+    role: "text",
+    state: ["idle", "busy"]
+  }),
+  acme_svc_loop_restarts_total: counter("Work in the background that a defect has ended and that ran again.", {
+    loop: Object.keys(loops) as ReadonlyArray<Loop>
+  }),
+  acme_svc_log_writes_failed_total: sampledCounter("Writes of the log that its stream did not take.", { role: "text" })
+} as const
+
+/** Counts in the engine's own series. */
+export const { count } = makeCounting<typeof engineSeries>()

@@ -1,0 +1,95 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { OpenMetricsContentType } from "prom-client"
+import { Counter, Gauge, Histogram, Registry } from "prom-client"
+import { engineSeries } from "./EngineSeries.ts"
+import type { Labels, Sample, Series, Values } from "./Metrics.ts"
+import { Metrics } from "./Metrics.ts"
+
+/* The metrics of a process that serves. A command counts nothing and does not load the library of metrics. */
+
+/** The declared series of a process, at least those of the engine; `role` is the value of that label of what is counted. */
+export const layer = (
+  role: string,
+  declared: typeof engineSeries & Readonly<Record<string, Series>>
+): Layer.Layer<Metrics> => Layer.sync(Metrics, () => make(role, declared))
+
+/** Every combination of labels that has the given values, and one of the declared words for each other label. */
+const combinations = (labels: Labels, given: Partial<Values>): ReadonlyArray<Values> =>
+  Object.entries(labels).reduce<ReadonlyArray<Values>>((found, [label, words]) => {
+    const fixed = given[label]
+    const values = fixed !== undefined ? [fixed] : words === "text" ? [] : words
+    return found.flatMap((one) => values.map((value) => ({ ...one, [label]: value })))
+  }, [{}])
+
+/** A series that is read at a scrape. */
+interface Sampled {
+  readonly metric: Counter | Gauge
+  /** Replaces its samples. */
+  readonly set: (samples: ReadonlyArray<Sample>) => void
+}
+
+const make = (role: string, declared: Readonly<Record<string, Series>>): Metrics["Service"] => {
+  const registry = new Registry<OpenMetricsContentType>()
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
+  const counted = new Map<string, (labels: Values, value: number) => void>()
+  const sampled = new Map<string, Sampled>()
+  for (const [name, { buckets, help, kind, labels }] of Object.entries(declared)) {
+    const own = { name, help, labelNames: Object.keys(labels), registers: [] }
+    const ofRole = { name, help, labelNames: ["role", ...own.labelNames], registers: [registry] }
+    switch (kind) {
+      case "counter": {
+        const metric = new Counter(ofRole)
+        counted.set(name, (values, value) => metric.inc({ role, ...values }, value))
+        break
+      }
+      case "histogram": {
+        const metric = new Histogram({ ...ofRole, buckets: [...buckets] })
+        counted.set(name, (values, value) => metric.observe({ role, ...values }, value))
+        break
+      }
+      case "gauge": {
+        const metric = new Gauge(own)
+        sampled.set(name, {
+          metric,
+          set: (samples) => {
+            metric.reset()
+            for (const sample of samples) metric.set(sample.labels, sample.value)
+          }
+        })
+        break
+      }
+      case "sampledCounter": {
+        const metric = new Counter(own)
+        sampled.set(name, {
+          metric,
+          set: (samples) => {
+            metric.reset()
+            for (const sample of samples) metric.inc(sample.labels, sample.value)
+          }
+        })
+        break
+      }
+    }
+  }
+  const add: Metrics["Service"]["add"] = (name, labels, value) => counted.get(name)?.(labels, value)
+  const begin: Metrics["Service"]["begin"] = (name, labels) => {
+    for (const values of combinations(declared[name]?.labels ?? {}, labels)) add(name, values, 0)
+  }
+  for (const [name, { kind }] of Object.entries(engineSeries)) if (kind === "counter") begin(name, {})
+  return {
+    add,
+    begin,
+    render: (samples) =>
+      Effect.promise(() => {
+        for (const [name, { metric, set }] of sampled) {
+          const found = samples.get(name)
+          registry.removeSingleMetric(name)
+          if (found === undefined) continue
+          set(found)
+          registry.registerMetric(metric)
+        }
+        return registry.metrics()
+      })
+  }
+}

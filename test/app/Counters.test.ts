@@ -1,0 +1,86 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { assert, describe } from "vitest"
+import { beginCounters, countRequest } from "../../src/app/Counters.ts"
+import type { Role } from "../../src/domain/Role.ts"
+import { everyRole } from "../../src/domain/Role.ts"
+import { series } from "../../src/domain/words/Series.ts"
+import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
+import * as Registry from "../../src/engine/telemetry/Registry.ts"
+import { counted } from "../support/Counted.ts"
+import { configOf } from "../support/Graph.ts"
+
+/** How many samples each counter has, and what they come to. */
+const begunOf = (roles: ReadonlyArray<Role>, text: string) =>
+  Effect.gen(function*() {
+    yield* beginCounters(new Set(roles), configOf(text))
+    const found: Record<string, number> = {}
+    const scrape = yield* Metrics.use(({ render }) => render(new Map()))
+    for (const [, name = "", value = ""] of scrape.matchAll(/^(acme_svc_\w+_total)\{.*\} (\d+)$/gm)) {
+      assert.strictEqual(value, "0", name)
+      found[name] = (found[name] ?? 0) + 1
+    }
+    return found
+  }).pipe(Effect.provide(Registry.layer("x", series)))
+
+/** The configuration has two profiles, `default` and `other`. */
+const notified = `
+[notify]
+enabled = ["webhook"]
+webhook_enabled = ["chat"]
+[notify.webhook.chat]
+url = "https://chat.example/secret"
+[profiles.default.notify.expiry]
+lead_days = 14
+interval_days = 7
+`
+
+const ofEngine = {
+  acme_svc_database_failures_total: 8,
+  acme_svc_database_rows_unreadable_total: 1,
+  acme_svc_loop_restarts_total: 19
+}
+
+describe("the counters of a process", () => {
+  it.effect("begin at 0 for everything that it serves, so that a rate sees the first increment", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* begunOf(everyRole, notified), {
+        ...ofEngine,
+        acme_svc_sign_ins_total: 4,
+        acme_svc_rate_limited_total: 10,
+        acme_svc_certificates_issued_total: 2,
+        acme_svc_certificate_issue_failures_total: 4,
+        acme_svc_signer_failures_total: 16,
+        acme_svc_orphaned_certificates_total: 6,
+        acme_svc_notify_deliveries_total: 6,
+        acme_svc_notify_expiry_digests_total: 3,
+        acme_svc_notify_expiry_reminders_total: 3
+      })
+    }))
+
+  it.effect("are those of its roles, and of what is configured", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* begunOf(["acme"], ""), {
+        ...ofEngine,
+        acme_svc_rate_limited_total: 10,
+        acme_svc_certificates_issued_total: 2,
+        acme_svc_certificate_issue_failures_total: 4
+      })
+    }))
+
+  it.effect("count a request of no profile as of `none`", () =>
+    Effect.gen(function*() {
+      const answered = (profile: string | undefined) =>
+        Effect.withFiber((fiber) => {
+          countRequest(fiber, { profile, route: "/ready", status: 200 }, 0.01)
+          return Effect.void
+        })
+      yield* answered(undefined)
+      yield* answered("default")
+      for (const profile of ["none", "default"]) {
+        const labels = `role="x",profile="${profile}",route="/ready"`
+        assert.strictEqual(yield* counted(`acme_svc_requests_total{${labels},status="200"}`), 1)
+        assert.strictEqual(yield* counted(`acme_svc_request_duration_seconds_count{${labels}}`), 1)
+      }
+    }).pipe(Effect.provide(Registry.layer("x", series))))
+})
