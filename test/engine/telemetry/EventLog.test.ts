@@ -1,32 +1,37 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { readdirSync, readFileSync } from "node:fs"
-import { join } from "node:path"
-import { fileURLToPath } from "node:url"
-import ts from "typescript"
 import { assert, describe } from "vitest"
-import { events } from "../../../src/domain/words/Event.ts"
-import { fields } from "../../../src/domain/words/EventField.ts"
-import { emit } from "../../../src/domain/words/Log.ts"
-import { withinSpan } from "../../../src/engine/telemetry/EngineLog.ts"
+import { advisory, error, info, progress } from "../../../src/engine/telemetry/Declaration.ts"
+import { emit, withinSpan } from "../../../src/engine/telemetry/EngineLog.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
-import { EventLog } from "../../../src/engine/telemetry/EventLog.ts"
+import { EventLog, makeLog } from "../../../src/engine/telemetry/EventLog.ts"
 import { accessWeight } from "../../../src/engine/telemetry/Weight.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { useTests } from "../../support/UseTests.ts"
-import { own, shownByDefault, specified } from "./specified.ts"
 
 const { records, test } = useTests()
+
+const fields = { oven: "text", loaves: "int", grains: "names" } as const
+
+const events = {
+  bread_baked: info("oven", "loaves"),
+  oven_old: advisory("oven"),
+  baking_started: progress("oven", "grains"),
+  baking_failed: error("oven")
+} as const
+
+/** The log of a vocabulary that is not the engine's. */
+const bakery = makeLog<typeof fields, typeof events>(events)
 
 describe("a record", () => {
   test("has the level and outcome its event is declared with, and the time of its fiber", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_234)
-      yield* emit("server_listening", { address: "a", tls: true, base_url: "b" })
+      yield* bakery.emit("bread_baked", { oven: "a", loaves: 3 })
       yield* TestClock.adjust("5 millis")
-      yield* emit("tls_disabled", { base_url: "b" })
-      yield* emit("server_shutdown_started", { signal: "SIGTERM" })
+      yield* bakery.emit("oven_old", { oven: "b" })
+      yield* bakery.emit("baking_started", { oven: "b", grains: ["rye"] })
       yield* emit("db_statement_failed", { statement: "s", error: "e" })
       assert.deepStrictEqual(records.map(({ at, level, outcome }) => ({ at, level, outcome })), [
         { at: 1_234, level: "info", outcome: "success" },
@@ -75,6 +80,21 @@ describe("a record", () => {
     }))
 
   it.effect("goes nowhere, and harms nothing, without a log", () => emit("request_shed", {}))
+
+  it("is one of the declared events, with all of its fields and no other", () => {
+    // @ts-expect-error no such event
+    void bakery.emit("bread_eaten", {})
+    // @ts-expect-error an event of another vocabulary
+    void bakery.emit("request_shed", {})
+    // @ts-expect-error a field is missing
+    void bakery.emit("bread_baked", { oven: "a" })
+    // @ts-expect-error a field of another type
+    void bakery.emit("bread_baked", { oven: "a", loaves: "3" })
+    // @ts-expect-error a field that the event does not have
+    void bakery.emit("baking_failed", { oven: "a", loaves: 3 })
+    // @ts-expect-error an event with a field that the dictionary does not have
+    makeLog<{ readonly oven: "text" }, typeof events>(events)
+  })
 })
 
 describe("the facts of a request", () => {
@@ -99,9 +119,9 @@ describe("the facts of a request", () => {
           0,
           Effect.gen(function*() {
             yield* Effect.yieldNow
-            yield* emit("account_deactivated", { account_id: request_id })
+            yield* bakery.emit("oven_old", { oven: request_id })
             yield* Deferred.await(go)
-            yield* emit("account_deactivated", { account_id: request_id })
+            yield* bakery.emit("oven_old", { oven: request_id })
           })
         )
       const served = yield* Effect.forEach(["a", "b", "c"], (id) => Effect.forkChild(serve(id)))
@@ -109,7 +129,7 @@ describe("the facts of a request", () => {
       yield* Deferred.succeed(go, undefined)
       yield* Effect.forEach(served, Fiber.await)
       assert.strictEqual(records.length, 6)
-      for (const { fields, span } of records) assert.strictEqual(span["request_id"], fields["account_id"] as string)
+      for (const { fields, span } of records) assert.strictEqual(span["request_id"], fields["oven"] as string)
     }))
 
   test("hold in what is raced and forked within, and end where it ends", () =>
@@ -149,94 +169,4 @@ describe("a span", () => {
         ]
       )
     }))
-})
-
-describe("the vocabulary", () => {
-  const src = fileURLToPath(new URL("../../../src", import.meta.url))
-  const declarations = Object.entries(events)
-  const files = readdirSync(src, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts"))
-
-  /** Every text that stands in the code, comments left out. */
-  const textsOf = (file: string): ReadonlyArray<string> => {
-    const found: Array<string> = []
-    const visit = (node: ts.Node): void => {
-      if (ts.isStringLiteral(node)) found.push(node.text)
-      ts.forEachChild(node, visit)
-    }
-    visit(ts.createSourceFile(file, readFileSync(join(src, file), "utf8"), ts.ScriptTarget.Latest))
-    return found
-  }
-
-  it("declares no event that nothing emits", () => {
-    const said = new Set(files.flatMap(textsOf))
-    assert.deepStrictEqual(Object.keys(events).filter((event) => !said.has(event)), [])
-  })
-
-  it("declares no event that no test speaks of", () => {
-    const tests = fileURLToPath(new URL("../..", import.meta.url))
-    const spoken = readdirSync(tests, { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith(".ts") && !name.endsWith("specified.ts"))
-      .flatMap((name) => readFileSync(join(tests, name), "utf8").match(/\b[a-z0-9]+(?:_[a-z0-9]+)+\b/g) ?? [])
-    const known = new Set(spoken)
-    assert.deepStrictEqual(Object.keys(events).filter((event) => !known.has(event)), [])
-  })
-
-  it("is the one the documents list, no name less, and more only where it is said", () => {
-    const declared = Object.keys(events)
-    assert.sameMembers(declared.filter((event) => !specified.has(event)), [...own])
-    assert.deepStrictEqual([...specified].filter((event) => !(event in events)), [])
-  })
-
-  it("is spoken through emit alone: nothing else logs or prints", () => {
-    const offending = files.filter((file) => file !== "main.ts" && !file.startsWith(join("surfaces", "cli"))).flatMap((
-      file
-    ) =>
-      (readFileSync(join(src, file), "utf8").match(/\bEffect\.log\w*\(|\bconsole\.\w+\(/g) ?? []).map((call) =>
-        `${file}: ${call}`
-      )
-    )
-    assert.deepStrictEqual(offending, [])
-  })
-
-  it("names events and fields in lower-case words, the first of a closed list", () => {
-    const first = new Set(
-      ("account admin audit authz certificate challenge csr db eab filter http ipam job jws key local metrics nonce notify order profile proxy publish renewal "
-        + "request script server signer span tls trace upstream worker").split(" ")
-    )
-    for (const name of [...Object.keys(events), ...Object.keys(fields)]) assert.match(name, /^[a-z][a-z0-9_]*$/)
-    assert.deepStrictEqual(Object.keys(events).filter((name) => !first.has(name.split("_")[0] ?? "")), [])
-  })
-
-  it("leaves no doubt between level and outcome", () => {
-    for (const [event, { level, outcome }] of declarations) {
-      if (level === "error") assert.strictEqual(outcome, "failure", event)
-      if (outcome === "failure") assert.notStrictEqual(level, "info", event)
-      if (outcome === "advisory") assert.strictEqual(level, "warn", event)
-      assert.strictEqual(outcome === "progress", /_(?:started|requested)$/.test(event), event)
-    }
-  })
-
-  it("calls what is usual and did not work a failure, and what did its work none", () => {
-    const of = (outcome: string, level: string) =>
-      declarations.filter(([, one]) => one.outcome === outcome && one.level === level).map(([event]) => event)
-    assert.sameMembers(of("failure", "debug"), [
-      "audit_reverse_dns_failed",
-      "audit_reverse_dns_timeout",
-      "tls_handshake_failed",
-      "tls_handshake_timeout"
-    ])
-    const advisories = ["filter_rule_warned", "profile_unmounted", "db_job_leases_reclaimed", "job_lease_lost"]
-    assert.includeMembers(of("advisory", "warn"), advisories)
-  })
-
-  it("shows by default what the specification does not tell apart as debug", () => {
-    const hidden = declarations.filter(([event, { level }]) => level === "debug" && shownByDefault.has(event))
-    assert.deepStrictEqual(hidden.map(([event]) => event), [])
-  })
-
-  it("has no field that would hide what every record has", () => {
-    const reserved = ["timestamp", "level", "target", "span", "event", "outcome", "message"]
-    assert.deepStrictEqual(reserved.filter((name) => name in fields), [])
-  })
 })

@@ -1,0 +1,110 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import ts from "typescript"
+import { assert, describe, it } from "vitest"
+import { events } from "../../../src/domain/words/Event.ts"
+import { fields } from "../../../src/domain/words/EventField.ts"
+import type { Declaration } from "../../../src/engine/telemetry/Declaration.ts"
+import { engineEvents, engineFields } from "../../../src/engine/telemetry/EngineEvent.ts"
+import { own, shownByDefault, specified } from "./specified.ts"
+
+describe("the vocabulary", () => {
+  const src = fileURLToPath(new URL("../../../src", import.meta.url))
+  const declarations = Object.entries(events)
+  const files = readdirSync(src, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+
+  /** Every text that stands in the code, comments left out. */
+  const textsOf = (file: string): ReadonlyArray<string> => {
+    const found: Array<string> = []
+    const visit = (node: ts.Node): void => {
+      if (ts.isStringLiteral(node)) found.push(node.text)
+      ts.forEachChild(node, visit)
+    }
+    visit(ts.createSourceFile(file, readFileSync(join(src, file), "utf8"), ts.ScriptTarget.Latest))
+    return found
+  }
+
+  it("declares no event that nothing emits", () => {
+    const said = new Set(files.flatMap(textsOf))
+    assert.deepStrictEqual(Object.keys(events).filter((event) => !said.has(event)), [])
+  })
+
+  it("has from the engine what the engine emits, and the fields of that, and nothing more", () => {
+    const said = new Set(files.filter((file) => file.startsWith(join("engine", ""))).flatMap(textsOf))
+    assert.deepStrictEqual(
+      Object.keys(events).filter((event) => said.has(event)).sort(),
+      Object.keys(engineEvents).sort()
+    )
+    const used = Object.values<Declaration>(engineEvents).flatMap((event) => event.fields)
+    assert.deepStrictEqual([...new Set(used)].sort(), Object.keys(engineFields).sort())
+  })
+
+  it("declares no event that no test speaks of", () => {
+    const tests = fileURLToPath(new URL("../..", import.meta.url))
+    const spoken = readdirSync(tests, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts") && !name.endsWith("specified.ts"))
+      .flatMap((name) => readFileSync(join(tests, name), "utf8").match(/\b[a-z0-9]+(?:_[a-z0-9]+)+\b/g) ?? [])
+    const known = new Set(spoken)
+    assert.deepStrictEqual(Object.keys(events).filter((event) => !known.has(event)), [])
+  })
+
+  it("is the one the documents list, no name less, and more only where it is said", () => {
+    const declared = Object.keys(events)
+    assert.sameMembers(declared.filter((event) => !specified.has(event)), [...own])
+    assert.deepStrictEqual([...specified].filter((event) => !(event in events)), [])
+  })
+
+  it("is spoken through emit alone: nothing else logs or prints", () => {
+    const offending = files.filter((file) => file !== "main.ts" && !file.startsWith(join("surfaces", "cli"))).flatMap((
+      file
+    ) =>
+      (readFileSync(join(src, file), "utf8").match(/\bEffect\.log\w*\(|\bconsole\.\w+\(/g) ?? []).map((call) =>
+        `${file}: ${call}`
+      )
+    )
+    assert.deepStrictEqual(offending, [])
+  })
+
+  it("names events and fields in lower-case words, the first of a closed list", () => {
+    const first = new Set(
+      ("account admin audit authz certificate challenge csr db eab filter http ipam job jws key local metrics nonce notify order profile proxy publish renewal "
+        + "request script server signer span tls trace upstream worker").split(" ")
+    )
+    for (const name of [...Object.keys(events), ...Object.keys(fields)]) assert.match(name, /^[a-z][a-z0-9_]*$/)
+    assert.deepStrictEqual(Object.keys(events).filter((name) => !first.has(name.split("_")[0] ?? "")), [])
+  })
+
+  it("leaves no doubt between level and outcome", () => {
+    for (const [event, { level, outcome }] of declarations) {
+      if (level === "error") assert.strictEqual(outcome, "failure", event)
+      if (outcome === "failure") assert.notStrictEqual(level, "info", event)
+      if (outcome === "advisory") assert.strictEqual(level, "warn", event)
+      assert.strictEqual(outcome === "progress", /_(?:started|requested)$/.test(event), event)
+    }
+  })
+
+  it("calls what is usual and did not work a failure, and what did its work none", () => {
+    const of = (outcome: string, level: string) =>
+      declarations.filter(([, one]) => one.outcome === outcome && one.level === level).map(([event]) => event)
+    assert.sameMembers(of("failure", "debug"), [
+      "audit_reverse_dns_failed",
+      "audit_reverse_dns_timeout",
+      "tls_handshake_failed",
+      "tls_handshake_timeout"
+    ])
+    const advisories = ["filter_rule_warned", "profile_unmounted", "db_job_leases_reclaimed", "job_lease_lost"]
+    assert.includeMembers(of("advisory", "warn"), advisories)
+  })
+
+  it("shows by default what the specification does not tell apart as debug", () => {
+    const hidden = declarations.filter(([event, { level }]) => level === "debug" && shownByDefault.has(event))
+    assert.deepStrictEqual(hidden.map(([event]) => event), [])
+  })
+
+  it("has no field that would hide what every record has", () => {
+    const reserved = ["timestamp", "level", "target", "span", "event", "outcome", "message"]
+    assert.deepStrictEqual(reserved.filter((name) => name in fields), [])
+  })
+})
