@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Roles } from "../domain/Role.ts"
+import { loops } from "../domain/words/Loop.ts"
 import { begin, countIn } from "../domain/words/Series.ts"
 import type { CountRequest } from "../engine/http/Listener.ts"
 import { hasDigest, sectionsOf } from "../services/notify/NotifyRoutes.ts"
@@ -36,6 +37,7 @@ const ofExpiry = (profile: string): ReadonlyArray<Effect.Effect<void>> => [
 export const beginCounters = (roles: Roles, config: Config): Effect.Effect<void> => {
   const profiles = config.profiles.filter(({ enabled }) => enabled)
   return Effect.all([
+    ...Object.keys(loops).map((loop) => begin("acme_svc_loop_restarts_total", { loop })),
     ...roles.has("admin") ? [begin("acme_svc_sign_ins_total", {})] : [],
     ...[...sectionsOf(config)].flatMap(([profile, { enabled }]) =>
       enabled.map((backend) => begin("acme_svc_notify_deliveries_total", { profile, backend }))

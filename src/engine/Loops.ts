@@ -4,14 +4,17 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 
-/**
- * The background work of a process, by the names in its records and metrics. Vital work is what the service needs to
- * answer and to issue; only its failures make a process unready or end it.
- */
-export const loops = {
-  crl_export: { isVital: false },
-  crl_first_list: { isVital: false },
-  generation_retired: { isVital: false },
+/** The declaration of one piece of background work. */
+export interface LoopDeclaration {
+  /**
+   * Vital work is what the program needs to do what it is for. Only the failures of vital work make a process unready or
+   * end it.
+   */
+  readonly isVital: boolean
+}
+
+/** The background work of the engine, by the names in its records and metrics. A program adds its own. */
+export const engineLoops = {
   job_claims: { isVital: true },
   // without it, requests look by themselves
   job_ends_heard: { isVital: false },
@@ -24,20 +27,13 @@ export const loops = {
   job_times: { isVital: false },
   // polls find the jobs that no notification announced
   job_wakes_heard: { isVital: false },
-  listener_closed: { isVital: false },
   // requests and connections beyond their time keep their places
   listener_sweep: { isVital: true },
-  profile_states: { isVital: false },
-  reload_refused: { isVital: false },
-  stop_signal: { isVital: false },
   // a listener goes on with the pair that it has
   tls_expiry: { isVital: false },
   trace_export: { isVital: false },
   worker_presence: { isVital: false }
-} as const
-
-/** The name of background work. */
-export type Loop = keyof typeof loops
+} as const satisfies Readonly<Record<string, LoopDeclaration>>
 
 /** How many deaths of a vital loop in a row make its process unready, and how many end it. */
 export const bounds = { unready: 2, end: 8 } as const
@@ -52,7 +48,7 @@ const longestWaitMillis = 30_000
 
 /** One piece of background work, as long as its scope lives. Times are milliseconds of the process's life. */
 export interface Watched {
-  readonly loop: Loop
+  readonly loop: string
   readonly begun: (life: number) => void
   /** Answers the milliseconds to wait before it runs again: 1, 2, 4 … 30 seconds. */
   readonly died: (life: number) => number
@@ -61,23 +57,22 @@ export interface Watched {
 
 /** The state of a process's background work. It decides whether the process is ready, and whether it has to end. */
 export class Loops extends Context.Service<Loops, {
-  readonly watch: (loop: Loop) => Watched
+  readonly watch: (loop: string, { isVital }: LoopDeclaration) => Watched
   /** The vital loops that keep dying; none in a process that is ready. */
-  readonly failing: (life: number) => ReadonlyArray<Loop>
+  readonly failing: (life: number) => ReadonlyArray<string>
   /** Waits until a vital loop has died too often in a row. */
-  readonly givenUp: Effect.Effect<Loop>
+  readonly givenUp: Effect.Effect<string>
 }>()("acme/engine/Loops") {
   static readonly layer: Layer.Layer<Loops> = Layer.sync(this, () => make())
 }
 
 const make = (): Loops["Service"] => {
-  const watched = new Set<Readonly<{ loop: Loop; isFailing: (life: number) => boolean }>>()
-  const over = Deferred.makeUnsafe<Loop>()
+  const watched = new Set<Readonly<{ loop: string; isFailing: (life: number) => boolean }>>()
+  const over = Deferred.makeUnsafe<string>()
   return {
-    watch: (loop) => {
+    watch: (loop, { isVital }) => {
       let deaths = 0
       let begunAt: number | undefined
-      const { isVital } = loops[loop]
       const isFailing = (life: number) =>
         isVital && deaths >= bounds.unready && (begunAt === undefined || life - begunAt < wellAfterMillis)
       const one = { loop, isFailing }

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import type { Loop } from "./Loops.ts"
-import { Loops } from "./Loops.ts"
+import type { LoopDeclaration } from "./Loops.ts"
+import { engineLoops, Loops } from "./Loops.ts"
 import { emit } from "./telemetry/EngineLog.ts"
 import { count } from "./telemetry/EngineSeries.ts"
 import { lifeMillis } from "./Time.ts"
@@ -12,28 +12,36 @@ import { lifeMillis } from "./Time.ts"
 const longestError = 2000
 
 /**
- * Runs work in the background until its scope ends. All background work that outlives its caller is started here. If
- * the work dies, its death is recorded under its name and counted, and the work runs again after a wait that grows.
+ * Runs work in the background until its scope ends. All background work that outlives its caller is started so. If the
+ * work dies, its death is recorded under its name and counted, and the work runs again after a wait that grows.
  * {@link Loops} knows what keeps dying.
  */
-export const supervised = <A, R>(
+export type Supervised<Loop extends string> = <A, R>(
   loop: Loop,
   work: Effect.Effect<A, never, R>
-): Effect.Effect<Fiber.Fiber<A>, never, R | Loops | Scope.Scope> =>
-  Effect.flatMap(Loops, ({ watch }) => {
-    const watched = watch(loop)
-    const run = Effect.gen(function*() {
-      for (;;) {
-        watched.begun(yield* lifeMillis)
-        const exit = yield* Effect.exit(work)
-        if (Exit.isSuccess(exit)) return exit.value
-        const waitMillis = watched.died(yield* lifeMillis)
-        const error = Cause.pretty(exit.cause).slice(0, longestError)
-        // The work runs again even if the log or the count has failed.
-        yield* Effect.exit(emit("server_loop_failed", { loop, error }))
-        yield* Effect.exit(count("acme_svc_loop_restarts_total", { loop }))
-        yield* Effect.sleep(waitMillis)
-      }
+) => Effect.Effect<Fiber.Fiber<A>, never, R | Loops | Scope.Scope>
+
+/** Makes the function that runs the declared work. */
+export const makeSupervised =
+  <const L extends { readonly [N in keyof L]: LoopDeclaration }>(loops: L): Supervised<keyof L & string> =>
+  (loop, work) =>
+    Effect.flatMap(Loops, ({ watch }) => {
+      const watched = watch(loop, loops[loop])
+      const run = Effect.gen(function*() {
+        for (;;) {
+          watched.begun(yield* lifeMillis)
+          const exit = yield* Effect.exit(work)
+          if (Exit.isSuccess(exit)) return exit.value
+          const waitMillis = watched.died(yield* lifeMillis)
+          const error = Cause.pretty(exit.cause).slice(0, longestError)
+          // The work runs again even if the log or the count has failed.
+          yield* Effect.exit(emit("server_loop_failed", { loop, error }))
+          yield* Effect.exit(count("acme_svc_loop_restarts_total", { loop }))
+          yield* Effect.sleep(waitMillis)
+        }
+      })
+      return Effect.forkScoped(Effect.ensuring(run, Effect.sync(watched.ended)), { startImmediately: true })
     })
-    return Effect.forkScoped(Effect.ensuring(run, Effect.sync(watched.ended)), { startImmediately: true })
-  })
+
+/** Runs background work of the engine. */
+export const supervised = makeSupervised(engineLoops)

@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { loops } from "../../src/engine/Loops.ts"
+import { loops } from "../../src/domain/words/Loop.ts"
 import { freePort } from "../support/Ports.ts"
 import { patienceMs } from "./Load.ts"
 import type { Fault, Means, Stage } from "./Stage.ts"

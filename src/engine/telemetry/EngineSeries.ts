@@ -1,5 +1,3 @@
-import type { Loop } from "../Loops.ts"
-import { loops } from "../Loops.ts"
 import { counter, gauge, makeCounting, sampledCounter } from "./Metrics.ts"
 
 /* What the engine itself counts. A program adds its own series, and counts in both. */
@@ -12,7 +10,7 @@ import { counter, gauge, makeCounting, sampledCounter } from "./Metrics.ts"
 export const failureCauses = ["away", "full", "locked", "refused", "damaged", "conflict", "late", "other"] as const
 export type FailureCause = (typeof failureCauses)[number]
 
-/** The series of the engine. Its counters begin with the process. */
+/** The series of the engine. Its counters begin with the process, where it has all their words. */
 export const engineSeries = {
   acme_svc_database_failures_total: counter("Statements and transactions that failed.", { cause: failureCauses }),
   acme_svc_database_rows_unreadable_total: counter(
@@ -24,7 +22,7 @@ export const engineSeries = {
     state: ["idle", "busy"]
   }),
   acme_svc_loop_restarts_total: counter("Work in the background that a defect has ended and that ran again.", {
-    loop: Object.keys(loops) as ReadonlyArray<Loop>
+    loop: "text"
   }),
   acme_svc_log_writes_failed_total: sampledCounter("Writes of the log that its stream did not take.", { role: "text" })
 } as const

@@ -1,0 +1,18 @@
+import type { LoopDeclaration } from "../../engine/Loops.ts"
+import { engineLoops } from "../../engine/Loops.ts"
+import { makeSupervised } from "../../engine/Supervised.ts"
+
+/** The background work of a process, by the names in its records and metrics. */
+export const loops = {
+  ...engineLoops,
+  crl_export: { isVital: false },
+  crl_first_list: { isVital: false },
+  generation_retired: { isVital: false },
+  listener_closed: { isVital: false },
+  profile_states: { isVital: false },
+  reload_refused: { isVital: false },
+  stop_signal: { isVital: false }
+} as const satisfies Readonly<Record<string, LoopDeclaration>>
+
+/** Runs background work of the service. */
+export const supervised = makeSupervised(loops)
