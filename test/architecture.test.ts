@@ -303,13 +303,25 @@ describe("src", () => {
     assert.deepStrictEqual([...new Set(folders)].filter((folder) => !/^[a-z0-9]+$/.test(folder)), [])
   })
 
+  it("has engines that know no noun of ACME, neither in names nor in texts", () => {
+    const nouns = new Set(
+      ("account accounts acme authz authorizations challenge challenges crl crls csr csrs eab finalize identifiers issuance " +
+        "issuer issuers kid nonce nonces ocsp orders profile profiles revocation revocations revoke " +
+        "revoked signer signers upstream upstreams validation validations").split(" ")
+    )
+    /** The name of the product, and the keys of services, which begin with its first word. */
+    const ofTheProduct = /acme[-_]svc|ACME_SVC|"acme\/[a-zA-Z/]+"/g
+    const words = (text: string) => text.replaceAll(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().match(/[a-z]+/g) ?? []
+    const found = files.filter(isOf("engine")).flatMap((file) => {
+      const own = new Set(words(readFileSync(join(src, file), "utf8").replaceAll(ofTheProduct, "")))
+      const told = [...own].filter((word) => nouns.has(word))
+      return told.length === 0 ? [] : [`${file}: ${told.sort().join(", ")}`]
+    })
+    assert.deepStrictEqual(found, [])
+  })
+
   it("holds no two files of one name", () => {
     const names = files.map((file) => basename(file))
     assert.deepStrictEqual(names.filter((name, at) => names.indexOf(name) !== at), [])
-  })
-
-  it("holds no file of more than 300 lines", () => {
-    const long = files.filter((file) => readFileSync(join(src, file), "utf8").split("\n").length > 301)
-    assert.deepStrictEqual(long, [])
   })
 })

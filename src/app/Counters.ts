@@ -7,7 +7,7 @@ import { hasDigest, sectionsOf } from "../services/notify/NotifyRoutes.ts"
 import type { Config } from "../settings/AppConfig.ts"
 
 /** Counts the requests of a listener. Those of no profile are counted as of `none`. */
-export const countRequest: CountRequest = (fiber, { profile = "none", route, status }, seconds) => {
+export const countRequest: CountRequest = (fiber, { facts: { profile = "none" }, pattern: route, status }, seconds) => {
   countIn(fiber, "acme_svc_requests_total", { profile, route, status })
   countIn(fiber, "acme_svc_request_duration_seconds", { profile, route }, seconds)
 }

@@ -3,7 +3,7 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { emit } from "../domain/words/Log.ts"
 import { supervised } from "../domain/words/Loop.ts"
-import type { Listener, SocketOptions } from "../engine/http/Listener.ts"
+import type { Listener } from "../engine/http/Listener.ts"
 import { bind } from "../engine/http/Listener.ts"
 import { parseBindAddress } from "../engine/net/SocketAddress.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -11,7 +11,7 @@ import type { Kept } from "./Graph.ts"
 
 /** An app that a generation serves, and its address. */
 export interface Surface {
-  readonly name: SocketOptions["name"]
+  readonly name: keyof typeof bindFailures
   readonly bindAddress: string
   /** Whether other processes may listen there too. */
   readonly isShared: boolean

@@ -19,7 +19,7 @@ export const withReadiness = <R>(app: App<R>, roles: Roles): App<R | Loops> => (
   route: (received): Routed<R | Loops> =>
     received.path === readyPath
       ? {
-        profile: undefined,
+        facts: {},
         pattern: readyPath,
         clientIp: received.clientIp,
         handle: ({ method }) =>

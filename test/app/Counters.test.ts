@@ -71,13 +71,13 @@ describe("the counters of a process", () => {
 
   it.effect("count a request of no profile as of `none`", () =>
     Effect.gen(function*() {
-      const answered = (profile: string | undefined) =>
+      const answered = (facts: { readonly profile?: string }) =>
         Effect.withFiber((fiber) => {
-          countRequest(fiber, { profile, route: "/ready", status: 200 }, 0.01)
+          countRequest(fiber, { facts, pattern: "/ready", status: 200 }, 0.01)
           return Effect.void
         })
-      yield* answered(undefined)
-      yield* answered("default")
+      yield* answered({})
+      yield* answered({ profile: "default" })
       for (const profile of ["none", "default"]) {
         const labels = `role="x",profile="${profile}",route="/ready"`
         assert.strictEqual(yield* counted(`acme_svc_requests_total{${labels},status="200"}`), 1)

@@ -37,19 +37,20 @@ import { loggedTarget, readTarget } from "./Target.ts"
 
 /** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
 export interface SocketOptions extends BoundAddress {
-  readonly name: "acme" | "admin" | "metrics" | "publish"
+  /** In records. */
+  readonly name: string
   readonly maxConnections: number
 }
 
 type TlsPair = Pick<TlsSettings, "cert" | "key">
 
 /**
- * Counts an answered request, in its fiber. `route` is the pattern that it matched, and `seconds` are from its parsed head
+ * Counts an answered request, in its fiber: with the facts and the pattern of its route, and the seconds from its parsed head
  * to the answer handed to the socket.
  */
 export type CountRequest = (
   fiber: Fiber.Fiber<unknown, unknown>,
-  answered: { readonly profile: string | undefined; readonly route: string; readonly status: number },
+  answered: Pick<Routed<never>, "facts" | "pattern"> & { readonly status: number },
   seconds: number
 ) => void
 
@@ -191,7 +192,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               readHead(message, target, entropy, bodies.read(message, response, limits)),
               (received) => {
                 const routed = app.route(received)
-                const { clientIp, pattern, profile } = routed
+                const { clientIp, facts, pattern } = routed
                 const request = { ...received, clientIp }
                 const span = {
                   request_id: request.id,
@@ -199,11 +200,11 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   method: request.method,
                   uri: loggedTarget(request),
                   version: `HTTP/${message.httpVersion}`,
-                  profile
+                  ...facts
                 }
                 const answer = traced(
                   `${request.method} ${pattern}`,
-                  () => ({ "http.route": pattern, "acme.profile": profile, request_id: request.id }),
+                  () => ({ "http.route": pattern, ...facts, request_id: request.id }),
                   one.ending === undefined ? answered(one, routed, request) : Effect.undefined,
                   (given) => ({ "http.response.status_code": given?.status })
                 )
@@ -214,7 +215,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   const status = isSent ? given.status : 499
                   // One record for every request, malformed ones and those whose client went away included (499, not sent).
                   const ended = () => {
-                    count?.(fiber, { profile, route: pattern, status }, took / 1000)
+                    count?.(fiber, { facts, pattern, status }, took / 1000)
                     const weight = accessWeight(status, isProbe(request))
                     emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
                   }
@@ -269,7 +270,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           log = fork
           onRefused = ({ remoteAddress }, status) => {
             const line = Effect.withFiber((fiber) => {
-              count?.(fiber, { profile: undefined, route: unmatched, status }, 0)
+              count?.(fiber, { facts: {}, pattern: unmatched, status }, 0)
               return emit("request_completed", { status, latency_ms: 0 }, accessWeight(status, false))
             })
             const span = { client_ip: unmapped(remoteAddress ?? "") }

@@ -1,5 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
+import type { Span } from "../telemetry/EventLog.ts"
 import type { BodyTooLarge, BodyTooSlow, Shed } from "./HttpRefused.ts"
 
 /** A parsed request head, and its body on demand. */
@@ -33,8 +34,8 @@ export interface Answer {
 
 /** The route of a request. It is found once, and the answer, the records and the metrics all use it. */
 export interface Routed<R> {
-  /** The profile it is for, named in every record written while it is handled. */
-  readonly profile: string | undefined
+  /** Facts that every record has that is written while it is handled, and its span. */
+  readonly facts: Span
   /** The pattern of the route it matches, or {@link unmatched}. */
   readonly pattern: string
   /** The address of the client: that of the peer, or the one that a trusted proxy reports. */

@@ -233,7 +233,7 @@ export const make = (
         ? elsewhere(received.path)
         : { pattern: at.target?.pattern ?? unmatched, handle: (request: Request) => handled(request, at) }
       return {
-        profile: at?.endpoint.profile.name,
+        facts: at === undefined ? {} : { profile: at.endpoint.profile.name },
         pattern,
         clientIp: (at?.endpoint.clientAddress ?? addressElsewhere)(received),
         handle,

@@ -9,7 +9,7 @@ const path = "/metrics"
 /** GET and HEAD /metrics, and nothing else. It requires no credential: access to the port is the permission. */
 export const make = <R>(scrape: Effect.Effect<string, never, R>): App<R> => ({
   route: ({ clientIp, path: asked }) => ({
-    profile: undefined,
+    facts: {},
     pattern: asked === path ? path : unmatched,
     clientIp,
     handle: ({ method }): Effect.Effect<Answer, never, R> => {

@@ -90,7 +90,7 @@ export const make = (
     route: (received) => {
       const matched = known(received.path)
       return {
-        profile: undefined,
+        facts: {},
         pattern: matched?.pattern ?? unmatched,
         clientIp: addressOf(received),
         handle: (request) => handle(request, matched),

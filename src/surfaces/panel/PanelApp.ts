@@ -146,7 +146,7 @@ export const make = <R>(
     route: (received) => {
       const matched = known(received.path)
       return {
-        profile: undefined,
+        facts: {},
         pattern: matched?.pattern ?? unmatched,
         clientIp: addressOf(received),
         handle: (request) => handle(request, matched),

@@ -61,7 +61,7 @@ export const make = (profiles: ReadonlySet<string>, { admission, proxies }: {
         return Effect.map(admission.admit(of(profile)), (body) => unlessHeld(request, tagged(mediaType, body)))
       }
       return {
-        profile: place?.profile,
+        facts: place === undefined ? {} : { profile: place.profile },
         pattern: place?.pattern ?? unmatched,
         clientIp: clientIp(received),
         handle: (request) =>

@@ -50,7 +50,7 @@ const appOf = (
   route: (received) => ({
     handle,
     late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" }, body: "late" }),
-    profile: undefined,
+    facts: {},
     pattern: received.path,
     clientIp: received.clientIp,
     ...more(received)
@@ -183,7 +183,7 @@ const isHardened = (said: string) => {
 describe("the access record", () => {
   test("is one for each request, inside the span of its facts", () =>
     Effect.gen(function*() {
-      const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ profile: "default" }))
+      const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ facts: { profile: "default" } }))
       const { port } = yield* serving(app)
       const client = yield* talk(port)
       yield* client.send(get("/a?b=c", "X-Request-Id: one\r\n"))

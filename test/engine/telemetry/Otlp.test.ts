@@ -47,7 +47,7 @@ describe("spans", () => {
     Effect.gen(function*() {
       const body = traced(
         "POST /newOrder",
-        () => ({ request_id: "r", "acme.profile": undefined, size: 3, share: 0.5, isLate: false }),
+        () => ({ request_id: "r", "http.route": undefined, size: 3, share: 0.5, isLate: false }),
         Effect.andThen(
           within("order_insert", { "db.system": "sqlite" }),
           Effect.exit(traced("script", () => ({}), new Planted({ secret: "hunter2" })))

@@ -110,10 +110,10 @@ test("names profile, pattern and client in the records of a request", () =>
   Effect.gen(function*() {
     const { route } = yield* appOf()
     const forwarded = { clientIp: "192.0.2.1", headers: { "x-forwarded-for": "203.0.113.9" } }
-    const { clientIp, pattern, profile } = route(requestOf("GET", "/profile/web/crl", forwarded))
-    assert.deepStrictEqual([profile, pattern, clientIp], ["web", "/crl", "203.0.113.9"])
+    const { clientIp, facts, pattern } = route(requestOf("GET", "/profile/web/crl", forwarded))
+    assert.deepStrictEqual([facts["profile"], pattern, clientIp], ["web", "/crl", "203.0.113.9"])
     const other = route(requestOf("GET", "/profile/web/directory", { clientIp: "203.0.113.9" }))
-    assert.deepStrictEqual([other.profile, other.pattern], [undefined, "<unmatched>"])
+    assert.deepStrictEqual([other.facts["profile"], other.pattern], [undefined, "<unmatched>"])
   }))
 
 test("says of a list that no worker has signed yet that it will be there", () =>
