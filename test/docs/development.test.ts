@@ -82,6 +82,17 @@ describe.runIf(isFull)("programs that take their time", () => {
     }
   })
 
+  it("npm run walk finds each operation on its way through several rooms", async () => {
+    const place = await Place.make()
+    cloneInto(place)
+    const rows = [...(await place.succeed("walk")).matchAll(/^ {2}(\w.*?) +(\d+) +(\d+) +(\d+)$/gm)]
+    assert.lengthOf(rows, 6)
+    for (const [row, , ...figures] of rows) {
+      const [files = 0, rooms = 0, functions = 0] = figures.map(Number)
+      assert.isTrue(1 < rooms && rooms < files && files < functions, row)
+    }
+  })
+
   it("CONTRIBUTING.md has a first change that fits and passes", async () => {
     const place = await Place.make()
     cloneInto(place)
