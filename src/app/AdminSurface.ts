@@ -4,7 +4,6 @@ import * as Layer from "effect/Layer"
 import { trustOf } from "../domain/ClientAddress.ts"
 import type { Roles } from "../domain/Role.ts"
 import { emit } from "../domain/words/Log.ts"
-import { Resolver } from "../engine/net/Resolver.ts"
 import { ReverseNames } from "../engine/net/ReverseNames.ts"
 import { Activity } from "../operations/operator/Activity.ts"
 import { Policies } from "../services/policy/Policies.ts"
@@ -31,7 +30,7 @@ const services = (config: Config, version: string) =>
   Layer.mergeAll(
     Graph.deliveriesOf(config, version),
     Graph.policiesOf(config, [{ name: policyName, filter: config.admin.filter, ipam: config.ipam }], version),
-    Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
+    Graph.reverseNames(config),
     Activity.layer(config.profiles.map(({ name }) => name))
   )
 

@@ -5,6 +5,7 @@ import { Entropy } from "../crypto/Entropy.ts"
 import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { knownKinds } from "../domain/words/JobKind.ts"
+import { emit } from "../domain/words/Log.ts"
 import { series } from "../domain/words/Series.ts"
 import { Scripts } from "../engine/host/Scripts.ts"
 import { mapLayerError } from "../engine/Layers.ts"
@@ -105,12 +106,25 @@ const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => en
 export const authorities = (config: Config, before: Before) =>
   mapLayerError(Issuers.layer(mountedOf(config), before.issuers, before.mayDegrade), filesFailed)
 
+/** The names of clients' addresses for the audit trail, where `audit.reverse_dns` asks for them. */
+export const reverseNames = ({ audit, dns }: Pick<Config, "audit" | "dns">): Layer.Layer<ReverseNames> =>
+  audit.reverse_dns
+    ? Layer.provide(
+      ReverseNames.layer({
+        timeoutMillis: audit.reverse_dns_timeout_ms,
+        unanswered: (address, isLate) =>
+          emit(isLate ? "audit_reverse_dns_timeout" : "audit_reverse_dns_failed", { address })
+      }),
+      Resolver.layer(dns.resolver)
+    )
+    : ReverseNames.layerNone
+
 /** The services the ACME surface needs from one configuration, beside {@link authorities}: never a key. */
 export const acme = (config: Config, version: string) => {
   const mounted = mountedOf(config)
   return Layer.mergeAll(
     policiesOf(config, mounted, version),
-    Layer.provide(ReverseNames.layer(config.audit), Resolver.layer(config.dns.resolver)),
+    reverseNames(config),
     mapLayerError(PublicKeys.layer(config.keys.blocklist_paths), filesFailed),
     Layer.provide(ReadHooks.layer(mounted), Scripts.layer),
     Waits.layer(config.server)

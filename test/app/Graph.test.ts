@@ -5,11 +5,16 @@ import type { told } from "../../src/app/Generation.ts"
 import * as Graph from "../../src/app/Graph.ts"
 import type { serve } from "../../src/app/Serve.ts"
 import { Scripts } from "../../src/engine/host/Scripts.ts"
+import { ReverseNames } from "../../src/engine/net/ReverseNames.ts"
+import type { Record } from "../../src/engine/telemetry/EventLog.ts"
+import { layerMemory } from "../../src/engine/telemetry/EventLog.ts"
 import type { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 import { Deliveries } from "../../src/services/notify/Deliveries.ts"
 import type { Notifier, notify } from "../../src/services/notify/Notifier.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import { ReadHooks } from "../../src/services/signing/ReadHooks.ts"
+import type { DnsAnswerer } from "../support/DnsAnswerer.ts"
+import { dnsAnswerer } from "../support/DnsAnswerer.ts"
 import { configOf } from "../support/Graph.ts"
 
 /*
@@ -43,4 +48,29 @@ describe("the graph", () => {
 
   it.effect("has read hooks of its own for each generation", () =>
     twice(ReadHooks, () => Layer.provide(ReadHooks.layer(config.profiles), Scripts.layer)))
+})
+
+describe("the names of clients' addresses", () => {
+  const look = (audit: string, answerer: DnsAnswerer) => {
+    const records: Array<Record> = []
+    const config = configOf(`[dns]\nresolver = "${answerer.address}"\n[audit]\n${audit}`)
+    return Effect.as(
+      ReverseNames.use(({ look }) => Effect.forEach(["192.0.2.7", "192.0.2.8"], look)),
+      records
+    ).pipe(Effect.provide(Layer.provideMerge(Graph.reverseNames(config), layerMemory(records))))
+  }
+
+  it.live("that cannot be learnt are recorded, and none is asked for unless the trail is to have them", () =>
+    Effect.gen(function*() {
+      const answerer = yield* dnsAnswerer({
+        zone: { "7.2.0.192.in-addr.arpa": { rcode: "SERVFAIL" }, "8.2.0.192.in-addr.arpa": { drop: true } }
+      })
+      assert.deepStrictEqual(yield* look("reverse_dns = false", answerer), [])
+      assert.deepStrictEqual(answerer.queries, [])
+      const records = yield* look("reverse_dns = true\nreverse_dns_timeout_ms = 200", answerer)
+      assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields["address"]]), [
+        ["audit_reverse_dns_failed", "192.0.2.7"],
+        ["audit_reverse_dns_timeout", "192.0.2.8"]
+      ])
+    }))
 })

@@ -166,7 +166,7 @@ export const world = (script: Script = {}) =>
     script.names === undefined
       ? ReverseNames.layerNone
       : Layer.provide(
-        ReverseNames.layer({ reverse_dns: true, reverse_dns_timeout_ms: 2000 }),
+        ReverseNames.layer({ timeoutMillis: 2000, unanswered: () => Effect.void }),
         Resolver.layerStatic({}, {}, script.names)
       ),
     script.profiles === undefined

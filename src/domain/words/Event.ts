@@ -4,7 +4,7 @@
  */
 
 import type { Declaration } from "../../engine/telemetry/Declaration.ts"
-import { advisory, debug, error, info, progress, warn } from "../../engine/telemetry/Declaration.ts"
+import { advisory, debug, debugFailure, error, info, progress, warn } from "../../engine/telemetry/Declaration.ts"
 import { engineEvents } from "../../engine/telemetry/EngineEvent.ts"
 import type { FieldName } from "./EventField.ts"
 import { notificationEvents } from "./NotificationEvent.ts"
@@ -200,6 +200,8 @@ export const events = {
   audit_reaper_failed: error("error"),
   job_reaper_swept: debug("rows_removed"),
   job_reaper_failed: error("error"),
+  audit_reverse_dns_failed: debugFailure("address"),
+  audit_reverse_dns_timeout: debugFailure("address"),
   audit_write_failed: error("audit_event", "order_id", "cert_serial", "error")
 } as const satisfies Record<string, Declaration<FieldName>>
 

@@ -6,7 +6,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { emit } from "../telemetry/EngineLog.ts"
 import { comparable, makeAddressSet } from "./Address.ts"
 import { makeFairSemaphore } from "./FairSemaphore.ts"
 import { Resolver } from "./Resolver.ts"
@@ -27,7 +26,7 @@ const named = (name: string): Found => ({ name: name.slice(0, longestName), life
 const nameless: Found = { name: undefined, life: "1 minute" }
 const unasked: Found = { name: undefined, life: "1 second" }
 
-/** The DNS names of clients' addresses, which are written into rows (`audit.reverse_dns`). */
+/** The DNS names of clients' addresses. */
 export class ReverseNames extends Context.Service<ReverseNames, {
   /**
    * Looks up the first PTR name of an address, unless the result is remembered. Ends when the answer has come, when the
@@ -38,11 +37,14 @@ export class ReverseNames extends Context.Service<ReverseNames, {
   /** The name that {@link look} has found, without a wait; `undefined` if it found none, or found it too long ago. */
   readonly of: (ip: string | undefined) => Effect.Effect<string | undefined>
 }>()("acme/engine/net/ReverseNames") {
+  /** `unanswered` records an address whose look-up failed, or was late. */
   static readonly layer = (
-    settings: { readonly reverse_dns: boolean; readonly reverse_dns_timeout_ms: number }
-  ): Layer.Layer<ReverseNames, never, Resolver> => {
-    if (!settings.reverse_dns) return this.layerNone
-    return Layer.effect(
+    { timeoutMillis, unanswered }: {
+      readonly timeoutMillis: number
+      readonly unanswered: (address: string, isLate: boolean) => Effect.Effect<void>
+    }
+  ): Layer.Layer<ReverseNames, never, Resolver> =>
+    Layer.effect(
       this,
       Effect.gen(function*() {
         const { pointers } = yield* Resolver
@@ -51,13 +53,13 @@ export class ReverseNames extends Context.Service<ReverseNames, {
         const ask = Effect.fnUntraced(function*(text: string): Effect.fn.Return<Found> {
           const address = comparable(text)
           if (address === undefined) return nameless
-          const found = yield* Effect.result(Effect.timeoutOption(pointers(address), settings.reverse_dns_timeout_ms))
+          const found = yield* Effect.result(Effect.timeoutOption(pointers(address), timeoutMillis))
           if (found._tag === "Failure") {
-            yield* emit("audit_reverse_dns_failed", { address: text })
+            yield* unanswered(text, false)
             return nameless
           }
           if (Option.isNone(found.success)) {
-            yield* emit("audit_reverse_dns_timeout", { address: text })
+            yield* unanswered(text, true)
             return nameless
           }
           const [name] = found.success.value
@@ -92,7 +94,6 @@ export class ReverseNames extends Context.Service<ReverseNames, {
         }
       })
     )
-  }
 
   /** Knows no names. */
   static readonly layerNone: Layer.Layer<ReverseNames> = Layer.succeed(this, {

@@ -112,9 +112,5 @@ export const engineEvents = {
   job_periodic_delayed: error("error"),
   worker_registered: info("owner", "roles", "version"),
   worker_presence_failed: warn("error"),
-  worker_presence_swept: debug("rows_removed"),
-
-  // names of addresses
-  audit_reverse_dns_failed: debugFailure("address"),
-  audit_reverse_dns_timeout: debugFailure("address")
+  worker_presence_swept: debug("rows_removed")
 } as const satisfies Record<string, Declaration<keyof typeof engineFields>>

@@ -4,17 +4,18 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { ResolveFailed, Resolver } from "../../../src/engine/net/Resolver.ts"
 import { ReverseNames } from "../../../src/engine/net/ReverseNames.ts"
-import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
-import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
-import { eventsOf } from "../../support/Graph.ts"
 
-const settings = { reverse_dns: true, reverse_dns_timeout_ms: 2000 }
 const failed = new ResolveFailed({ name: "9.2.0.192.in-addr.arpa", code: "ESERVFAIL" })
 
-const namesOf = (resolver: Layer.Layer<Resolver>, records: Array<Record>, more: Partial<typeof settings> = {}) =>
-  Layer.provideMerge(
-    Layer.provide(ReverseNames.layer({ ...settings, ...more }), resolver),
-    layerMemory(records)
+/** The names that a resolver knows; the look-ups that it did not answer are kept in `unanswered`. */
+const namesOf = (resolver: Layer.Layer<Resolver>, unanswered: Array<string> = []) =>
+  Layer.provide(
+    ReverseNames.layer({
+      timeoutMillis: 2000,
+      unanswered: (address, isLate) =>
+        Effect.sync(() => void unanswered.push(`${address} ${isLate ? "late" : "failed"}`))
+    }),
+    resolver
   )
 
 const of = (ip: string | undefined) => Effect.flatMap(ReverseNames, (names) => names.of(ip))
@@ -38,7 +39,7 @@ const silent = () => {
 
 describe("the reverse name of a client", () => {
   it.effect("is the first of its names, none where it has none, and failure is no failure", () => {
-    const records: Array<Record> = []
+    const unanswered: Array<string> = []
     const zone = { "192.0.2.7": ["web.example", "other.example"], "2001:db8::7": ["six.example"], "192.0.2.9": failed }
     return Effect.gen(function*() {
       assert.isUndefined(yield* of("192.0.2.7"), "not looked for yet")
@@ -48,16 +49,16 @@ describe("the reverse name of a client", () => {
       assert.isUndefined(yield* found("192.0.2.8"))
       assert.isUndefined(yield* found("no address"))
       assert.isUndefined(yield* of(undefined))
-      assert.deepStrictEqual(eventsOf(records), [])
+      assert.deepStrictEqual(unanswered, [])
       assert.isUndefined(yield* found("192.0.2.9"))
-      assert.deepStrictEqual(eventsOf(records), ["audit_reverse_dns_failed"])
-    }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, zone), records)))
+      assert.deepStrictEqual(unanswered, ["192.0.2.9 failed"])
+    }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, zone), unanswered)))
   })
 
   it.effect("is cut at what the column holds", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* found("192.0.2.7"))?.length, 253)
-    }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, { "192.0.2.7": ["a".repeat(400)] }), []))))
+    }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, { "192.0.2.7": ["a".repeat(400)] })))))
 
   it.effect("is not asked for on the machine itself, nor where it is turned off", () => {
     const { asked, layer } = silent()
@@ -65,21 +66,21 @@ describe("the reverse name of a client", () => {
       assert.isUndefined(yield* found("127.0.0.1"))
       assert.isUndefined(yield* found("127.9.9.9"))
       assert.isUndefined(yield* found("::1"))
-      assert.isUndefined(yield* Effect.provide(found("192.0.2.7"), namesOf(layer, [], { reverse_dns: false })))
+      assert.isUndefined(yield* Effect.provide(found("192.0.2.7"), ReverseNames.layerNone))
       assert.strictEqual(asked.times, 0)
-    }).pipe(Effect.provide(namesOf(layer, [])))
+    }).pipe(Effect.provide(namesOf(layer)))
   })
 
   it.effect("is waited for no longer than the timeout, and then not asked for again for a minute", () => {
     const { asked, layer } = silent()
-    const records: Array<Record> = []
+    const unanswered: Array<string> = []
     return Effect.gen(function*() {
       const first = yield* Effect.forkChild(found("192.0.2.7"))
       yield* TestClock.adjust("1999 millis")
       assert.isTrue(Option.isNone(yield* Effect.sync(() => Option.fromUndefinedOr(first.pollUnsafe()))))
       yield* TestClock.adjust("1 millis")
       assert.isUndefined(yield* Fiber.join(first))
-      assert.deepStrictEqual(eventsOf(records), ["audit_reverse_dns_timeout"])
+      assert.deepStrictEqual(unanswered, ["192.0.2.7 late"])
       assert.isUndefined(yield* found("192.0.2.7"))
       assert.strictEqual(asked.times, 1)
       yield* Effect.forkChild(look("192.0.2.8"))
@@ -89,7 +90,7 @@ describe("the reverse name of a client", () => {
       yield* Effect.forkChild(look("192.0.2.7"))
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(asked.times, 3)
-    }).pipe(Effect.provide(namesOf(layer, records)))
+    }).pipe(Effect.provide(namesOf(layer, unanswered)))
   })
 
   it.effect("is remembered for some minutes, asked for once however many want it, and for all who wait", () => {
@@ -114,7 +115,7 @@ describe("the reverse name of a client", () => {
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* Fiber.join(again), "web.example")
       assert.strictEqual(asked, 2)
-    }).pipe(Effect.provide(namesOf(slow, [])))
+    }).pipe(Effect.provide(namesOf(slow)))
   })
 
   it.effect("is not waited for while as many are being looked for as may be", () => {
@@ -124,6 +125,6 @@ describe("the reverse name of a client", () => {
       yield* TestClock.adjust("1 millis")
       yield* look("198.51.100.1")
       assert.strictEqual(asked.times, 64)
-    }).pipe(Effect.provide(namesOf(layer, [])))
+    }).pipe(Effect.provide(namesOf(layer)))
   })
 })
