@@ -3,6 +3,7 @@ import { basename, dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
+import { jobKinds } from "../src/domain/words/JobKind.ts"
 
 /* docs/architecture.md as assertions: which storey may import which, and in which rooms the outside world is met. */
 
@@ -259,10 +260,10 @@ describe("src", () => {
       "engine/http/Listener.ts Effect.runForkWith",
       "engine/http/Listener.ts Effect.forkChild",
       // an attempt and its handler, which the runner waits for at its end, and its timers
+      "engine/queue/Attempts.ts Effect.forkChild",
       "engine/queue/Runner.ts FiberSet.make",
       "engine/queue/Runner.ts FiberSet.runtime",
       "engine/queue/Runner.ts FiberSet.makeRuntime",
-      "engine/queue/Runner.ts Effect.forkChild",
       // a commit, whose members wait for it
       "engine/sql/GroupCommit.ts FiberSet.makeRuntime",
       // a batch of nonces, which requests wait for
@@ -293,6 +294,19 @@ describe("src", () => {
       "engine/net/Resolver.ts",
       "engine/queue/Waits.ts"
     ])
+  })
+
+  it("has a queue that knows no kind of job, and nobody whom jobs are for", () => {
+    const nouns = new RegExp(
+      `\\b(?:${[...jobKinds, "profile", "account", "challenge", "certificate", "client"].join("|")})s?\\b`,
+      "i"
+    )
+    const naming = files.filter(isOf("engine/queue")).flatMap((file) =>
+      readFileSync(join(src, file), "utf8").split("\n").filter((line) => nouns.test(line)).map((line) =>
+        `${file}: ${line}`
+      )
+    )
+    assert.deepStrictEqual(naming, [])
   })
 
   it("names its files in upper case, but for the programs", () => {

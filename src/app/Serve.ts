@@ -13,9 +13,8 @@ import { supervised } from "../domain/words/Loop.ts"
 import { bounds, Loops } from "../engine/Loops.ts"
 import { Resolver } from "../engine/net/Resolver.ts"
 import { Web } from "../engine/net/Web.ts"
-import * as Owner from "../engine/queue/Owner.ts"
-import * as Presence from "../engine/queue/Presence.ts"
-import { start } from "../engine/queue/Running.ts"
+import { start } from "../engine/queue/Runner.ts"
+import * as workers from "../engine/queue/Workers.ts"
 import { Database } from "../engine/sql/Database.ts"
 import { currentMillis } from "../engine/Time.ts"
 import { makeReport, refresh } from "../operations/ProfileHealth.ts"
@@ -152,12 +151,12 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
   }
   const listeners = yield* Listeners.make
   const sockets = yield* listeners.prepare(first.surfaces)
-  const machine = Owner.here()
-  const owner = Owner.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
-  yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: process.version }))
+  const machine = workers.here()
+  const owner = workers.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
+  yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: process.version }))
   // Listen from the first job on: jobs that have begun are ended in order, however early the signal comes.
   const stopped = yield* supervised("stop_signal", process.stopSignal)
-  const runner = yield* startRunner(config, { owner, isGone: Owner.isGone(machine) }, first)
+  const runner = yield* startRunner(config, { owner, isGone: workers.isGone(machine) }, first)
   if (runner !== undefined) {
     yield* supervised("crl_export", keepExported(Effect.map(Ref.get(current), ({ signers }) => signers)))
   }

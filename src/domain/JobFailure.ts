@@ -1,7 +1,7 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import type { Failure } from "../engine/queue/Failure.ts"
-import { cut, queueFailures, rowOf, Words } from "../engine/queue/Failure.ts"
+import type { Failure } from "../engine/queue/Outcome.ts"
+import { cut, queueFailures, rowOf, Words } from "../engine/queue/Outcome.ts"
 
 /* Why jobs fail: failures that the queue detects and that operations report (docs/decisions/job-outcomes.md, "Failures"). */
 

@@ -22,7 +22,7 @@ import {
   Panicked,
   PayloadUnreadable,
   RowUnreadable
-} from "../../src/engine/queue/Failure.ts"
+} from "../../src/engine/queue/Outcome.ts"
 
 const read = Schema.decodeUnknownSync(Schema.fromJsonString(JobFailure))
 

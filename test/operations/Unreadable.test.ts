@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import * as Presence from "../../src/engine/queue/Presence.ts"
 import * as Runner from "../../src/engine/queue/Runner.ts"
+import * as workers from "../../src/engine/queue/Workers.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
 import * as crl from "../../src/operations/work/crl/ListPublication.ts"
 import { recover } from "../../src/operations/work/Sweeps.ts"
@@ -132,7 +132,7 @@ const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Gr
   // as a worker does at its start
   yield* recover(config)
   yield* crl.initialize
-  yield* Effect.scoped(Layer.build(Presence.layer({ owner: "host:1:b", roles: "worker", version: "1" })))
+  yield* Effect.scoped(Layer.build(workers.presence({ owner: "host:1:b", roles: "worker", version: "1" })))
   const caller = yield* callerAt(profileOf(config))
   yield* issueTo(caller, ["new.example"])
   const every = yield* handlers(config)

@@ -9,11 +9,11 @@ import { Loops } from "../../src/engine/Loops.ts"
 import { DnsUpdate } from "../../src/engine/net/DnsUpdate.ts"
 import { ReverseNames } from "../../src/engine/net/ReverseNames.ts"
 import { Web } from "../../src/engine/net/Web.ts"
-import { ownerOf } from "../../src/engine/queue/Owner.ts"
-import * as Presence from "../../src/engine/queue/Presence.ts"
 import { Queue } from "../../src/engine/queue/Queue.ts"
-import { start } from "../../src/engine/queue/Running.ts"
+import { start } from "../../src/engine/queue/Runner.ts"
 import { Waits } from "../../src/engine/queue/Waits.ts"
+import * as workers from "../../src/engine/queue/Workers.ts"
+import { ownerOf } from "../../src/engine/queue/Workers.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
 import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
@@ -135,7 +135,7 @@ export const startMember = (installation: Installation, process: Process, roles:
     yield* Effect.gen(function*() {
       // As the program does where restarting does not help.
       yield* Effect.forkScoped(Effect.flatMap(Loops, ({ givenUp }) => Effect.map(givenUp, () => process.kill())))
-      yield* Layer.build(Presence.layer({ owner, roles: rolesText(roles), version: "0" }))
+      yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: "0" }))
       const runner = roles.has("worker") ? yield* working : undefined
       if (roles.has("acme")) serve = yield* serving
       yield* Deferred.await(stopping)

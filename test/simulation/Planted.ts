@@ -111,7 +111,7 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
   {
     name: "jobs that a clock ahead has dated stay where they are",
     file: "src/engine/queue/Runner.ts",
-    guard: "Effect.suspend(() => Times.correct(reach, options.retry_max_seconds))",
+    guard: "Effect.suspend(() => DueTimes.correct(reach, inForce.tuning.retry_max_seconds))",
     without: "Effect.succeed(reach === undefined ? 1 : 0)"
   },
   {
@@ -154,7 +154,7 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
   },
   {
     name: "a job that cannot be read fails the claim of all",
-    file: "src/engine/queue/JobClaims.ts",
+    file: "src/engine/queue/Claims.ts",
     guard: "import { lenient, partitioned } from \"../sql/Query.ts\"\n",
     without: `import { all, lenient } from "../sql/Query.ts"
 const partitioned = (statement, params) =>

@@ -1,4 +1,9 @@
 import * as Brand from "effect/Brand"
+import * as Effect from "effect/Effect"
+import { int, nullable, text, uuid } from "../sql/Column.ts"
+import { all, first, lenientFirst } from "../sql/Query.ts"
+import type { Fragments } from "../sql/Statement.ts"
+import { select, statement } from "../sql/Statement.ts"
 
 /** A job's id: a lower-case hyphenated UUID, like the id of every record. */
 export type JobId = string & Brand.Brand<"JobId">
@@ -39,21 +44,244 @@ export const groupOf = (share: string): string => share.slice(0, Math.max(share.
 /** The key of periodic kinds, which have one live row. */
 export const periodicKey = "all"
 
-/** `jobs.retry_*` in seconds. */
-export interface BackoffPolicy {
-  readonly retry_base_seconds: number
-  readonly retry_max_seconds: number
+/** The columns of a claimed row. */
+export const job = {
+  id: uuid<JobId>(),
+  kind: text(),
+  dedupKey: text(),
+  payload: text(),
+  attempts: int,
+  maxAttempts: int,
+  deadline: nullable(int),
+  createdAt: int,
+  share: text(),
+  spentSeconds: int
 }
 
-// 2^30 seconds is beyond any ceiling; clamping the exponent keeps the product finite.
-const maxExponent = 30
+/** The channel on which PostgreSQL notifies other processes of a new job after its commit: its kind and its origin. */
+export const wakeChannel = "acme_svc_jobs"
 
 /**
- * Seconds until the next attempt after `attempts` attempts (from 1). They double each time up to the ceiling; a random
- * part of up to a quarter is subtracted. `random` is uniform in [0, 1).
+ * The channel on which it notifies them of the end of a job after that commit: its subject, as `subjectText` writes
+ * it. Only for kinds that requests wait for.
  */
-export const backoffSeconds = (attempts: number, policy: BackoffPolicy, random: number): number => {
-  const exponent = Math.min(Math.max(attempts - 1, 0), maxExponent)
-  const full = Math.min(policy.retry_max_seconds, policy.retry_base_seconds * 2 ** exponent)
-  return Math.max(1, Math.round(full - full * 0.25 * random))
+export const doneChannel = "acme_svc_jobs_done"
+
+/** One more column for RETURNING, which sends the notification of the end of jobs of the kinds that requests wait for. */
+const tellingOfEnd = ({ dialect }: Fragments, awaited: ReadonlyArray<string>): string =>
+  dialect === "postgres"
+    ? `, CASE WHEN kind IN (${awaited.map((kind) => `'${kind}'`).join(", ")})
+         THEN pg_notify('${doneChannel}', kind || ' ' || dedup_key) END`
+    : ""
+
+const insertStatement = statement({
+  name: "job_insert",
+  params: {
+    id: job.id,
+    kind: text(),
+    dedupKey: text(),
+    payload: text(),
+    runAt: int,
+    maxAttempts: int,
+    deadline: nullable(int),
+    now: int,
+    share: text(),
+    origin: text(),
+    status: text<JobStatus>(),
+    attempts: int,
+    owner: nullable(text()),
+    until: nullable(int)
+  },
+  row: { id: job.id },
+  sql: ({ dialect }) =>
+    `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, deadline,
+       created_at, updated_at, share, lease_owner, lease_until)
+     VALUES (:id, :kind, :dedupKey, :payload, :status, :runAt, :attempts, :maxAttempts, :deadline, :now, :now, :share,
+       :owner, :until)
+     ON CONFLICT (kind, dedup_key) WHERE status IN ('ready', 'running') DO NOTHING
+     RETURNING id${
+      dialect === "postgres"
+        ? `, CASE WHEN status = 'ready' THEN pg_notify('${wakeChannel}', :kind || ' ' || :origin) END`
+        : ""
+    }`
+})
+
+const live = { id: job.id, status: text<JobStatus>(), runAt: int, createdAt: int }
+
+const liveStatement = statement({
+  name: "job_live",
+  params: { kind: text(), dedupKey: text() },
+  row: live,
+  sql: () =>
+    `SELECT ${select(live)} FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running')`
+})
+
+const ended = { lastError: nullable(text()) }
+
+const lastErrorStatement = statement({
+  name: "job_last_error",
+  params: { kind: text(), dedupKey: text() },
+  row: ended,
+  sql: () =>
+    `SELECT ${
+      select(ended)
+    } FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('failed', 'cancelled')
+     ORDER BY updated_at DESC, created_at DESC LIMIT 1`
+})
+
+const joinStatement = statement({
+  name: "job_join",
+  params: { kind: text(), dedupKey: text() },
+  row: { id: job.id },
+  // The update locks the row, so that the job can end only after its new reason to run is committed.
+  sql: () =>
+    `UPDATE jobs SET joined = CASE status WHEN 'running' THEN 1 ELSE joined END
+     WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('ready', 'running') RETURNING id`
+})
+
+const mostSpent = 1_000_000_000
+
+/**
+ * SQL for the seconds that a row has spent, plus some more. An impossible value stays as it is, because the sum may not
+ * fit an integer of the engine.
+ */
+export const spentAnd = (more: string): string =>
+  `CASE WHEN spent_seconds BETWEEN 0 AND ${mostSpent} THEN spent_seconds + ${more} ELSE spent_seconds END`
+
+const attempt = { id: job.id, owner: text(), attempts: int }
+
+const rescheduleStatement = statement({
+  name: "job_reschedule",
+  params: { ...attempt, runAt: int, attemptsAfter: int, spent: int, error: nullable(text()), now: int },
+  row: { id: job.id },
+  sql: () =>
+    `UPDATE jobs SET status = 'ready', run_at = :runAt, attempts = :attemptsAfter, last_error = :error,
+       spent_seconds = ${spentAnd(":spent")}, lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
+})
+
+const sweepStatement = statement({
+  name: "job_sweep",
+  params: { before: int, limit: int },
+  row: { id: job.id },
+  // PostgreSQL looks at the status again if an operator has made the job ready meanwhile.
+  sql: ({ aside }) =>
+    `DELETE FROM jobs WHERE id IN (SELECT id FROM jobs
+       WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit)
+       AND ${aside("status")} IN ('done', 'failed', 'cancelled') RETURNING id`
+})
+
+const unclaimed = { status: "ready", attempts: 0, owner: undefined, until: undefined } as const
+
+/**
+ * Inserts a row: a ready one, or one that is claimed for its first attempt. If kind and key have a live row already,
+ * inserts nothing and answers `undefined`.
+ */
+export const insert = (
+  { claim, share = "", ...row }:
+    & Omit<
+      Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1],
+      "share" | keyof typeof unclaimed
+    >
+    & { readonly share?: string | undefined; readonly claim?: Omit<Claimant, "now"> | undefined }
+) =>
+  first(insertStatement, {
+    ...row,
+    share,
+    ...(claim === undefined ? unclaimed : { ...claim, status: "running", attempts: 1 })
+  })
+
+/** The live row of a kind and key. */
+export const findLive = (kind: string, dedupKey: string) => lenientFirst(liveStatement, { kind, dedupKey })
+
+/** Why the last attempt failed, from the newest row of a kind and key that was given up or cancelled. */
+export const lastError = (kind: string, dedupKey: string) =>
+  Effect.map(lenientFirst(lastErrorStatement, { kind, dedupKey }), (row) => row?.lastError)
+
+/** The live row of a kind and key. If it is running, it is marked as wanted once more. */
+export const join = (kind: string, dedupKey: string) => first(joinStatement, { kind, dedupKey })
+
+/** The owner that claims, and until when. Times are epoch seconds. */
+export interface Claimant {
+  readonly now: number
+  readonly owner: string
+  readonly until: number
 }
+
+/** Identifies one attempt. If a settlement matches no row, the lease had been taken away before. */
+export interface Attempt {
+  readonly id: JobId
+  readonly owner: string
+  readonly attempts: number
+}
+
+/** The statements that end a job. The ends of `awaited` kinds are notified of. */
+export const ending = (awaited: ReadonlyArray<string>) => {
+  const settleStatement = statement({
+    name: "job_settle",
+    params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
+    row: { id: job.id, joined: int },
+    sql: (fragments) =>
+      `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id, joined${tellingOfEnd(fragments, awaited)}`
+  })
+
+  const settleMootStatement = statement({
+    name: "job_settle_moot",
+    params: { ...attempt, now: int },
+    row: { id: job.id, joined: int, status: text<JobStatus>() },
+    sql: (fragments) =>
+      `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN 'done' ELSE 'failed' END, lease_until = NULL,
+       lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id, joined, status${tellingOfEnd(fragments, awaited)}`
+  })
+
+  const cancelStatement = statement({
+    name: "job_cancel",
+    params: { id: job.id, before: text<JobStatus>(), now: int },
+    row: { id: job.id },
+    sql: (fragments) =>
+      `UPDATE jobs SET status = 'cancelled', updated_at = :now
+     WHERE id = :id AND status = :before AND status IN ('ready', 'failed') RETURNING id${
+        tellingOfEnd(fragments, awaited)
+      }`
+  })
+
+  return {
+    /**
+     * Changes `running` to a final status. `joined` is 1 if the job was enqueued again since it was claimed. `undefined`
+     * if the lease was lost.
+     */
+    settle: (of: Attempt, status: "done" | "failed", error: string | undefined, now: number) =>
+      first(settleStatement, { ...of, status, error, now }),
+    /**
+     * Ends a row whose last attempt found nothing to do: `failed` with the failure that it has, else `done`.
+     * `undefined` if the lease was lost.
+     */
+    settleMoot: (of: Attempt, now: number) => first(settleMootStatement, { ...of, now }),
+    /**
+     * Cancels a job that still has the status it was seen in. `undefined` if the status has changed, or does not allow
+     * that.
+     */
+    cancel: (id: JobId, before: JobStatus, now: number) => first(cancelStatement, { id, before, now })
+  }
+}
+
+/** Changes `running` back to `ready`, due at `runAt`, with `attemptsAfter` as its attempts. */
+export const reschedule = (
+  attempt: Attempt,
+  to: {
+    readonly runAt: number
+    readonly attemptsAfter: number
+    /** The seconds of the attempt that no renewal has counted, and those of the wait that it asks for. */
+    readonly spent: number
+    readonly error: string | undefined
+    readonly now: number
+  }
+) => first(rescheduleStatement, { ...attempt, ...to })
+
+/** Deletes up to `limit` settled rows that were last changed before an epoch second. Answers how many. */
+export const sweep = (before: number, limit: number) =>
+  Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)

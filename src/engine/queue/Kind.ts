@@ -1,7 +1,7 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as jobClaims from "./JobClaims.ts"
-import * as jobs from "./JobRows.ts"
+import * as jobClaims from "./Claims.ts"
+import * as jobs from "./Job.ts"
 
 /** How many jobs of a kind one process may have at once. */
 export interface Room {

@@ -3,17 +3,81 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Mailbox from "effect/Queue"
 import { Entropy } from "../../crypto/Entropy.ts"
+import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { afterCommit, Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentSeconds } from "../Time.ts"
-import * as Ends from "./Ends.ts"
-import type { JobId } from "./Job.ts"
-import { JobId as makeJobId } from "./Job.ts"
-import * as jobs from "./JobRows.ts"
+import * as jobs from "./Job.ts"
+import type { Job, JobId } from "./Job.ts"
 import type { KnownKinds } from "./Kind.ts"
 import { leaseSeconds } from "./Leases.ts"
-import * as ReservedSlots from "./ReservedSlots.ts"
+import * as Slots from "./Slots.ts"
+
+/* The ends of jobs. */
+
+/** What identifies the work that waits are for. A job that follows another one of the same kind and key is the same work. */
+export type Subject = Pick<Job, "kind" | "dedupKey">
+
+/** A point in the order of the ends that this process has heard of. */
+export type Moment = number
+
+/**
+ * The ends of jobs that this process hears of: its own at once, and those of other processes if the database sends
+ * notifications.
+ */
+export interface Ends {
+  /**
+   * The current moment. Read it before the state whose change {@link after} shall wait for; otherwise an end in between
+   * is missed.
+   */
+  readonly moment: () => Moment
+  /** Says that a job has ended, after the commit. */
+  readonly tell: (subject: string) => void
+  /** Completes once the subject's job has ended after the moment. */
+  readonly after: (moment: Moment, subject: Subject) => Effect.Effect<void>
+}
+
+/** The text of a subject, as notifications carry it. */
+export const subjectText = ({ dedupKey, kind }: Subject): string => `${kind} ${dedupKey}`
+
+// An end between the read and the wait is found among these. If more ends than this came in between, the wait lasts
+// until its time is up.
+const remembered = 4096
+
+/** The ends of one process, none at first. */
+export const makeEnds = (): Ends => {
+  let last: Moment = 0
+  const lately = new Map<string, Moment>()
+  const waiting = new Map<string, Set<() => void>>()
+  return {
+    moment: () => last,
+    tell: (subject) => {
+      lately.delete(subject)
+      lately.set(subject, ++last)
+      if (lately.size > remembered) lately.delete(lately.keys().next().value ?? "")
+      const resumed = waiting.get(subject)
+      waiting.delete(subject)
+      for (const resume of resumed ?? []) resume()
+    },
+    after: (moment, subject) =>
+      Effect.callback<void>((resume) => {
+        const text = subjectText(subject)
+        if ((lately.get(text) ?? 0) > moment) return resume(Effect.void)
+        const told = () => resume(Effect.void)
+        const others = waiting.get(text)
+        if (others === undefined) waiting.set(text, new Set([told]))
+        else others.add(told)
+        return Effect.sync(() => {
+          const all = waiting.get(text)
+          all?.delete(told)
+          if (all?.size === 0) waiting.delete(text)
+        })
+      })
+  }
+}
+
+/* What is enqueued here, and what begins it. */
 
 /** A job to enqueue: `runAt` (now by default) and `deadline` in epoch seconds. */
 export interface Enqueue<K extends string = string, P = string> {
@@ -46,9 +110,9 @@ export class Queue extends Context.Service<Queue, {
   /** What there is to know of the kinds of its jobs. */
   readonly kinds: KnownKinds
   /** The ends of jobs that this process hears of. */
-  readonly ends: Ends.Ends
+  readonly ends: Ends
   /** Where the runner of this process says that jobs may begin at the commit that enqueues them. */
-  readonly reservedSlots: Pick<ReservedSlots.ReservedSlots, "offer">
+  readonly reservedSlots: Pick<Slots.ReservedSlots, "offer">
 }>()("acme/engine/queue/Queue") {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
   static readonly layer = (options: {
@@ -63,7 +127,7 @@ export class Queue extends Context.Service<Queue, {
         const origin = yield* entropy.uuid
         const signals = yield* Mailbox.sliding<void>(1)
         const wake = Effect.asVoid(Mailbox.offer(signals, undefined))
-        const reservedSlots = ReservedSlots.make()
+        const reservedSlots = Slots.makeReserved()
         const enqueue: Queue["Service"]["enqueue"] = Effect.fnUntraced(
           function*(job: Enqueue): Effect.fn.Return<
             JobId,
@@ -74,7 +138,7 @@ export class Queue extends Context.Service<Queue, {
             const { dedupKey, kind, share = "" } = job
             const reserved = job.runAt === undefined ? yield* reservedSlots.take(kind, share) : undefined
             const row = {
-              id: makeJobId(yield* entropy.uuid),
+              id: jobs.JobId(yield* entropy.uuid),
               kind,
               dedupKey,
               payload: job.payload,
@@ -103,9 +167,67 @@ export class Queue extends Context.Service<Queue, {
           enqueue,
           wake,
           awakened: Mailbox.take(signals),
-          ends: Ends.make(),
+          ends: makeEnds(),
           reservedSlots
         })
       })
     )
+}
+
+/* What is enqueued elsewhere. */
+
+const mergeMillis = 20
+
+/** Hears of jobs that other processes enqueue, for the runner of this process. */
+export const makeHearing = (
+  { after, isKnown }: {
+    /** Whether this runner runs jobs of a kind. */
+    readonly isKnown: (kind: string | undefined) => boolean
+    /** Runs an effect later. */
+    readonly after: (millis: number, effect: Effect.Effect<void>) => void
+  },
+  queue: Queue["Service"]
+) => {
+  let [mergedWake, isTold] = [false, false]
+  const heard = (payload: string) => {
+    const [kind, origin] = payload.split(" ")
+    if (mergedWake || origin === queue.origin || !isKnown(kind)) return
+    mergedWake = true
+    const told = Effect.sync(() => {
+      mergedWake = false
+      isTold = true
+    })
+    after(mergeMillis, Effect.andThen(told, queue.wake))
+  }
+  return {
+    /** Whether others have announced work since the last call. */
+    haveTold: (): boolean => {
+      const told = isTold
+      isTold = false
+      return told
+    },
+    /**
+     * Wakes the runner for work that other processes enqueue, if the database sends notifications. Without them, the
+     * poll finds such work.
+     */
+    hear: Effect.map(Database, ({ describe, listen }) => {
+      if (listen === undefined) return Effect.never
+      let isLost = false
+      // Notifications may have been lost meanwhile, so the runner looks for work.
+      const listening = Effect.suspend(() => {
+        if (!isLost) return Effect.void
+        isLost = false
+        return Effect.andThen(emit("db_listen_restored", {}), queue.wake)
+      })
+      const lost = (error: Parameters<typeof describe>[0]) =>
+        Effect.suspend(() => {
+          if (isLost) return Effect.void
+          isLost = true
+          return emit("db_listen_lost", { error: describe(error).detail })
+        })
+      return Effect.orDie(
+        Effect.retry(Effect.tapError(listen(jobs.wakeChannel, { heard, listening }), lost), untilBack)
+      )
+    })
+  }
 }

@@ -1,33 +1,32 @@
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
+import * as Mailbox from "effect/Queue"
 import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import { Entropy } from "../../crypto/Entropy.ts"
-import { makeAwake } from "../Awake.ts"
+import type { Loops } from "../Loops.ts"
+import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
-import { emit, withinSpan } from "../telemetry/EngineLog.ts"
-import { traced } from "../telemetry/Tracing.ts"
+import { supervised } from "../Supervised.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
-import { subjectText } from "./Ends.ts"
-import type { Failure } from "./Failure.ts"
-import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from "./Failure.ts"
-import type { AnyHandler, Outcome, Round } from "./Handler.ts"
-import { kindsOf, roundsOf } from "./Handler.ts"
-import type { BackoffPolicy, Job } from "./Job.ts"
+import * as Attempts from "./Attempts.ts"
+import * as claims from "./Claims.ts"
+import * as DueTimes from "./DueTimes.ts"
+import type { Job } from "./Job.ts"
 import { groupOf } from "./Job.ts"
-import * as jobClaims from "./JobClaims.ts"
-import * as jobTimes from "./JobTimes.ts"
-import type { Holding } from "./Leases.ts"
+import * as jobRecords from "./JobRecords.ts"
 import * as Leases from "./Leases.ts"
-import { Queue } from "./Queue.ts"
-import * as RemoteJobs from "./RemoteJobs.ts"
-import * as ReservedSlots from "./ReservedSlots.ts"
-import type { Ending } from "./Settlement.ts"
+import type { Failure } from "./Outcome.ts"
+import { makeHearing, Queue, subjectText } from "./Queue.ts"
 import * as Settlement from "./Settlement.ts"
+import type { BackoffPolicy } from "./Settlement.ts"
 import * as Slots from "./Slots.ts"
-import * as Times from "./Times.ts"
+import type { AnyHandler, Round } from "./TypedQueue.ts"
+import { kindsOf, roundsOf } from "./TypedQueue.ts"
 
 /** `jobs.*` of the configuration. */
 export interface Tuning extends BackoffPolicy {
@@ -45,48 +44,107 @@ export interface RunnerOptions extends Tuning {
 }
 
 const drainMillis = 5000
-const giveUpMillis = 5000
-const overdueCheckMillis = 100
-
-interface Attempt extends Holding {
-  /** The end of its budget, in milliseconds of the process's life. */
-  readonly endsAt: number
-  /** Its job's deadline, in epoch milliseconds. */
-  readonly deadline: number
-  readonly interrupt: Effect.Effect<void>
-  ending: Ending
-}
-
-const settlementRetries = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("1 second")])
 
 /** The time between two checks of leases and times. */
 const tendMillis = 1000
 
-/** The parts of a runner. `Running.start` runs them; tests step through them. */
-export const make = <R, F extends Failure>(given: RunnerOptions, known: ReadonlyArray<AnyHandler<R, F>>) =>
+/** The settings and handlers in force. A reload changes them. */
+interface InForce<R, F extends Failure> {
+  tuning: Tuning
+  handlers: ReadonlyArray<AnyHandler<R, F>>
+}
+
+const handlerOf = <R, F extends Failure>({ handlers }: InForce<R, F>, kind: string) =>
+  handlers.find((one) => one.kind === kind)
+
+/** Claims as many due rows as there are slots for, and begins them. */
+const claiming = <R, F extends Failure>(
+  inForce: InForce<R, F>,
+  owner: string,
+  slots: ReturnType<typeof Slots.make>,
+  begin: (job: Job, heldAt: number) => void
+) =>
+  // Not interruptible between the claim and the start of the attempts: a claimed row without an attempt would wait for
+  // the end of its lease.
+  Effect.uninterruptible(Effect.gen(function*() {
+    const { kinds } = yield* Queue
+    const now = yield* currentSeconds
+    const heldAt = yield* lifeMillis
+    const claimant = { now, owner, until: now + Leases.leaseSeconds }
+    yield* slots.fill(inForce.tuning.max_concurrent, kindsOf(inForce.handlers), now, {
+      begin: (job) => begin(job, heldAt),
+      claim: (of) => kinds.claim({ ...claimant, ...of }),
+      heads: claims.heads,
+      claimThese: (ids) => claims.claimThese({ ...claimant, ids })
+    })
+  }))
+
+/** Takes rows back from dead owners and corrects wrong due times. */
+const tending = <R, F extends Failure>(
+  inForce: InForce<R, F>,
+  leases: Pick<ReturnType<typeof Leases.make>, "takeBack">
+) =>
+  Effect.map(DueTimes.makeStep, (step) => {
+    let tendedAt = Number.NEGATIVE_INFINITY
+    const reach: DueTimes.Reach = (kind) => {
+      const known = handlerOf(inForce, kind)
+      return known &&
+        { seconds: Math.max(inForce.tuning.retry_max_seconds, known.reachSeconds), periodic: known.periodic }
+    }
+    const correctTimes = Effect.suspend(() => DueTimes.correct(reach, inForce.tuning.retry_max_seconds))
+    const tend = Effect.gen(function*() {
+      const { wake } = yield* Queue
+      const life = yield* lifeMillis
+      const since = life - tendedAt
+      if (since >= 0 && since < tendMillis) return
+      tendedAt = life
+      const now = yield* currentSeconds
+      if ((yield* step) < 0) {
+        yield* DueTimes.bringForward(now, kindsOf(inForce.handlers.filter(({ periodic }) => periodic)))
+        yield* wake
+      }
+      if ((yield* leases.takeBack) + (yield* correctTimes) > 0) yield* wake
+    })
+    return { correctTimes, tend }
+  })
+
+/**
+ * Enqueues every periodic row that is not live, due at once, except those of `but`. Rows that depend on the configuration
+ * are made due.
+ */
+const enqueuePeriodic = Effect.fnUntraced(function*<R, F extends Failure>(
+  { handlers }: InForce<R, F>,
+  but: ReadonlyArray<Round>
+) {
+  const queue = yield* Queue
+  const known = new Set(but.map(({ key, kind }) => `${kind} ${key}`))
+  for (const { key, kind, payload } of roundsOf(handlers)) {
+    if (!known.has(`${kind} ${key}`)) yield* queue.enqueue({ kind, dedupKey: key, payload })
+  }
+  const now = yield* currentSeconds
+  for (const { kind, looksAgain } of handlers) if (looksAgain) yield* DueTimes.lookAgain(now, kind)
+})
+
+/** The parts of a runner. {@link start} runs them; tests step through them. */
+export const make = <R, F extends Failure>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandler<R, F>>) =>
   Effect.gen(function*() {
-    const { owner } = given
-    let [options, handlers]: [Tuning, typeof known] = [given, known]
+    const { isGone = () => false, owner } = options
+    const inForce: InForce<R, F> = { tuning: options, handlers }
     const queue = yield* Queue
-    const { kinds } = queue
     const database = yield* Database
-    const attempts = yield* FiberSet.make<void>()
-    const fork = yield* FiberSet.runtime(attempts)<R | Database>()
+    const withQueue = Effect.provideService(Queue, queue)
+    const fibers = yield* FiberSet.make<void>()
+    const fork = yield* FiberSet.runtime(fibers)<R | Database>()
     const forkTimer = yield* FiberSet.makeRuntime<never>()
-    const running = new Set<Attempt>()
-    const awake = makeAwake(overdueCheckMillis, () => running.size === 0)
-    const slots = Slots.make(kinds.roomOf)
     let handedBack = 0
     let draining = false
-    let tendedAt = Number.NEGATIVE_INFINITY
-    const leases = Leases.make({ owner, isGone: given.isGone ?? (() => false), holdings: running })
-    const step = yield* Times.makeStep
+    const slots = Slots.make(queue.kinds.roomOf)
     const release = (slot: Pick<Job, "kind" | "share">) =>
       Effect.suspend(() => slots.release(slot) ? queue.wake : Effect.void)
     const settlement = Settlement.make({
       owner,
-      ending: kinds,
-      backoff: () => options,
+      ending: queue.kinds,
+      backoff: () => inForce.tuning,
       entropy: yield* Entropy,
       onHandedBack: Effect.sync(() => handedBack++),
       onEnded: (job) => queue.ends.tell(subjectText(job)),
@@ -94,169 +152,48 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
       onDueLater: (runAt) =>
         Effect.map(currentMillis, (now) => {
           const wait = runAt * 1000 - now
-          if (wait < options.poll_interval_ms) forkTimer(Effect.delay(queue.wake, Math.max(wait, 0)))
+          if (wait < inForce.tuning.poll_interval_ms) forkTimer(Effect.delay(queue.wake, Math.max(wait, 0)))
         })
     })
-
-    /** Repeats a failed settlement, with the same result, until `endsAt`. Then the end of the lease frees the row. */
-    const insisting = <A>(settle: Effect.Effect<A, StorageFailed, R | Database>, endsAt: number) =>
-      Effect.catch(settle, () =>
-        Effect.retry(Effect.delay(settle, "50 millis"), {
-          schedule: settlementRetries,
-          while: () => Effect.map(lifeMillis, (life) => !draining && life < endsAt)
-        }))
-
-    /** Settles an attempt. If its result cannot be written, the job is tried again and the attempt is not counted. */
-    const settleExit = (
-      ended: Settlement.Ended<R, F>,
-      exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
-      current: Attempt
-    ) =>
-      Effect.flatMap(lifeMillis, (life) =>
-        Effect.catch(
-          insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis)),
-          (error) =>
-            Exit.isSuccess(exit) && exit.value._tag === "Done"
-              ? Effect.andThen(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job, current))
-              : Effect.fail(error)
-        ))
-
-    /** One attempt, from the claimed row to its settlement. */
-    const attempted = Effect.fnUntraced(
-      function*(job: Job, startedAt: number, heldAt: number) {
-        const known = handlers.find(({ kind }) => kind === job.kind)
-        const prepared = known?.prepare(job)
-        const ended = {
-          job,
-          startedAt,
-          periodic: known?.periodic === true,
-          abandon: prepared?.abandon ?? (() => Effect.void)
-        }
-        const deadline = job.deadline === undefined ? Number.POSITIVE_INFINITY : job.deadline * 1000
-        const life = yield* lifeMillis
-        if (job.unreadable !== undefined && !ended.periodic) {
-          return yield* insisting(
-            settlement.giveUp(ended, new RowUnreadable({ detail: job.unreadable })),
-            life + giveUpMillis
-          )
-        }
-        if (deadline <= startedAt) {
-          yield* emit("job_deadline_passed", { kind: job.kind, job_id: job.id, attempts: job.attempts })
-          return yield* insisting(settlement.giveUp(ended, new DeadlinePassed()), life + giveUpMillis)
-        }
-        // The attempts are used up although the job is not settled: the runner of the last attempt died.
-        if (job.attempts > job.maxAttempts && !ended.periodic) {
-          return yield* insisting(settlement.giveUp(ended, new AttemptsUsedUp()), life + giveUpMillis)
-        }
-        if (prepared === undefined) {
-          return yield* insisting(settlement.giveUp(ended, new PayloadUnreadable()), life + giveUpMillis)
-        }
-        const fiber: Fiber.Fiber<Outcome<R, F>, StorageFailed> = yield* Effect.forkChild(prepared.run, {
-          startImmediately: true
-        })
-        const current: Attempt = {
-          job,
-          heldAt,
-          spentAt: life,
-          endsAt: life + prepared.budgetMillis,
-          deadline,
-          interrupt: Effect.sync(() => fiber.interruptUnsafe()),
-          ending: undefined
-        }
-        running.add(current)
-        awake.wake()
-        yield* Effect.ensuring(
-          Effect.flatMap(Fiber.await(fiber), (exit) => settleExit(ended, exit, current)),
-          Effect.sync(() => running.delete(current))
-        )
-      },
-      Effect.catch(() => Effect.void), // already logged; when the lease ends, the row is ready again
-      (self, job) => Effect.ensuring(self, release(job))
-    )
-
-    const attempt = (job: Job, heldAt: number) =>
-      Effect.flatMap(currentMillis, (startedAt) =>
-        withinSpan(
-          { job_id: job.id, job_kind: job.kind, [kinds.groupName]: groupOf(job.share) || undefined },
-          startedAt,
-          traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), attempted(job, startedAt, heldAt))
-        ))
-
-    // Not interruptible between the claim and the start of the attempts: a claimed row without an attempt would wait
-    // for the end of its lease.
-    const claim = Effect.uninterruptible(Effect.gen(function*() {
-      const now = yield* currentSeconds
-      const heldAt = yield* lifeMillis
-      const claimant = { now, owner, until: now + Leases.leaseSeconds }
-      yield* slots.fill(options.max_concurrent, kindsOf(handlers), now, {
-        begin: (job) => void fork(attempt(job, heldAt)),
-        claim: (of) => kinds.claim({ ...claimant, ...of }),
-        heads: jobClaims.heads,
-        claimThese: (ids) => jobClaims.claimThese({ ...claimant, ids })
+    const attempts = Attempts.make<R, F>({
+      handlerOf: (kind) => handlerOf(inForce, kind),
+      settlement,
+      isDraining: () => draining,
+      release,
+      spanOf: ({ id, kind, share }) => ({
+        job_id: id,
+        job_kind: kind,
+        [queue.kinds.groupName]: groupOf(share) || undefined
       })
-    }))
-
-    const reach: Times.Reach = (kind) => {
-      const known = handlers.find((one) => one.kind === kind)
-      return known && { seconds: Math.max(options.retry_max_seconds, known.reachSeconds), periodic: known.periodic }
-    }
-    const correctTimes = Effect.suspend(() => Times.correct(reach, options.retry_max_seconds))
-
-    const tend = Effect.gen(function*() {
-      const life = yield* lifeMillis
-      const since = life - tendedAt
-      if (since >= 0 && since < tendMillis) return
-      tendedAt = life
-      const now = yield* currentSeconds
-      if ((yield* step) < 0) {
-        yield* jobTimes.bringForward(now, kindsOf(handlers.filter(({ periodic }) => periodic)))
-        yield* queue.wake
-      }
-      if ((yield* leases.takeBack) + (yield* correctTimes) > 0) yield* queue.wake
     })
-
-    const interruptEvery = (ending: NonNullable<Ending>, due: (attempt: Attempt) => boolean) =>
-      Effect.forEach(running, (attempt) => {
-        if (attempt.ending !== undefined || !due(attempt)) return Effect.void
-        attempt.ending = ending
-        return attempt.interrupt
-      }, { discard: true })
-
-    const others = RemoteJobs.make({
-      isKnown: (kind) => handlers.some((one) => one.kind === kind),
+    const leases = Leases.make({ owner, isGone, holdings: attempts.running })
+    const { correctTimes, tend } = yield* tending(inForce, leases)
+    const claim = claiming(inForce, owner, slots, (job, heldAt) => void fork(attempts.run(job, heldAt)))
+    const others = makeHearing({
+      isKnown: (kind) => kind !== undefined && handlerOf(inForce, kind) !== undefined,
       after: (millis, effect) => void forkTimer(Effect.delay(effect, millis))
     }, queue)
 
     return {
       hearOthers: others.hear,
-      /**
-       * Enqueues every periodic row that is not live, due at once, except those of `but`. Rows that depend on the
-       * configuration are made due.
-       */
-      enqueuePeriodic: Effect.fnUntraced(function*(but: ReadonlyArray<Round> = []) {
-        const known = new Set(but.map(({ key, kind }) => `${kind} ${key}`))
-        for (const { key, kind, payload } of roundsOf(handlers)) {
-          if (!known.has(`${kind} ${key}`)) yield* queue.enqueue({ kind, dedupKey: key, payload })
-        }
-        const now = yield* currentSeconds
-        for (const { kind, looksAgain } of handlers) if (looksAgain) yield* jobTimes.lookAgain(now, kind)
-      }),
-      pollMillis: () => options.poll_interval_ms,
+      /** Enqueues the periodic rows of the handlers in force ({@link enqueuePeriodic}). */
+      enqueuePeriodic: (but: ReadonlyArray<Round> = []) => withQueue(enqueuePeriodic(inForce, but)),
+      pollMillis: () => inForce.tuning.poll_interval_ms,
       /** Changes to other settings and handlers. Running attempts finish with those that they began with. */
-      retune: (tuning: Tuning, next: typeof known) => {
-        options = tuning
-        handlers = next
+      retune: (tuning: Tuning, next: ReadonlyArray<AnyHandler<R, F>>) => {
+        inForce.tuning = tuning
+        inForce.handlers = next
       },
-      tendMillis,
       /** For jobs that are enqueued here: they begin at the commit, if their turn has come. */
-      reservedSlots: ReservedSlots.offerOf({
+      reservedSlots: Slots.offerOf({
         owner,
         reserve: (kind, share) =>
-          handlers.some((one) => one.kind === kind) && slots.reserve(options.max_concurrent, kind, share),
+          handlerOf(inForce, kind) !== undefined && slots.reserve(inForce.tuning.max_concurrent, kind, share),
         release,
         isDraining: () => draining,
         // Does not begin at once, so that the request that enqueued the job is answered first.
-        begin: (job, heldAt) => Effect.sync(() => void fork(Effect.andThen(Effect.yieldNow, attempt(job, heldAt)))),
+        begin: (job, heldAt) =>
+          Effect.sync(() => void fork(Effect.andThen(Effect.yieldNow, attempts.run(job, heldAt)))),
         handBack: (job, spentAt) => settlement.handBack(job, { spentAt, ending: undefined }),
         database
       }),
@@ -265,34 +202,137 @@ export const make = <R, F extends Failure>(given: RunnerOptions, known: Readonly
        * one that hangs would hide that leases cannot be renewed.
        */
       renew: Effect.ignore(
-        Effect.flatMap(leases.renew, (lost) => interruptEvery("lost", (attempt) => lost.includes(attempt)))
+        Effect.flatMap(leases.renew, (lost) => attempts.interruptEvery("lost", (attempt) => lost.includes(attempt)))
       ),
       /** Takes rows back from dead owners and corrects wrong future times; once a second at most. */
-      tend: Effect.ignore(tend),
+      tend: withQueue(Effect.ignore(tend)),
       /** Starts the due jobs. After a database error, the next pass tries again. */
-      pass: Effect.suspend(() => {
+      pass: withQueue(Effect.suspend(() => {
         // The clock of the process that enqueued the job may be ahead.
         const first = others.haveTold() ? Effect.andThen(tend, correctTimes) : tend
         return Effect.andThen(Effect.ignore(first), Effect.ignore(claim))
-      }),
+      })),
       /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */
-      interruptOverdue: Effect.gen(function*() {
-        const life = yield* lifeMillis
-        const now = yield* currentMillis
-        yield* interruptEvery("timeout", ({ deadline, endsAt }) => endsAt <= life || deadline <= now)
-        yield* interruptEvery("unheld", (attempt) => leases.isDoubtful(attempt, life))
-      }),
+      interruptOverdue: attempts.interruptOverdue(leases.isDoubtful),
       /** For `interruptOverdue`: awake while attempts run. */
-      awake,
+      awake: attempts.awake,
       /** Waits until no attempt is left. */
-      idle: FiberSet.awaitEmpty(attempts),
+      idle: FiberSet.awaitEmpty(fibers),
       /** Gives running attempts five seconds, then hands the other rows back. Answers how many it handed back. */
       drain: Effect.gen(function*() {
         draining = true
-        yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(attempts)), drainMillis)
-        yield* interruptEvery("shutdown", () => true)
-        yield* FiberSet.awaitEmpty(attempts)
+        yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(fibers)), drainMillis)
+        yield* attempts.interruptEvery("shutdown", () => true)
+        yield* FiberSet.awaitEmpty(fibers)
         return handedBack
       })
+    }
+  })
+
+/** A runner at work. */
+export interface Running<R, F extends Failure = Failure> {
+  /**
+   * Changes to other settings and handlers. Running attempts finish with those that they began with. Periodic kinds
+   * that were not known before are enqueued; if the database cannot take them now, as soon as it can.
+   */
+  readonly retune: (tuning: Tuning, handlers: ReadonlyArray<AnyHandler<R, F>>) => Effect.Effect<void>
+  /**
+   * Claims no more jobs, gives running attempts five seconds, and hands the rest back without counting the attempt.
+   * Answers how many were handed back.
+   */
+  readonly stop: Effect.Effect<number>
+}
+
+/** Enqueues the periodic rows that the handlers in force have and those before had not, again after a failure. */
+const periodicRows = Effect.fnUntraced(function*(
+  enqueue: (but: ReadonlyArray<Round>) => Effect.Effect<void, StorageFailed>,
+  first: ReadonlyArray<Round>
+) {
+  const { wake } = yield* Queue
+  const turns = yield* Semaphore.make(1)
+  const owed = yield* Mailbox.sliding<void>(1)
+  let [wanted, enqueued] = [first, first]
+  const enqueueNew = turns.withPermits(1)(Effect.suspend(() => {
+    const rounds = wanted
+    return Effect.map(enqueue(enqueued), () => void (enqueued = rounds))
+  }))
+  return {
+    /** Enqueues those of the handlers that are in force now; if that fails, `makeUp` does. */
+    change: (rounds: ReadonlyArray<Round>) =>
+      Effect.suspend(() => {
+        wanted = rounds
+        return Effect.catch(
+          enqueueNew,
+          ({ message }) =>
+            Effect.andThen(emit("job_periodic_delayed", { error: message }), Mailbox.offer(owed, undefined))
+        )
+      }),
+    /** Waits until a change has failed, and tries again until it succeeds. */
+    makeUp: Mailbox.take(owed).pipe(
+      Effect.andThen(Effect.delay(Effect.ignore(Effect.retry(enqueueNew, untilBack)), "1 second")),
+      Effect.andThen(wake)
+    )
+  }
+})
+
+/**
+ * Claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A handler that fails or
+ * panics, or an unavailable database, ends an attempt, never the runner.
+ */
+export const start = <R, F extends Failure>(
+  options: RunnerOptions,
+  handlers: ReadonlyArray<AnyHandler<R, F>>
+): Effect.Effect<Running<R, F>, StorageFailed, Queue | Database | Entropy | Loops | Scope.Scope | R> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue
+    const database = yield* Database
+    const { owner } = options
+    const runner = yield* make(options, handlers)
+    yield* runner.enqueuePeriodic()
+    yield* emit("job_runner_started", { owner })
+    // Unknown kinds are left for a worker that knows them: an older or a newer version may run beside this one
+    // (docs/decisions/compatibility.md, "Neighbours").
+    for (const unknown of yield* jobRecords.unknownKinds(kindsOf(handlers))) {
+      yield* emit("job_kind_unknown", unknown)
+    }
+    const periodic = yield* periodicRows(
+      (but) => Effect.provideService(runner.enqueuePeriodic(but), Database, database),
+      roundsOf(handlers)
+    )
+    // Not one of the loops below, because leases must be renewed until the last attempt has ended.
+    yield* supervised("job_leases", Effect.repeat(runner.renew, Schedule.spaced(tendMillis)))
+    yield* supervised("job_times", Effect.repeat(runner.tend, Schedule.spaced(tendMillis)))
+    const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))
+    const loops = yield* Effect.all([
+      supervised("job_wakes_heard", yield* runner.hearOthers),
+      supervised("job_claims", Effect.forever(Effect.andThen(runner.pass, queue.awakened))),
+      supervised("job_polls", Effect.forever(poll)),
+      supervised("job_overdue", runner.awake.repeat(runner.interruptOverdue)),
+      supervised("job_periodic", Effect.forever(periodic.makeUp))
+    ])
+    yield* Effect.acquireRelease(
+      Effect.sync(() => queue.reservedSlots.offer(runner.reservedSlots)),
+      () => Effect.sync(() => queue.reservedSlots.offer(undefined))
+    )
+    return {
+      retune: Effect.fnUntraced(function*(tuning, next) {
+        runner.retune(tuning, next)
+        yield* periodic.change(roundsOf(next))
+        yield* queue.wake
+        const { lease_seconds, max_concurrent, poll_interval_ms, retry_base_seconds, retry_max_seconds } = tuning
+        yield* emit("job_runner_retuned", {
+          poll_interval_ms,
+          lease_seconds,
+          retry_base_seconds,
+          retry_max_seconds,
+          max_concurrent
+        })
+      }),
+      stop: yield* Effect.cached(Effect.gen(function*() {
+        yield* Fiber.interruptAll(loops)
+        const released = yield* runner.drain
+        yield* emit("job_runner_stopped", { owner, jobs_released: released })
+        return released
+      }))
     }
   })

@@ -7,18 +7,35 @@ import type { Database, StorageFailed } from "../sql/Database.ts"
 import { transaction } from "../sql/Database.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
-import type { Failure, QueueFailure } from "./Failure.ts"
-import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Failure.ts"
-import type { Commit, Outcome, RetryBounds } from "./Handler.ts"
-import type { BackoffPolicy, Job } from "./Job.ts"
-import { backoffSeconds } from "./Job.ts"
-import * as jobs from "./JobRows.ts"
+import * as jobs from "./Job.ts"
+import type { Job } from "./Job.ts"
 import type { KnownKinds } from "./Kind.ts"
 import type { Holding } from "./Leases.ts"
 import { spentSince } from "./Leases.ts"
+import type { Commit, Failure, Outcome, QueueFailure, RetryBounds } from "./Outcome.ts"
+import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Outcome.ts"
 
 /** The settlement matched no row: the lease had been taken away, so the attempt's result is dropped. */
 class LeaseLost extends Data.TaggedError("LeaseLost") {}
+
+/** `jobs.retry_*` in seconds. */
+export interface BackoffPolicy {
+  readonly retry_base_seconds: number
+  readonly retry_max_seconds: number
+}
+
+// 2^30 seconds is beyond any ceiling; clamping the exponent keeps the product finite.
+const maxExponent = 30
+
+/**
+ * Seconds until the next attempt after `attempts` attempts (from 1). They double each time up to the ceiling; a random
+ * part of up to a quarter is subtracted. `random` is uniform in [0, 1).
+ */
+export const backoffSeconds = (attempts: number, policy: BackoffPolicy, random: number): number => {
+  const exponent = Math.min(Math.max(attempts - 1, 0), maxExponent)
+  const full = Math.min(policy.retry_max_seconds, policy.retry_base_seconds * 2 ** exponent)
+  return Math.max(1, Math.round(full - full * 0.25 * random))
+}
 
 /** An attempt that has ended: its job, whether its kind is periodic, and the kind's abandon step. */
 export interface Ended<R, F extends Failure> {
@@ -41,6 +58,9 @@ const leftAsItIs = "nothing was left to do, and the failure before stays"
 
 const facts = (job: Job) => ({ kind: job.kind, job_id: job.id })
 const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts: job.attempts })
+
+/** The settlement of a runner's attempts. */
+export type Settlement = ReturnType<typeof make>
 
 /**
  * Writes the ends of attempts. One transaction holds the settlement of the row and the writes of the outcome. It is

@@ -1,14 +1,75 @@
 import * as Effect from "effect/Effect"
 import * as Struct from "effect/Struct"
 import type { StorageFailed } from "../sql/Database.ts"
-import type { Failure } from "./Failure.ts"
-import type { AnyHandler, Handler } from "./Handler.ts"
-import { everything } from "./Handler.ts"
-import type { JobId } from "./Job.ts"
+import type { Job, JobId } from "./Job.ts"
+import { periodicKey } from "./Job.ts"
 import type { Kind } from "./Kind.ts"
 import { knownOf } from "./Kind.ts"
+import type { Commit, Failure, Outcome, QueueFailure } from "./Outcome.ts"
 import type { Enqueue } from "./Queue.ts"
 import { Queue } from "./Queue.ts"
+
+/** One row of a periodic kind: its key among the rows of the kind, and its payload. */
+export interface Subject<P> {
+  readonly key: string
+  readonly payload: P
+}
+
+/** The row of a periodic kind that has one, with an empty payload. */
+const everything: Subject<string> = { key: periodicKey, payload: "{}" }
+
+/** How the runner handles one kind of job. */
+export interface Handler<K extends string, P, R, F extends Failure = Failure> {
+  readonly kind: K
+  /** Milliseconds one attempt may take, read when it begins. */
+  readonly budgetMillis: (payload: P) => number
+  /**
+   * How many seconds ahead the job may ask for its next run. Needed only if that is more than `jobs.retry_max_seconds`.
+   */
+  readonly reachSeconds?: number
+  /**
+   * The rows of a periodic kind, if the configuration decides which there are. They run at each start and reload too,
+   * even those that are no longer listed. Other periodic kinds have one row.
+   */
+  readonly subjects?: ReadonlyArray<Subject<P>>
+  readonly run: (payload: P, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
+  /** Runs in the transaction that gives the job up. Does not run if the payload could not be read. */
+  readonly abandon: (payload: P, failure: F | QueueFailure, job: Job) => Commit<R>
+}
+
+/** A handler without its kind's types, as the runner's table holds it. */
+export interface AnyHandler<R, F extends Failure = Failure> {
+  readonly kind: string
+  readonly reachSeconds: number
+  /** Its jobs are enqueued at start and reschedule themselves. */
+  readonly periodic: boolean
+  /** The rows that are enqueued at start. */
+  readonly subjects: ReadonlyArray<Subject<string>>
+  /** Its rows depend on the configuration. */
+  readonly looksAgain: boolean
+  /** `undefined` if the payload is unreadable. */
+  readonly prepare: (job: Job) =>
+    | {
+      readonly budgetMillis: number
+      readonly run: Effect.Effect<Outcome<R, F>, StorageFailed, R>
+      readonly abandon: (failure: F | QueueFailure) => Commit<R>
+    }
+    | undefined
+}
+
+/** A periodic row: its kind, its key and its payload. */
+export interface Round extends Subject<string> {
+  readonly kind: string
+}
+
+/** The kinds that the handlers handle. */
+export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: string }>): ReadonlyArray<string> =>
+  handlers.map(({ kind }) => kind)
+
+/** The periodic rows of these handlers. */
+export const roundsOf = (
+  handlers: ReadonlyArray<Pick<AnyHandler<never>, "kind" | "subjects">>
+): ReadonlyArray<Round> => handlers.flatMap(({ kind, subjects }) => subjects.map((subject) => ({ kind, ...subject })))
 
 /** The queue as programs use it, typed by the kinds of their jobs. */
 export const makeJobs = <P extends { readonly [kind: string]: unknown }>(

@@ -8,11 +8,11 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { supervised } from "../Supervised.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
-import type { Ends, Moment, Subject } from "./Ends.ts"
+import * as jobs from "./Job.ts"
 import type { JobId } from "./Job.ts"
-import type { JobRecord } from "./JobRecords.ts"
 import * as jobRecords from "./JobRecords.ts"
-import * as jobs from "./JobRows.ts"
+import type { JobRecord } from "./JobRecords.ts"
+import type { Ends, Moment, Subject } from "./Queue.ts"
 import { Queue } from "./Queue.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
@@ -91,7 +91,7 @@ export class Waits extends Context.Service<Waits, {
   /** Whether `held` would hold a request of this peer now. */
   readonly mayHold: Effect.Effect<boolean>
   /**
-   * In how many seconds a client should ask again if a hold ended before the job did. If the job waits for its next
+   * In how many seconds to ask again if a hold ended before the job did. If the job waits for its next
    * attempt, that is when the attempt begins, at most 30 seconds ahead. Otherwise it is the age of the job, from one
    * second to `longest`.
    */

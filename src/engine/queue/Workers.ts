@@ -1,7 +1,96 @@
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import { readFileSync, readlinkSync } from "node:fs"
+import type { Loops } from "../Loops.ts"
 import { int, nullable, text } from "../sql/Column.ts"
+import type { Database, StorageFailed } from "../sql/Database.ts"
 import { all, first, lenient, run } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
+import { supervised } from "../Supervised.ts"
+import { emit } from "../telemetry/EngineLog.ts"
+import { currentMillis, currentSeconds } from "../Time.ts"
+
+/* The processes that share a queue: their names, their rows in `workers`, and their clocks. */
+
+/*
+ * The name of a process, as the owner of a row: `<host>:<pid>:<uuid>:<place>.<begun>`. The last two come from the kernel; if it does not tell
+ * them, they are missing.
+ */
+
+/** What a process can know about the processes of its machine. */
+export interface Machine {
+  /** The scope in which a process id has the same meaning as here: this boot of this kernel, and this pid namespace. */
+  readonly place: string | undefined
+  /**
+   * When a process of this place began, in the kernel's count; `hidden` if that cannot be read, `undefined` if the
+   * process is gone.
+   */
+  readonly begun: (pid: number) => string | undefined
+}
+
+const hidden = "hidden"
+
+const attempt = <A>(read: () => A): A | undefined => {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
+const placeHere = (): string | undefined =>
+  attempt(() => {
+    const [boot = ""] = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").split("-")
+    const namespace = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))
+    return namespace === null ? undefined : `${boot}-${namespace[0]}`
+  })
+
+// A signal asks the kernel whether the process exists, because `/proc` may hide processes of other users.
+const isThere = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return !(error instanceof Error && "code" in error && error.code === "ESRCH")
+  }
+}
+
+const begunHere = (pid: number): string | undefined => {
+  if (!isThere(pid)) return undefined
+  const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
+  if (stat === undefined) return hidden
+  // The name stands in parentheses and may hold any character. After it come the state and, nineteen fields later, the
+  // start.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19] ?? hidden
+}
+
+/** The machine that this process runs on. This works on Linux; on other systems nothing is known. */
+export const here = (): Machine => ({ place: placeHere(), begun: begunHere })
+
+/** The owner text of a process. The uuid is made for this process alone. */
+export const ownerOf = (
+  { begun, place }: Machine,
+  of: { readonly host: string; readonly pid: number; readonly uuid: string }
+): string => `${of.host}:${of.pid}:${of.uuid}:${place === undefined ? "" : `${place}.${begun(of.pid) ?? hidden}`}`
+
+const parts = /:(\d+):[^:]+:(?:([^:.]+)\.([^:.]+))?$/
+
+/**
+ * Whether an owner renews its leases. Owners of earlier versions took a lease once, for as long as an attempt could
+ * last (docs/decisions/compatibility.md, "Neighbours").
+ */
+export const renews = (owner: string): boolean => parts.test(owner)
+
+/** Whether an owner was a process of this machine that has ended. If that cannot be known, its leases show it. */
+export const isGone = ({ begun, place }: Machine) => (owner: string): boolean => {
+  const [, pid, itsPlace, itsBegun] = parts.exec(owner) ?? []
+  if (place === undefined || itsPlace !== place || itsBegun === hidden) return false
+  const now = begun(Number(pid))
+  return now === undefined || (now !== hidden && now !== itsBegun)
+}
+
+/* The rows by which processes say that they are there. */
 
 const upsert = statement({
   name: "worker_upsert",
@@ -94,10 +183,10 @@ export const sweep = (before: number, after: number) =>
   Effect.map(all(sweepStatement, { before, after }), (gone) => gone.length)
 
 /** Of the processes seen after an epoch second, the one that was seen latest; `owner` itself is left out. */
-export const ahead = (owner: string, after: number) => first(aheadStatement, { owner, after })
+const ahead = (owner: string, after: number) => first(aheadStatement, { owner, after })
 
 /** Epoch milliseconds by the clock of the database's server; `undefined` if there is no server. */
-export const databaseClock = Effect.map(first(clockStatement, {}), (row) => row?.millis)
+const databaseClock = Effect.map(first(clockStatement, {}), (row) => row?.millis)
 
 /** Whether a process of this host with this role was seen between two epoch seconds. */
 export const wasSeen = (host: string, role: string, since: number, until: number) =>
@@ -105,3 +194,95 @@ export const wasSeen = (host: string, role: string, since: number, until: number
 
 /** When the process that was seen last was seen. This query costs next to nothing. */
 export const latest = first(latestStatement, {})
+
+/* Their clocks, and that of the database's server. */
+
+/** Two readings in epoch seconds. They are equal if there is only one clock. */
+export interface Clocks {
+  /** What is deleted because it is old must be old by this reading. */
+  readonly earlier: number
+  /** What is deleted because it lies in the future must lie after this reading. */
+  readonly later: number
+}
+
+/**
+ * Reads the clock of this process and that of the database server, if there is a server. Rows are deleted as too old by
+ * the earlier reading, and as written in the future by the later one. So one wrong clock deletes nothing that is still
+ * of use (docs/decisions/clocks.md, "What is deleted").
+ */
+export const clocks: Effect.Effect<Clocks, StorageFailed, Database> = Effect.gen(function*() {
+  const millis = yield* databaseClock
+  const now = yield* currentSeconds
+  const theirs = millis === undefined ? now : Math.floor(millis / 1000)
+  return { earlier: Math.min(now, theirs), later: Math.max(now, theirs) }
+})
+
+/** What operators see of a process. The queue itself depends on leases only. */
+export interface PresenceOptions {
+  /** `<host>:<pid>:<uuid>:<place>.<begun>` */
+  readonly owner: string
+  /** Comma-joined. */
+  readonly roles: string
+  readonly version: string
+}
+
+const refreshMillis = 10_000
+const forgottenAfterSeconds = 600
+
+/** Smaller differences between clocks are ignored: rows have times in whole seconds, and an answer takes time. */
+const noticedMillis = 2000
+
+/**
+ * How far other clocks are ahead of this process's, in milliseconds: that of the database server, and that of the
+ * process that was seen latest.
+ */
+const measure = Effect.fnUntraced(function*(owner: string) {
+  const before = yield* currentMillis
+  const theirs = yield* databaseClock
+  const after = yield* currentMillis
+  const offsets: Array<readonly [against: string, millis: number]> = []
+  // The database read its clock between question and answer. A difference within that interval counts as none.
+  if (theirs !== undefined && theirs < before) offsets.push(["database", theirs - before])
+  if (theirs !== undefined && theirs > after) offsets.push(["database", theirs - after])
+  const other = yield* ahead(owner, Math.floor(after / 1000))
+  if (other !== undefined) offsets.push([other.owner, other.lastSeenAt * 1000 - after])
+  return offsets.filter(([, millis]) => Math.abs(millis) >= noticedMillis)
+})
+
+/**
+ * Keeps a row in `workers` while the scope lives, refreshed every ten seconds, and removes rows of processes that are
+ * long gone. Reports clocks that differ from this process's, and again when the difference has changed by ten seconds.
+ */
+export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database | Loops> =>
+  Layer.effectDiscard(
+    Effect.gen(function*() {
+      const seconds = currentSeconds
+      const startedAt = yield* seconds
+      yield* Effect.acquireRelease(
+        present({ ...options, startedAt, now: startedAt }),
+        () => Effect.ignore(remove(options.owner)) // the row is forgotten after ten minutes anyway
+      )
+      yield* emit("worker_registered", options)
+      let told = new Map<string, number>()
+      const compare = Effect.gen(function*() {
+        const now = new Map<string, number>()
+        for (const [against, offset_ms] of yield* measure(options.owner)) {
+          const before = told.get(against)
+          const isKnown = before !== undefined && Math.abs(offset_ms - before) < refreshMillis
+          now.set(against, isKnown ? before : offset_ms)
+          if (!isKnown) yield* emit("server_clock_skewed", { against, offset_ms })
+        }
+        told = now
+      })
+      const refresh = Effect.gen(function*() {
+        const now = yield* seconds
+        yield* present({ ...options, startedAt, now })
+        const { earlier, later } = yield* clocks
+        const rows_removed = yield* sweep(earlier - forgottenAfterSeconds, later + forgottenAfterSeconds)
+        if (rows_removed > 0) yield* emit("worker_presence_swept", { rows_removed })
+        yield* compare
+      }).pipe(Effect.catch((error) => emit("worker_presence_failed", { error: error.message })))
+      yield* Effect.ignore(compare)
+      yield* supervised("worker_presence", Effect.repeat(Effect.delay(refresh, refreshMillis), Schedule.forever))
+    })
+  )

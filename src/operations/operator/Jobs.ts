@@ -6,9 +6,8 @@ import { JobNotCancellable, JobNotRunnable, NoSuch, UnknownWord } from "../../do
 import { cancelJob, decodePayload, jobKinds } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { JobId } from "../../engine/queue/Job.ts"
-import type { JobRecord } from "../../engine/queue/JobRecords.ts"
 import * as jobRecords from "../../engine/queue/JobRecords.ts"
-import * as queueState from "../../engine/queue/QueueState.ts"
+import type { JobRecord } from "../../engine/queue/JobRecords.ts"
 import { transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
@@ -174,9 +173,9 @@ export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id:
 /** The queue by kind: the numbers of waiting, running and failed rows, and the age in seconds of the oldest due row. */
 export const queue = readForOperator(Effect.gen(function*() {
   const now = yield* currentSeconds
-  const counts = yield* queueState.counts
+  const counts = yield* jobRecords.counts
   const oldest = new Map(
-    (yield* queueState.oldest(now)).map(({ kind, runAt }) => [kind, Math.min(now - runAt, Number.MAX_SAFE_INTEGER)])
+    (yield* jobRecords.oldest(now)).map(({ kind, runAt }) => [kind, Math.min(now - runAt, Number.MAX_SAFE_INTEGER)])
   )
   return [...new Set(counts.map(({ kind }) => kind))].map((kind) => {
     const of = (status: string) => counts.find((row) => row.kind === kind && row.status === status)?.count ?? 0

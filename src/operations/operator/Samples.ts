@@ -5,7 +5,7 @@ import { reasonName } from "../../domain/RevocationReason.ts"
 import type { JobKind } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import type { SampledName } from "../../domain/words/Series.ts"
-import * as queueState from "../../engine/queue/QueueState.ts"
+import * as jobRecords from "../../engine/queue/JobRecords.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import type { engineSeries } from "../../engine/telemetry/EngineSeries.ts"
 import type { Sample } from "../../engine/telemetry/Metrics.ts"
@@ -32,7 +32,7 @@ const statuses = ["ready", "running", "failed"] as const
 
 /** Counts the rows of the queue. A kind that this process knows and that has no rows is reported as 0. */
 const jobs = (kinds: ReadonlyArray<JobKind>): Sampling =>
-  Effect.map(queueState.counts, (rows) => {
+  Effect.map(jobRecords.counts, (rows) => {
     const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
     return [...every].flatMap((kind) =>
       statuses.map((status) => ({
@@ -45,7 +45,7 @@ const jobs = (kinds: ReadonlyArray<JobKind>): Sampling =>
 const oldest = (kinds: ReadonlyArray<JobKind>): Sampling =>
   Effect.gen(function*() {
     const now = yield* currentSeconds
-    const rows = yield* queueState.oldest(now)
+    const rows = yield* jobRecords.oldest(now)
     const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
     return [...every].map((kind) => {
       const row = rows.find((one) => one.kind === kind)
@@ -96,7 +96,7 @@ const revoked = (profiles: ReadonlyArray<string>): Sampling =>
   })
 
 const retried = (kinds: ReadonlyArray<JobKind>): Sampling =>
-  Effect.map(queueState.retried, (rows) => {
+  Effect.map(jobRecords.retried, (rows) => {
     const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
     return [...every].map((kind) => ({
       labels: { kind },
@@ -107,7 +107,7 @@ const retried = (kinds: ReadonlyArray<JobKind>): Sampling =>
 const longest = (kinds: ReadonlyArray<JobKind>): Sampling =>
   Effect.gen(function*() {
     const now = yield* currentSeconds
-    const rows = yield* queueState.longest
+    const rows = yield* jobRecords.longest
     const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
     return [...every].map((kind) => {
       const row = rows.find((one) => one.kind === kind)

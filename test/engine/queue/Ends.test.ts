@@ -1,7 +1,7 @@
 import { it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
-import * as Ends from "../../../src/engine/queue/Ends.ts"
+import { makeEnds, subjectText } from "../../../src/engine/queue/Queue.ts"
 
 const subject = { kind: "signer_issue", dedupKey: "one" } as const
 const other = { kind: "signer_issue", dedupKey: "two" } as const
@@ -10,35 +10,35 @@ const isWaiting = <A>(fiber: Fiber.Fiber<A>) => fiber.pollUnsafe() === undefined
 describe("the ends a process hears of", () => {
   it.effect("an end between a read and the wait is not missed", () =>
     Effect.gen(function*() {
-      const ends = Ends.make()
+      const ends = makeEnds()
       const before = ends.moment()
-      ends.tell(Ends.subjectText(subject))
+      ends.tell(subjectText(subject))
       yield* ends.after(before, subject)
     }))
 
   it.effect("an end before the moment is not waited for, nor is another subject's", () =>
     Effect.gen(function*() {
-      const ends = Ends.make()
-      ends.tell(Ends.subjectText(subject))
+      const ends = makeEnds()
+      ends.tell(subjectText(subject))
       const waiting = yield* Effect.forkChild(ends.after(ends.moment(), subject))
       yield* Effect.yieldNow
-      ends.tell(Ends.subjectText(other))
+      ends.tell(subjectText(other))
       yield* Effect.yieldNow
       assert.isTrue(isWaiting(waiting))
-      ends.tell(Ends.subjectText(subject))
+      ends.tell(subjectText(subject))
       yield* Fiber.join(waiting)
     }))
 
   it.effect("everybody who waits is told; who gave up is forgotten", () =>
     Effect.gen(function*() {
-      const ends = Ends.make()
+      const ends = makeEnds()
       const [first, second, third] = yield* Effect.all(
         [1, 2, 3].map(() => Effect.forkChild(ends.after(0, subject)))
       )
       yield* Effect.yieldNow
       if (first === undefined || second === undefined || third === undefined) return assert.fail()
       yield* Fiber.interrupt(first)
-      ends.tell(Ends.subjectText(subject))
+      ends.tell(subjectText(subject))
       yield* Fiber.join(second)
       yield* Fiber.join(third)
     }))

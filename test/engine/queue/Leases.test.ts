@@ -2,10 +2,10 @@ import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { enqueueJob, handler, knownKinds } from "../../../src/domain/words/JobKind.ts"
-import type { AnyHandler, Outcome } from "../../../src/engine/queue/Handler.ts"
-import { Done, Reschedule, Retry } from "../../../src/engine/queue/Handler.ts"
+import type { Outcome } from "../../../src/engine/queue/Outcome.ts"
+import { Done, Reschedule, Retry } from "../../../src/engine/queue/Outcome.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
-import * as Running from "../../../src/engine/queue/Running.ts"
+import type { AnyHandler } from "../../../src/engine/queue/TypedQueue.ts"
 import * as workers from "../../../src/engine/queue/Workers.ts"
 import { text } from "../../../src/engine/sql/Column.ts"
 import { Database, transaction } from "../../../src/engine/sql/Database.ts"
@@ -245,7 +245,7 @@ describe.each(databases)("leases on $name", (backend) => {
       const run = Effect.andThen(Deferred.succeed(begun, undefined), Effect.never).pipe(
         Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
       )
-      yield* Effect.provideService(Running.start({ ...tuning, owner: here }, [validation(run)]), Database, silent)
+      yield* Effect.provideService(Runner.start({ ...tuning, owner: here }, [validation(run)]), Database, silent)
       yield* Deferred.await(begun)
       // Those who renew, tend and poll have their answers.
       const next = (yield* Clock.currentTimeMillis) + 1000

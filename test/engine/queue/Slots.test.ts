@@ -4,15 +4,15 @@ import * as Semaphore from "effect/Semaphore"
 import { assert, describe } from "vitest"
 import type { JobKind } from "../../../src/domain/words/JobKind.ts"
 import { enqueueJob, handler, jobKinds, knownKinds } from "../../../src/domain/words/JobKind.ts"
-import type { AnyHandler, Outcome } from "../../../src/engine/queue/Handler.ts"
-import { Done } from "../../../src/engine/queue/Handler.ts"
-import { JobId } from "../../../src/engine/queue/Job.ts"
+import * as claims from "../../../src/engine/queue/Claims.ts"
 import type { Job } from "../../../src/engine/queue/Job.ts"
-import { shareOf } from "../../../src/engine/queue/Job.ts"
-import * as jobClaims from "../../../src/engine/queue/JobClaims.ts"
+import { JobId, shareOf } from "../../../src/engine/queue/Job.ts"
+import type { Outcome } from "../../../src/engine/queue/Outcome.ts"
+import { Done } from "../../../src/engine/queue/Outcome.ts"
 import * as Runner from "../../../src/engine/queue/Runner.ts"
-import type { Head, Source } from "../../../src/engine/queue/Slots.ts"
 import * as Slots from "../../../src/engine/queue/Slots.ts"
+import type { Head, Source } from "../../../src/engine/queue/Slots.ts"
+import type { AnyHandler } from "../../../src/engine/queue/TypedQueue.ts"
 import type { Database } from "../../../src/engine/sql/Database.ts"
 import { StorageFailed } from "../../../src/engine/sql/Database.ts"
 import { databases } from "../../support/Databases.ts"
@@ -310,13 +310,13 @@ describe.each(databases)("slots on $name", (backend) => {
         }
         const looked = (from: string, limit: number) =>
           Effect.map(
-            jobClaims.heads({ kind: "challenge_validate", from, limit }),
+            claims.heads({ kind: "challenge_validate", from, limit }),
             (found) => found.map(({ runAt, share }) => [share, runAt])
           )
         assert.deepStrictEqual(yield* looked("", 9), [["", 5], ["a", 2], ["b", 1], ["c/1", 9]])
         assert.deepStrictEqual(yield* looked("a", 2), [["a", 2], ["b", 1]])
         assert.deepStrictEqual(yield* looked("d", 2), [])
-        assert.deepStrictEqual(yield* jobClaims.heads({ kind: "signer_issue", from: "", limit: 2 }), [])
+        assert.deepStrictEqual(yield* claims.heads({ kind: "signer_issue", from: "", limit: 2 }), [])
       })
   )
 })

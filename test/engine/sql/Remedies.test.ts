@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
-import * as queueState from "../../../src/engine/queue/QueueState.ts"
+import * as jobRecords from "../../../src/engine/queue/JobRecords.ts"
 import { Database, StorageFailed } from "../../../src/engine/sql/Database.ts"
 import { appliedNames } from "../../../src/engine/sql/Migrations.ts"
 import * as Migrations from "../../../src/engine/sql/Migrations.ts"
@@ -19,7 +19,7 @@ describe("what can be done about a failure of the database", () => {
         const driver = yield* openDriver(yield* Effect.promise(freshUrl))
         yield* Effect.gen(function*() {
           assert.deepStrictEqual(yield* appliedNames, [])
-          const absent = yield* Effect.flip(queueState.oldest(1))
+          const absent = yield* Effect.flip(jobRecords.oldest(1))
           assert.instanceOf(absent, StorageFailed)
           assert.match(absent.message, /the schema is not this build's: run acme-svc migrate/)
           yield* sql("CREATE TABLE jobs (id INTEGER)")

@@ -2,9 +2,8 @@ import * as Effect from "effect/Effect"
 import { int, packedUuid, rows, text } from "../sql/Column.ts"
 import { lenient, partitioned } from "../sql/Query.ts"
 import { select, statement } from "../sql/Statement.ts"
-import type { Job, JobId } from "./Job.ts"
-import type { Claimant } from "./JobRows.ts"
-import { job } from "./JobRows.ts"
+import type { Claimant, Job, JobId } from "./Job.ts"
+import { job } from "./Job.ts"
 
 /* Which rows a runner takes, and how. */
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe } from "vitest"
-import { backoffSeconds } from "../../../src/engine/queue/Job.ts"
+import { backoffSeconds } from "../../../src/engine/queue/Settlement.ts"
 import { prop } from "../../support/Property.ts"
 
 const policy = fc.tuple(fc.integer({ min: 1, max: 3600 }), fc.integer({ min: 1, max: 86_400 }))

@@ -1,5 +1,68 @@
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import type { StorageFailed } from "../sql/Database.ts"
+
+/** Writes that belong to the settlement of an attempt: both are committed, or neither. */
+export type Commit<R> = Effect.Effect<void, StorageFailed, R>
+
+/**
+ * Bounds of the wait for the next attempt, in seconds: at least `atLeast`, if somebody asked for that wait, and never
+ * more than `atMost`.
+ */
+export interface RetryBounds {
+  readonly atLeast?: number | undefined
+  readonly atMost?: number | undefined
+}
+
+/** How an attempt ended (docs/decisions/job-outcomes.md, "Outcomes"). */
+export type Outcome<R, F extends Failure = Failure> =
+  /**
+   * `ifJoined` runs if the job was enqueued again while it ran. It runs in the same transaction, after the job has
+   * ended in it, so that a successor can be enqueued. `discarded` runs if `commit` was not written and this attempt
+   * will not write it any more. `isMoot` means that there was nothing left to do: if this was the last attempt, a
+   * failure of an earlier one is kept.
+   */
+  | {
+    readonly _tag: "Done"
+    readonly commit?: Commit<R>
+    readonly ifJoined?: Commit<R>
+    readonly discarded?: Effect.Effect<void, never, R>
+    readonly isMoot?: boolean
+  }
+  /** The failure may be temporary. The job is tried again after backoff while attempts remain. */
+  | ({ readonly _tag: "Retry"; readonly failure: F } & RetryBounds)
+  /** Another attempt cannot help. The abandon step runs. */
+  | { readonly _tag: "Failed"; readonly failure: F }
+  /**
+   * Periodic work that is due again at an epoch second, with its attempts counted from zero. `commit` runs in the same
+   * transaction.
+   */
+  | { readonly _tag: "Reschedule"; readonly at: number; readonly failure?: F; readonly commit?: Commit<R> }
+
+/** The job is done. `writes` belong to the transaction that marks it as done. */
+export const Done = <R = never>(
+  writes: Omit<Extract<Outcome<R>, { readonly _tag: "Done" }>, "_tag"> = {}
+): Outcome<R, never> => ({ _tag: "Done", ...writes })
+
+/** Another attempt may succeed. */
+export const Retry = <F extends Failure>(failure: F, bounds: RetryBounds = {}): Outcome<never, F> => ({
+  _tag: "Retry",
+  failure,
+  ...bounds
+})
+
+/** No other attempt can succeed. */
+export const Failed = <F extends Failure>(failure: F): Outcome<never, F> => ({ _tag: "Failed", failure })
+
+/**
+ * Due again at an epoch second. Until then the row keeps the failure. `commit` runs in the transaction that changes the
+ * row.
+ */
+export const Reschedule = <R = never, F extends Failure = never>(
+  at: number,
+  more: { readonly failure?: F; readonly commit?: Commit<R> } = {}
+): Outcome<R, F> => ({ _tag: "Reschedule", at, ...more })
 
 /* The reasons for failed attempts that the queue itself knows. Handlers define further ones. */
 

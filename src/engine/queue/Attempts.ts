@@ -1,0 +1,163 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schedule from "effect/Schedule"
+import { makeAwake } from "../Awake.ts"
+import type { Database, StorageFailed } from "../sql/Database.ts"
+import { emit, withinSpan } from "../telemetry/EngineLog.ts"
+import type { Span } from "../telemetry/EventLog.ts"
+import { traced } from "../telemetry/Tracing.ts"
+import { currentMillis, lifeMillis } from "../Time.ts"
+import type { Job } from "./Job.ts"
+import type { Holding } from "./Leases.ts"
+import type { Failure, Outcome, QueueFailure } from "./Outcome.ts"
+import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from "./Outcome.ts"
+import type { Ended, Ending, Settlement } from "./Settlement.ts"
+import type { AnyHandler } from "./TypedQueue.ts"
+
+/* Attempts of one runner, each from its claimed row to its settlement. */
+
+const giveUpMillis = 5000
+const overdueCheckMillis = 100
+
+interface Attempt extends Holding {
+  /** The end of its budget, in milliseconds of the process's life. */
+  readonly endsAt: number
+  /** Its job's deadline, in epoch milliseconds. */
+  readonly deadline: number
+  readonly interrupt: Effect.Effect<void>
+  ending: Ending
+}
+
+const settlementRetries = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("1 second")])
+
+const deadlineOf = ({ deadline }: Job): number => deadline === undefined ? Number.POSITIVE_INFINITY : deadline * 1000
+
+/** Why a claimed job is given up without an attempt, if it is and its payload can be read. */
+const hopeless = (job: Job, periodic: boolean, startedAt: number): QueueFailure | undefined => {
+  if (job.unreadable !== undefined && !periodic) return new RowUnreadable({ detail: job.unreadable })
+  if (deadlineOf(job) <= startedAt) return new DeadlinePassed()
+  // The attempts are used up although the job is not settled: the runner of the last attempt died.
+  return job.attempts > job.maxAttempts && !periodic ? new AttemptsUsedUp() : undefined
+}
+
+/** The attempts of a runner, none at first. */
+export const make = <R, F extends Failure>(runner: {
+  readonly handlerOf: (kind: string) => AnyHandler<R, F> | undefined
+  readonly settlement: Settlement
+  readonly isDraining: () => boolean
+  /** Gives the slot of an attempt back, whatever its end. */
+  readonly release: (job: Job) => Effect.Effect<void>
+  /** The facts of each record of an attempt. */
+  readonly spanOf: (job: Job) => Span
+}) => {
+  const { settlement } = runner
+  const running = new Set<Attempt>()
+  const awake = makeAwake(overdueCheckMillis, () => running.size === 0)
+
+  /** Repeats a failed settlement, with the same result, until `endsAt`. Then the end of the lease frees the row. */
+  const insisting = <A>(settle: Effect.Effect<A, StorageFailed, R | Database>, endsAt: number) =>
+    Effect.catch(settle, () =>
+      Effect.retry(Effect.delay(settle, "50 millis"), {
+        schedule: settlementRetries,
+        while: () => Effect.map(lifeMillis, (life) => !runner.isDraining() && life < endsAt)
+      }))
+
+  /** Settles an attempt. If its result cannot be written, the job is tried again and the attempt is not counted. */
+  const settleExit = (
+    ended: Ended<R, F>,
+    exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
+    current: Attempt
+  ) =>
+    Effect.flatMap(lifeMillis, (life) =>
+      Effect.catch(
+        insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis)),
+        (error) =>
+          Exit.isSuccess(exit) && exit.value._tag === "Done"
+            ? Effect.andThen(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job, current))
+            : Effect.fail(error)
+      ))
+
+  /** Gives a job up without an attempt. */
+  const giveUp = Effect.fnUntraced(function*(ended: Ended<R, F>, failure: QueueFailure) {
+    const { attempts, id, kind } = ended.job
+    const life = yield* lifeMillis
+    if (failure._tag === "DeadlinePassed") yield* emit("job_deadline_passed", { kind, job_id: id, attempts })
+    yield* insisting(settlement.giveUp(ended, failure), life + giveUpMillis)
+  })
+
+  /** Runs a handler and settles its outcome, whatever ends it. */
+  const attempt = Effect.fnUntraced(function*(
+    ended: Ended<R, F>,
+    { budgetMillis, run }: NonNullable<ReturnType<AnyHandler<R, F>["prepare"]>>,
+    heldAt: number
+  ) {
+    const { job } = ended
+    const life = yield* lifeMillis
+    const fiber: Fiber.Fiber<Outcome<R, F>, StorageFailed> = yield* Effect.forkChild(run, { startImmediately: true })
+    const current: Attempt = {
+      job,
+      heldAt,
+      spentAt: life,
+      endsAt: life + budgetMillis,
+      deadline: deadlineOf(job),
+      interrupt: Effect.sync(() => fiber.interruptUnsafe()),
+      ending: undefined
+    }
+    running.add(current)
+    awake.wake()
+    yield* Effect.ensuring(
+      Effect.flatMap(Fiber.await(fiber), (exit) => settleExit(ended, exit, current)),
+      Effect.sync(() => running.delete(current))
+    )
+  })
+
+  /** A claimed row: the attempt at its job, or its end without one. */
+  const claimed = Effect.fnUntraced(
+    function*(job: Job, startedAt: number, heldAt: number) {
+      const known = runner.handlerOf(job.kind)
+      const prepared = known?.prepare(job)
+      const periodic = known?.periodic === true
+      const ended = { job, startedAt, periodic, abandon: prepared?.abandon ?? (() => Effect.void) }
+      const failure = hopeless(job, periodic, startedAt)
+      if (failure !== undefined || prepared === undefined) {
+        return yield* giveUp(ended, failure ?? new PayloadUnreadable())
+      }
+      yield* attempt(ended, prepared, heldAt)
+    },
+    Effect.catch(() => Effect.void), // already logged; when the lease ends, the row is ready again
+    (self, job) => Effect.ensuring(self, runner.release(job))
+  )
+
+  /** Interrupts the attempts that are due to end, and remembers why. */
+  const interruptEvery = (ending: NonNullable<Ending>, due: (attempt: Attempt) => boolean) =>
+    Effect.forEach(running, (attempt) => {
+      if (attempt.ending !== undefined || !due(attempt)) return Effect.void
+      attempt.ending = ending
+      return attempt.interrupt
+    }, { discard: true })
+
+  return {
+    /** Those that run. */
+    running,
+    /** Awake while attempts run. */
+    awake,
+    /** The whole attempt at a job whose row was known to be held at a millisecond of the process's life. */
+    run: (job: Job, heldAt: number) =>
+      Effect.flatMap(currentMillis, (startedAt) =>
+        withinSpan(
+          runner.spanOf(job),
+          startedAt,
+          traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), claimed(job, startedAt, heldAt))
+        )),
+    interruptEvery,
+    /** Interrupts those that are over budget or past their deadline, and those whose rows are in doubt. */
+    interruptOverdue: (isDoubtful: (attempt: Attempt, life: number) => boolean) =>
+      Effect.gen(function*() {
+        const life = yield* lifeMillis
+        const now = yield* currentMillis
+        yield* interruptEvery("timeout", ({ deadline, endsAt }) => endsAt <= life || deadline <= now)
+        yield* interruptEvery("unheld", (attempt) => isDoubtful(attempt, life))
+      })
+  }
+}
