@@ -50,7 +50,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   // It is loaded only here, because the declaration is large and most processes serve no operators.
   const { make } = yield* Effect.promise(() => import("../surfaces/operator/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
-  const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/operator/gate/CheckServices.ts"))
+  const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/operator/gate/Entrance.ts"))
   const built = Context.merge(issuers, yield* Layer.build(services(config, version)))
   const policy = yield* Effect.provide(Effect.map(Policies, (policies) => policies.of(policyName)), built)
   const names = yield* Effect.provide(ReverseNames, built)

@@ -1,7 +1,7 @@
 import { declaration } from "../../src/surfaces/operator/ActDocument.ts"
 import type { Route } from "../../src/surfaces/operator/ApiRoutes.ts"
 import { routesOf } from "../../src/surfaces/operator/ApiRoutes.ts"
-import type { Access } from "../../src/surfaces/operator/gate/Access.ts"
+import type { Access } from "../../src/surfaces/operator/gate/OperatorChecks.ts"
 
 /* Who reaches which route of the API: `docs/api-roles.md` shows it, and a test sends a request for each cell. */
 

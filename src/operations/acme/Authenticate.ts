@@ -10,7 +10,6 @@ import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeEr
 import type { ClientFacts } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { ReverseNames } from "../../engine/net/ReverseNames.ts"
-import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
@@ -18,7 +17,7 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import type { Caller } from "../Caller.ts"
 import { refuseUnlessValid } from "./Accounts.ts"
-import type { Algorithms, Checked, KeyMember, Payload } from "./JwsChecks.ts"
+import type { Algorithms, Checked, Payload } from "./JwsChecks.ts"
 import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./JwsChecks.ts"
 
 /*
@@ -68,22 +67,6 @@ const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
     : Effect.andThen(emit("jws_rejected", { reason }), Effect.fail(error))
 }
 
-/** Checks 2 to 5. */
-const opened = ({ body, url }: SignedRequest, wanted: KeyMember) => accepted(openJws(body, url, wanted))
-
-/** 6b: the account a `kid` names, at this profile. */
-const accountOfKid = (
-  { header }: Jws,
-  { accountPrefix, profile }: SignedRequest
-): Effect.Effect<Account, AcmeError | StorageFailed, Database> => {
-  const checked = accountIdOfKid(header.kid ?? "", accountPrefix)
-  if (Result.isFailure(checked)) return accepted<never>(Result.fail(checked.failure))
-  return Effect.flatMap(
-    accounts.find(profile.name, checked.success),
-    (account) => account === undefined ? new AccountDoesNotExist() : Effect.succeed(account)
-  )
-}
-
 /** 6 and 7: the key takes such signatures, and this one verifies. */
 const verified = (
   jws: Jws,
@@ -101,24 +84,16 @@ const verified = (
 }
 
 /** 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
-const nonceIsFresh = (nonce: string | undefined) =>
-  nonce === undefined
-    ? staleNonce("missing", nonce)
-    : Nonces.use(({ spend }) =>
-      Effect.flatMap(spend(nonce), (verdict) => verdict === "fresh" ? Effect.void : staleNonce(verdict, nonce))
-    )
-
-const staleNonce = (
-  reason: "missing" | "unknown" | "expired",
-  nonce: string | undefined
-): Effect.Effect<never, BadNonce> => {
+const nonceIsFresh = Effect.fnUntraced(function*(nonce: string | undefined) {
+  const verdict = nonce === undefined ? "missing" : yield* (yield* Nonces).spend(nonce)
+  if (verdict === "fresh") return
   const nonce_fp = nonce === undefined ? undefined : fingerprint(nonce)
   // An unknown value of our own form was used before, or swept.
-  const record = nonce_fp !== undefined && nonce?.length === ourNonceLength && reason === "unknown"
+  yield* nonce_fp !== undefined && nonce?.length === ourNonceLength && verdict === "unknown"
     ? emit("nonce_replayed", { nonce_fp })
-    : emit("nonce_rejected", { reason, nonce_fp })
-  return Effect.andThen(record, new BadNonce())
-}
+    : emit("nonce_rejected", { reason: verdict, nonce_fp })
+  return yield* new BadNonce()
+})
 
 const ourNonceLength = 43
 
@@ -128,10 +103,11 @@ const ourNonceLength = 43
  */
 const clientOf = ({ sender }: SignedRequest, writes: boolean): Effect.Effect<ClientFacts, never, ReverseNames> =>
   writes && sender.ip !== undefined
-    ? Effect.map(named(sender.ip), (ptr) => ptr === undefined ? sender : { ...sender, ptr })
+    ? Effect.map(
+      Effect.flatMap(ReverseNames, ({ of }) => of(sender.ip ?? "")),
+      (ptr) => ptr === undefined ? sender : { ...sender, ptr }
+    )
     : Effect.succeed(sender)
-
-const named = (ip: string) => ReverseNames.use((names) => names.of(ip))
 
 const seenEverySeconds = 60
 
@@ -140,32 +116,22 @@ const seenEverySeconds = 60
  * address has changed.
  */
 const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) => {
-  const isDue = isSeenDue(request, account, now)
+  const { lastSeenAt, lastSeenIp } = account
+  const isDue = lastSeenAt === undefined || now - lastSeenAt >= seenEverySeconds || lastSeenIp !== request.sender.ip
   const client = clientOf(request, isDue || jws.payload.length > 0)
   return isDue ? Effect.tap(client, (facts) => accounts.recordSeen(account.id, now, facts)) : client
 }
 
-const isSeenDue = ({ sender }: SignedRequest, { lastSeenAt, lastSeenIp }: Account, now: number): boolean =>
-  lastSeenAt === undefined || now - lastSeenAt >= seenEverySeconds || lastSeenIp !== sender.ip
-
-interface AccountSigned {
-  readonly account: Account
-  readonly key: AccountKey
-}
-
-/** Checks 6b to 7: the account of the kid, whatever its status, and its key. */
-const accountSigned = (
-  jws: Jws,
-  request: SignedRequest
-): Effect.Effect<AccountSigned, AcmeError | StorageFailed, AccountKeys | Database> =>
-  Effect.flatMap(accountOfKid(jws, request), (account): Effect.Effect<AccountSigned, AcmeError, AccountKeys> => {
-    const { algorithms } = request.profile.account
-    const known = algorithmKnown(jws, algorithms)
-    if (Result.isFailure(known)) return accepted<never>(Result.fail(known.failure))
-    return AccountKeys.use((keys) =>
-      Effect.map(verified(jws, keys.get(account.pubkey), algorithms, account), (key) => ({ account, key }))
-    )
-  })
+/** Checks 6b to 7: the account that the kid names at this profile, whatever its status, and its key. */
+const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, profile }: SignedRequest) {
+  const id = yield* accepted(accountIdOfKid(jws.header.kid ?? "", accountPrefix))
+  const account = yield* accounts.find(profile.name, id)
+  if (account === undefined) return yield* new AccountDoesNotExist()
+  const { algorithms } = profile.account
+  yield* accepted(algorithmKnown(jws, algorithms))
+  const { get } = yield* AccountKeys
+  return { account, key: yield* verified(jws, get(account.pubkey), algorithms, account) }
+})
 
 /** Checks 6a to 7: the key of the jwk. */
 const keySigned = (jws: Jws, algorithms: Algorithms) =>
@@ -173,7 +139,7 @@ const keySigned = (jws: Jws, algorithms: Algorithms) =>
 
 /** Authenticates a request that an account of this profile signs. */
 export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
-  const jws = yield* opened(request, "kid")
+  const jws = yield* accepted(openJws(request.body, request.url, "kid"))
   const { account, key } = yield* accountSigned(jws, request)
   yield* nonceIsFresh(jws.header.nonce)
   yield* refuseUnlessValid(account)
@@ -189,7 +155,7 @@ export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read
 
 /** Authenticates a request that the key it carries signs. */
 export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
-  const jws = yield* opened(request, "jwk")
+  const jws = yield* accepted(openJws(request.body, request.url, "jwk"))
   const key = yield* keySigned(jws, request.profile.account.algorithms)
   yield* nonceIsFresh(jws.header.nonce)
   const client = yield* clientOf(request, true)
@@ -201,7 +167,7 @@ export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read
  * uses it: that key is one of a certificate, so every kind that is certified is taken (RFC 8555 section 7.6).
  */
 export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
-  const jws = yield* opened(request, "either")
+  const jws = yield* accepted(openJws(request.body, request.url, "either"))
   const signer = jws.header.jwk === undefined
     ? yield* accountSigned(jws, request)
     : { key: yield* keySigned(jws, signatureAlgorithms) }
@@ -217,7 +183,7 @@ export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, r
  * profile, or by the key it carries, of which nothing is kept.
  */
 export const byAnybody = Effect.fnUntraced(function*(request: SignedRequest) {
-  const jws = yield* opened(request, "either")
+  const jws = yield* accepted(openJws(request.body, request.url, "either"))
   const signer = jws.header.jwk === undefined
     ? yield* accountSigned(jws, request)
     : yield* Effect.as(keySigned(jws, request.profile.account.algorithms), undefined)

@@ -1,3 +1,6 @@
+import * as Effect from "effect/Effect"
+import { NotFound } from "../../domain/AcmeError.ts"
+import { isId } from "../../domain/Id.ts"
 import type { Request } from "../../engine/http/Message.ts"
 import type { ByAccount, ByEither, ByKey, SignedRequest } from "../../operations/acme/Authenticate.ts"
 import type { Endpoint } from "./Endpoint.ts"
@@ -36,3 +39,7 @@ export const postedOf = (
   id,
   query: target.slice(path.length)
 })
+
+/** The id of the path as an id of this service. Any other text is answered as a record that does not exist. */
+export const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, NotFound> =>
+  isId(id) ? Effect.succeed(make(id)) : new NotFound()

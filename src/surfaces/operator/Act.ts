@@ -1,12 +1,14 @@
 import * as Effect from "effect/Effect"
-import type * as Schema from "effect/Schema"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as Schema from "effect/Schema"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import type { OperatorCode, RefusalWith, UsualCode } from "../../domain/OperatorProblem.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
+import type { Exported } from "../../operations/operator/Exports.ts"
 import type { Rendered } from "../cli/Rendered.ts"
 import type { Cell } from "../cli/TextTable.ts"
 import type { Fields, InputOf } from "./Field.ts"
-import type { Access } from "./gate/Access.ts"
+import type { Access } from "./gate/OperatorChecks.ts"
 
 /*
  * An act is one thing that an operator can do. It is declared once. Its route with decoding, refusals and OpenAPI, its command with
@@ -201,3 +203,29 @@ export interface Noun<R> {
 export const noun = <A extends AnyAct<unknown>>(
   declared: Omit<Noun<unknown>, "acts"> & { readonly acts: ReadonlyArray<A> }
 ): Noun<ServicesOf<A>> => declared as Noun<ServicesOf<A>>
+
+/** A file that is sent or printed while it is read. The document calls it CSV; a JSON file is `{"items": […]}`. */
+export const FileOutput: Schema.Codec<Exported, unknown> = Schema.String.pipe(
+  HttpApiSchema.asText({ contentType: "text/csv" })
+) as unknown as Schema.Codec<Exported, unknown>
+
+/** Whether an act answers a file. */
+export const isFile = (output: Schema.Top): boolean => output === (FileOutput as Schema.Top)
+
+const ownStatus = (form: Schema.Top | undefined): unknown => form?.ast.annotations?.["httpApiStatus"]
+
+/** The forms of an answer, if it is a union and one of them has a status of its own. */
+export const formsOf = (output: Schema.Top): ReadonlyArray<Schema.Top> => {
+  const forms = "members" in output ? output.members as ReadonlyArray<Schema.Top> : []
+  return forms.some((form) => ownStatus(form) !== undefined) ? forms : []
+}
+
+/** The status of an answer in a form that has its own. */
+export const statusOf = (output: Schema.Top, value: unknown): number | undefined => {
+  const status = ownStatus(formsOf(output).find((one) => Schema.is(one)(value)))
+  return typeof status === "number" ? status : undefined
+}
+
+/** What an act answers, as JSON. What does not fit its declaration is a defect, and what is not declared is left out. */
+export const encoded = <R>({ output }: AnyAct<R>, value: unknown): Effect.Effect<unknown> =>
+  Effect.orDie(Schema.encodeUnknownEffect(output)(value))

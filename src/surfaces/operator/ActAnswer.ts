@@ -12,14 +12,12 @@ import { Database } from "../../engine/sql/Database.ts"
 import type { Exported } from "../../operations/operator/Exports.ts"
 import type { Requester } from "../../operations/operator/identity/Identity.ts"
 import { operatorOf } from "../../operations/operator/identity/Identity.ts"
+import { stepUp } from "../../operations/operator/identity/StepUp.ts"
 import type { AnyAct } from "./Act.ts"
-import { perform } from "./Act.ts"
+import { encoded, isFile, perform, statusOf } from "./Act.ts"
 import type { OfRequest } from "./Acting.ts"
-import { Acting, ActingHalf, ActingSession, Asking } from "./Acting.ts"
-import { encoded, statusOf } from "./ActOutput.ts"
+import { Acting, ActingHalf, ActingSession, Asking, Configured } from "./Acting.ts"
 import type { ActRoute } from "./ActRoute.ts"
-import { steppedUp } from "./ActStepUp.ts"
-import { isFile } from "./FileOutput.ts"
 import { clearSession, setSession } from "./gate/Credentials.ts"
 import type { Entered } from "./gate/Entrance.ts"
 import { shownFailure } from "./gate/Failures.ts"
@@ -29,6 +27,20 @@ import type { Sender } from "./gate/OperatorChecks.ts"
 import { readJson } from "./Json.ts"
 import type { GivenMembers } from "./MemberInput.ts"
 import { inputOf, membersOfBody, membersOfTexts } from "./MemberInput.ts"
+
+/** Compares the caller's password before an act that needs it (docs/decisions/admin.md, "Operators"). */
+export const steppedUp = (
+  { http }: Pick<AnyAct<never>, "http">,
+  { password }: { readonly password?: unknown }
+) =>
+  Effect.gen(function*() {
+    if (http?.isStepUp !== true) return
+    const { admin } = yield* Configured.config
+    yield* stepUp(admin, yield* ActingSession, Redacted.make(String(password)), yield* Asking.requester)
+  })
+
+/** What the comparison needs. */
+export type StepUpServices = Effect.Services<ReturnType<typeof steppedUp>>
 
 /* Answers a request whose checks have passed: its members are read, the act runs, and what it answers is written. */
 

@@ -6,8 +6,8 @@ import { declaration } from "./ActDocument.ts"
 import type { Route } from "./ApiRoutes.ts"
 import { routesOf } from "./ApiRoutes.ts"
 import { makeErrorResponses } from "./ErrorResponses.ts"
-import type { Access } from "./gate/Access.ts"
 import { sessionCookie } from "./gate/Credentials.ts"
+import type { Access } from "./gate/OperatorChecks.ts"
 import { isChange } from "./gate/OperatorChecks.ts"
 
 /* The OpenAPI document. It is made from the declaration that serves the routes. */

@@ -1,5 +1,5 @@
 import * as Context from "effect/Context"
-import type { Access, Guard } from "./gate/Access.ts"
+import type { Access, Guard } from "./gate/OperatorChecks.ts"
 
 /** Who may use an endpoint. */
 export class AccessRule extends Context.Service<AccessRule, Guard>()("acme/surfaces/operator/AccessRule") {}

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { emit } from "../../domain/words/Log.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
-import type { CheckServices } from "../operator/gate/CheckServices.ts"
+import type { CheckServices } from "../operator/gate/Entrance.ts"
 import { make } from "./PanelApp.ts"
 import { routesOf } from "./PanelRoutes.ts"
 import { makePresenting } from "./Presenting.ts"

@@ -1,17 +1,18 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
 import type { OperatorCode } from "../../domain/OperatorProblem.ts"
+import { isOperatorError } from "../../domain/OperatorProblem.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import type { Exported } from "../../operations/operator/Exports.ts"
-import type { Act, Output } from "../operator/Act.ts"
+import type { Act, FileOutput, Output } from "../operator/Act.ts"
 import { perform } from "../operator/Act.ts"
-import { fileAnswer } from "../operator/ActAnswer.ts"
+import { fileAnswer, steppedUp } from "../operator/ActAnswer.ts"
+import type { StepUpServices } from "../operator/ActAnswer.ts"
 import { Acting, Configured } from "../operator/Acting.ts"
 import { ofStepUp } from "../operator/ActRoute.ts"
-import type { StepUpServices } from "../operator/ActStepUp.ts"
-import { steppedUp } from "../operator/ActStepUp.ts"
 import type { Fields, InputOf } from "../operator/Field.ts"
-import type { FileOutput } from "../operator/FileOutput.ts"
+import type { Failure } from "../operator/gate/Failures.ts"
 import { inputOf, membersOfTexts } from "../operator/MemberInput.ts"
 import { windowOf } from "./Listing.ts"
 import type { Given, Sent } from "./Route.ts"
@@ -74,3 +75,12 @@ export const downloaded = <Id extends string, In extends Fields, C extends Opera
     const { id } = yield* Acting.operator
     return { _tag: "Sent" as const, answer: yield* fileAnswer(file, id) }
   })
+
+/** Separates the refusals that a page shows itself from the failures that every page shows alike. */
+export const orRefusal = <A, E extends Failure, R>(
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<Result.Result<A, OperatorError>, E, R> =>
+  Effect.catch(
+    Effect.map(self, (value) => Result.succeed(value)),
+    (failure) => isOperatorError(failure) ? Effect.succeed(Result.fail(failure)) : Effect.fail(failure)
+  )

@@ -7,9 +7,8 @@ import type {
   SessionIdentity,
   SessionToken
 } from "../../operations/operator/identity/Identity.ts"
-import type { Access } from "../operator/gate/Access.ts"
 import type { Failure } from "../operator/gate/Failures.ts"
-import type { Sender } from "../operator/gate/OperatorChecks.ts"
+import type { Access, Sender } from "../operator/gate/OperatorChecks.ts"
 import type { Guarded } from "../operator/gate/RouteMatcher.ts"
 
 /* Routes of the panel: their requests, and their replies. */

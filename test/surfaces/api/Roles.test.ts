@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import type { Route } from "../../../src/surfaces/operator/ApiRoutes.ts"
-import type { Access } from "../../../src/surfaces/operator/gate/Access.ts"
+import type { Access } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 import { signedIn, useApi } from "../../support/Api.ts"
 import type { Ask, Held, Told } from "../../support/Asked.ts"
 import { cookieOf } from "../../support/Asked.ts"

@@ -1,8 +1,7 @@
 import { Effect, Result } from "effect"
 import { assert, describe, it } from "vitest"
 import type { Request } from "../../../src/engine/http/Message.ts"
-import type { Guard } from "../../../src/surfaces/operator/gate/Access.ts"
-import type { Sender } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
+import type { Guard, Sender } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 import { csrfFits, roleFits, stateFits } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 
 /* Each check by itself: the entrance asks them one after another, so that one hides what another would let through. */

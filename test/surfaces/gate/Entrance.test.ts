@@ -9,10 +9,9 @@ import {
   SessionInvalid
 } from "../../../src/domain/OperatorError.ts"
 import type { Request } from "../../../src/engine/http/Message.ts"
-import type { Access } from "../../../src/surfaces/operator/gate/Access.ts"
-import type { CheckServices } from "../../../src/surfaces/operator/gate/CheckServices.ts"
+import type { CheckServices } from "../../../src/surfaces/operator/gate/Entrance.ts"
 import { entranceOf } from "../../../src/surfaces/operator/gate/Entrance.ts"
-import type { Sender } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
+import type { Access, Sender } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 import { matcherOf } from "../../../src/surfaces/operator/gate/RouteMatcher.ts"
 import { sqlite } from "../../support/Databases.ts"
 import { fieldsOf } from "../../support/Graph.ts"

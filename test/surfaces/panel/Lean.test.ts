@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { lean } from "../../../src/surfaces/panel/Lean.ts"
+import { lean } from "../../../src/surfaces/panel/PanelLists.ts"
 
 /* What is left of a template before it is compiled. */
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
 import * as tokens from "../../../src/operations/operator/identity/Tokens.ts"
-import type { Access } from "../../../src/surfaces/operator/gate/Access.ts"
+import type { Access } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 import type { Guarded } from "../../../src/surfaces/operator/gate/RouteMatcher.ts"
 import { routesOf } from "../../../src/surfaces/panel/PanelRoutes.ts"
 import type { Ask, Told } from "../../support/Asked.ts"

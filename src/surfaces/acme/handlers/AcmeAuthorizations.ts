@@ -11,8 +11,8 @@ import type { Endpoint } from "../Endpoint.ts"
 import type { Awaited } from "../PendingAnswer.ts"
 import { begun, notHeld, polled } from "../PendingAnswer.ts"
 import type { BySomeAccount } from "../Posted.ts"
+import { recordId } from "../Posted.ts"
 import { authorizationObject, challengeObject } from "../Wire.ts"
-import { recordId } from "./RecordId.ts"
 
 /** A validation takes milliseconds. Of one that has not begun, the client knows more than the service. */
 const pauseSeconds = 1

@@ -16,8 +16,8 @@ import type { Endpoint } from "../Endpoint.ts"
 import type { Awaited } from "../PendingAnswer.ts"
 import { begun, polled } from "../PendingAnswer.ts"
 import type { BySomeAccount } from "../Posted.ts"
+import { recordId } from "../Posted.ts"
 import { orderObject } from "../Wire.ts"
-import { recordId } from "./RecordId.ts"
 
 const Timestamp = Schema.String.pipe(Schema.decodeTo(
   Schema.Int,

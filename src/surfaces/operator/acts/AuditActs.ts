@@ -6,10 +6,9 @@ import { auditFile } from "../../../operations/operator/Exports.ts"
 import { formats } from "../../../operations/operator/ExportText.ts"
 import { auditObject } from "../../../operations/operator/objects/AuditObjects.ts"
 import { renderAuditRow, renderTrail } from "../../cli/AuditText.ts"
-import { act, noun } from "../Act.ts"
+import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, paged, periodFits } from "../Acting.ts"
 import { id, key, line, ofProfile, openWord, optional, or, paging, period, serial, word } from "../Field.ts"
-import { FileOutput } from "../FileOutput.ts"
 import { Int, Members, Time, walkedPageOf } from "../schemas/Common.ts"
 
 /* The audit trail (docs/decisions/audit-rows.md). */

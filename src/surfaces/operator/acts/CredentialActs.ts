@@ -7,10 +7,9 @@ import { formats } from "../../../operations/operator/ExportText.ts"
 import { credentialObject } from "../../../operations/operator/Objects.ts"
 import { renderDetail } from "../../cli/Detail.ts"
 import { stacked } from "../../cli/Rendered.ts"
-import { act, noun } from "../Act.ts"
+import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
 import { key, line, name, optional, or, paging, word } from "../Field.ts"
-import { FileOutput } from "../FileOutput.ts"
 import { created, Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
 /* Credentials of external account binding (RFC 8555 section 7.3.4). */

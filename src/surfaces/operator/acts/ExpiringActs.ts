@@ -5,10 +5,9 @@ import { expiringFile } from "../../../operations/operator/Exports.ts"
 import { formats } from "../../../operations/operator/ExportText.ts"
 import { expiringObject } from "../../../operations/operator/Objects.ts"
 import { renderTable } from "../../cli/TextTable.ts"
-import { act, noun } from "../Act.ts"
+import { act, FileOutput, noun } from "../Act.ts"
 import { Acting, Configured, paged } from "../Acting.ts"
 import { clamped, ofProfile, optional, or, paging, word } from "../Field.ts"
-import { FileOutput } from "../FileOutput.ts"
 import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
 /* Certificates that expire soon (docs/decisions/expiring.md). */

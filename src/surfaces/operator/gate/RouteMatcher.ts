@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { MethodRefused, NoSuchRoute } from "../../../domain/OperatorError.ts"
-import type { Guard } from "./Access.ts"
+import type { Guard } from "./OperatorChecks.ts"
 
 /* Finds the routes of a surface. */
 

@@ -16,9 +16,8 @@ import { readTrends } from "../../operator/acts/ServiceActs.ts"
 import type { InputOf } from "../../operator/Field.ts"
 import { barPatterns, swatch, trendChart } from "../charts/Bars.ts"
 import { urlOf } from "../Listing.ts"
-import { askedOf } from "../PanelActs.ts"
+import { askedOf, orRefusal } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
-import { orRefusal } from "../RefusedPage.ts"
 import { forRole, page } from "../Route.ts"
 
 /* The first page: a list of what needs attention, and trends. */

@@ -4,8 +4,7 @@ import { operatorProblemOf } from "../../../domain/OperatorProblem.ts"
 import type { ResultKind, SearchResult } from "../../../operations/operator/Search.ts"
 import { found, searchRecords } from "../../operator/acts/ServiceActs.ts"
 import { urlOf } from "../Listing.ts"
-import { askedOf } from "../PanelActs.ts"
-import { orRefusal } from "../RefusedPage.ts"
+import { askedOf, orRefusal } from "../PanelActs.ts"
 import { forRole, moved, page } from "../Route.ts"
 
 /* The search box. */

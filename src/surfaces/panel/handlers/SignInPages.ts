@@ -10,10 +10,10 @@ import { signIn } from "../../../operations/operator/identity/SignIn.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 import { clearSession, setSession } from "../../operator/gate/Credentials.ts"
 import { urlOf } from "../Listing.ts"
+import { orRefusal } from "../PanelActs.ts"
 import { field, secret } from "../PanelForm.ts"
 import { ownPath } from "../Presenting.ts"
 import { qrCode } from "../QrCode.ts"
-import { orRefusal } from "../RefusedPage.ts"
 import { forRole, halfway, moved, open, page, requesterOf } from "../Route.ts"
 
 /* Signing in and out. These are plain forms: they work without a script. */
