@@ -233,6 +233,17 @@ describe("src", () => {
     assert.deepStrictEqual(asking, [])
   })
 
+  it("records, counts and supervises outside the engine by the words of the service, which have the engine's own", () => {
+    const ofEngine =
+      /^import \{([^}]*)\} from "[^"]*\/engine\/(?:telemetry\/EngineLog|telemetry\/EngineSeries|Supervised)\.ts"$/gm
+    const taken = files.filter((file) => !isOf("engine")(file)).flatMap((file) =>
+      [...readFileSync(join(src, file), "utf8").matchAll(ofEngine)].flatMap(([, names = ""]) =>
+        names.split(",").map((name) => name.trim())
+      )
+    )
+    assert.deepStrictEqual([...new Set(taken)].sort(), ["engineSeries", "makeSupervised"])
+  })
+
   it("looks for a service that may be missing in two places: counts, and spans", () => {
     const optional = files.filter((file) =>
       /\bmapUnsafe\b|\bserviceOption\b|\bgetOrUndefined\(fiber\.context\b/.test(
