@@ -116,7 +116,7 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
   },
   {
     name: "all slots go to whoever came first",
-    file: "src/engine/queue/Kind.ts",
+    file: "src/engine/queue/Slots.ts",
     guard: "firstCome: Math.ceil(slots / 4),",
     without: "firstCome: slots,"
   },

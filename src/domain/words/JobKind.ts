@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
-import { computing, kind, waiting } from "../../engine/queue/Kind.ts"
-import { makeJobs } from "../../engine/queue/TypedQueue.ts"
+import { kind, makeJobs } from "../../engine/queue/Kind.ts"
+import { computing, waiting } from "../../engine/queue/Slots.ts"
 
 /*
  * The kinds of jobs, and what the queue has to know of each.

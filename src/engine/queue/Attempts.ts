@@ -9,11 +9,11 @@ import type { Span } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { currentMillis, lifeMillis } from "../Time.ts"
 import type { Job } from "./Job.ts"
+import type { AnyHandler } from "./Kind.ts"
 import type { Holding } from "./Leases.ts"
 import type { Failure, Outcome, QueueFailure } from "./Outcome.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from "./Outcome.ts"
 import type { Ended, Ending, Settlement } from "./Settlement.ts"
-import type { AnyHandler } from "./TypedQueue.ts"
 
 /* Attempts of one runner, each from its claimed row to its settlement. */
 

@@ -1,42 +1,16 @@
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as jobClaims from "./Claims.ts"
+import * as Struct from "effect/Struct"
+import type { StorageFailed } from "../sql/Database.ts"
+import * as claims from "./Claims.ts"
 import * as jobs from "./Job.ts"
-
-/** How many jobs of a kind one process may have at once. */
-export interface Room {
-  readonly slots: number
-  /** Slots that are given in order of arrival. Beyond them, the share that has least comes first. */
-  readonly firstCome: number
-  /** The most for one group. */
-  readonly group: number
-  /**
-   * A part of what the member's group has left. A member that has fewer slots than this part may take another; every
-   * member may have one.
-   */
-  readonly memberPart: number
-}
-
-/** The room of a kind, by `jobs.max_concurrent`. Every kind has its own, so that no kind waits for another. */
-export type RoomBy = (most: number) => Room
-
-/** The room of a kind that computes. */
-export const computing: RoomBy = (most) => {
-  // One slot is left for other groups, because a job may run a slow program.
-  const others = most < 4 ? 0 : 1
-  return { slots: most, firstCome: most - others, group: most - others, memberPart: Number.POSITIVE_INFINITY }
-}
-
-/**
- * The room of a kind that waits for others, such as a name server, and does not compute: `factor` slots for each slot of
- * a kind that computes. The more of these are taken, the fewer a member may have, so that some are left for newcomers.
- */
-export const waiting =
-  ({ factor, memberPart }: { readonly factor: number } & Pick<Room, "memberPart">): RoomBy => (most) => {
-    const slots = factor * most
-    // Whole numbers: the first is the limit of a statement.
-    return { slots, firstCome: Math.ceil(slots / 4), group: Math.floor(slots * 3 / 4), memberPart }
-  }
+import type { Job, JobId } from "./Job.ts"
+import { periodicKey } from "./Job.ts"
+import type { Commit, Failure, Outcome, QueueFailure } from "./Outcome.ts"
+import type { Enqueue, KnownKinds } from "./Queue.ts"
+import { Queue } from "./Queue.ts"
+import type { RoomBy } from "./Slots.ts"
 
 /** What the queue has to know of a kind. */
 export interface KindNeeds {
@@ -70,17 +44,120 @@ export const kind = <P, S extends Schema.Codec<P, unknown>>(
   }
 }
 
-/** What the queue is given of all kinds: their rooms, and the statements whose texts name kinds. */
-export type KnownKinds = ReturnType<typeof knownOf>
+/* How the jobs of a kind are handled. */
 
-/** Makes the statements, once for a program. `groupName` is the name of the group of a share in records of the log. */
-export const knownOf = (kinds: { readonly [kind: string]: KindNeeds }, groupName: string) => {
+/** One row of a periodic kind: its key among the rows of the kind, and its payload. */
+export interface Subject<P> {
+  readonly key: string
+  readonly payload: P
+}
+
+/** The row of a periodic kind that has one, with an empty payload. */
+const everything: Subject<string> = { key: periodicKey, payload: "{}" }
+
+/** How the runner handles one kind of job. */
+export interface Handler<K extends string, P, R, F extends Failure = Failure> {
+  readonly kind: K
+  /** Milliseconds one attempt may take, read when it begins. */
+  readonly budgetMillis: (payload: P) => number
+  /**
+   * How many seconds ahead the job may ask for its next run. Needed only if that is more than `jobs.retry_max_seconds`.
+   */
+  readonly reachSeconds?: number
+  /**
+   * The rows of a periodic kind, if the configuration decides which there are. They run at each start and reload too,
+   * even those that are no longer listed. Other periodic kinds have one row.
+   */
+  readonly subjects?: ReadonlyArray<Subject<P>>
+  readonly run: (payload: P, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
+  /** Runs in the transaction that gives the job up. Does not run if the payload could not be read. */
+  readonly abandon: (payload: P, failure: F | QueueFailure, job: Job) => Commit<R>
+}
+
+/** A handler without its kind's types, as the runner's table holds it. */
+export interface AnyHandler<R, F extends Failure = Failure> {
+  readonly kind: string
+  readonly reachSeconds: number
+  /** Its jobs are enqueued at start and reschedule themselves. */
+  readonly periodic: boolean
+  /** The rows that are enqueued at start. */
+  readonly subjects: ReadonlyArray<Subject<string>>
+  /** Its rows depend on the configuration. */
+  readonly looksAgain: boolean
+  /** `undefined` if the payload is unreadable. */
+  readonly prepare: (job: Job) =>
+    | {
+      readonly budgetMillis: number
+      readonly run: Effect.Effect<Outcome<R, F>, StorageFailed, R>
+      readonly abandon: (failure: F | QueueFailure) => Commit<R>
+    }
+    | undefined
+}
+
+/** A periodic row: its kind, its key and its payload. */
+export interface Round extends Subject<string> {
+  readonly kind: string
+}
+
+/** The kinds that the handlers handle. */
+export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: string }>): ReadonlyArray<string> =>
+  handlers.map(({ kind }) => kind)
+
+/** The periodic rows of these handlers. */
+export const roundsOf = (
+  handlers: ReadonlyArray<Pick<AnyHandler<never>, "kind" | "subjects">>
+): ReadonlyArray<Round> => handlers.flatMap(({ kind, subjects }) => subjects.map((subject) => ({ kind, ...subject })))
+
+/** Makes the statements whose texts name kinds, once for a program. */
+const knownOf = (kinds: { readonly [kind: string]: KindNeeds }, groupName: string): KnownKinds => {
   const names = Object.keys(kinds)
   return {
     groupName,
-    /** How many jobs of a kind may run here at once, by `jobs.max_concurrent`; `undefined` if there is no limit. */
-    roomOf: (kind: string, most: number): Room | undefined => kinds[kind]?.room?.(most),
-    ...jobClaims.claiming(names),
+    roomOf: (kind, most) => kinds[kind]?.room?.(most),
+    ...claims.claiming(names),
     ...jobs.ending(names.filter((name) => kinds[name]?.isAwaited === true))
+  }
+}
+
+/**
+ * The queue as programs use it, typed by the kinds of their jobs. `groupName` is the name of the group of a share in
+ * records of the log.
+ */
+export const makeJobs = <P extends { readonly [kind: string]: unknown }>(
+  kinds: { readonly [K in keyof P]: Kind<P[K]> },
+  { groupName }: { readonly groupName: string }
+) => {
+  const known = knownOf(kinds, groupName)
+  return {
+    known,
+    names: Struct.keys(kinds),
+    cancel: known.cancel,
+
+    enqueue: <K extends keyof P & string>(job: Enqueue<K, P[K]>): Effect.Effect<JobId, StorageFailed, Queue> =>
+      Queue.use((queue) => queue.enqueue({ ...job, payload: kinds[job.kind].encode(job.payload) })),
+
+    decodePayload: <K extends keyof P & string>(kind: K, text: string): P[K] | undefined => kinds[kind].decode(text),
+
+    handler: <K extends keyof P & string, R, F extends Failure = Failure>(
+      self: Handler<K, P[K], R, F>
+    ): AnyHandler<R, F> => {
+      const { decode, encode, periodic = false } = kinds[self.kind]
+      const subjects = self.subjects?.map(({ key, payload }) => ({ key, payload: encode(payload) }))
+      return {
+        kind: self.kind,
+        reachSeconds: self.reachSeconds ?? 0,
+        periodic,
+        subjects: subjects ?? (periodic ? [everything] : []),
+        looksAgain: subjects !== undefined,
+        prepare: (job) => {
+          const payload = decode(job.payload)
+          return payload === undefined ? undefined : {
+            budgetMillis: self.budgetMillis(payload),
+            run: self.run(payload, job),
+            abandon: (failure) => self.abandon(payload, failure, job)
+          }
+        }
+      }
+    }
   }
 }

@@ -8,9 +8,9 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { afterCommit, Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentSeconds } from "../Time.ts"
+import type { claiming } from "./Claims.ts"
 import * as jobs from "./Job.ts"
 import type { Job, JobId } from "./Job.ts"
-import type { KnownKinds } from "./Kind.ts"
 import { leaseSeconds } from "./Leases.ts"
 import * as Slots from "./Slots.ts"
 
@@ -89,6 +89,14 @@ export interface Enqueue<K extends string = string, P = string> {
   readonly share?: string
   readonly runAt?: number
   readonly deadline?: number
+}
+
+/** What the queue is given of the kinds of its jobs: their rooms, and the statements whose texts name kinds. */
+export interface KnownKinds extends ReturnType<typeof claiming>, ReturnType<typeof jobs.ending> {
+  /** The name of the group of a share in records of the log. */
+  readonly groupName: string
+  /** How many jobs of a kind may run here at once, by `jobs.max_concurrent`; `undefined` if there is no limit. */
+  readonly roomOf: (kind: string, most: number) => Slots.Room | undefined
 }
 
 /** Durable work that follows an answer (docs/jobs.md). */

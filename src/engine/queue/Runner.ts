@@ -19,14 +19,14 @@ import * as DueTimes from "./DueTimes.ts"
 import type { Job } from "./Job.ts"
 import { groupOf } from "./Job.ts"
 import * as jobRecords from "./JobRecords.ts"
+import type { AnyHandler, Round } from "./Kind.ts"
+import { kindsOf, roundsOf } from "./Kind.ts"
 import * as Leases from "./Leases.ts"
 import type { Failure } from "./Outcome.ts"
 import { makeHearing, Queue, subjectText } from "./Queue.ts"
 import * as Settlement from "./Settlement.ts"
 import type { BackoffPolicy } from "./Settlement.ts"
 import * as Slots from "./Slots.ts"
-import type { AnyHandler, Round } from "./TypedQueue.ts"
-import { kindsOf, roundsOf } from "./TypedQueue.ts"
 
 /** `jobs.*` of the configuration. */
 export interface Tuning extends BackoffPolicy {

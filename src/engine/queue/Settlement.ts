@@ -9,11 +9,11 @@ import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds, lifeMillis } from "../Time.ts"
 import * as jobs from "./Job.ts"
 import type { Job } from "./Job.ts"
-import type { KnownKinds } from "./Kind.ts"
 import type { Holding } from "./Leases.ts"
 import { spentSince } from "./Leases.ts"
 import type { Commit, Failure, Outcome, QueueFailure, RetryBounds } from "./Outcome.ts"
 import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Outcome.ts"
+import type { KnownKinds } from "./Queue.ts"
 
 /** The settlement matched no row: the lease had been taken away, so the attempt's result is dropped. */
 class LeaseLost extends Data.TaggedError("LeaseLost") {}

@@ -4,7 +4,41 @@ import { Database, ifUndone } from "../sql/Database.ts"
 import { lifeMillis } from "../Time.ts"
 import type { Job, JobId } from "./Job.ts"
 import { groupOf } from "./Job.ts"
-import type { Room } from "./Kind.ts"
+
+/** How many jobs of a kind one process may have at once. */
+export interface Room {
+  readonly slots: number
+  /** Slots that are given in order of arrival. Beyond them, the share that has least comes first. */
+  readonly firstCome: number
+  /** The most for one group. */
+  readonly group: number
+  /**
+   * A part of what the member's group has left. A member that has fewer slots than this part may take another; every
+   * member may have one.
+   */
+  readonly memberPart: number
+}
+
+/** The room of a kind, by `jobs.max_concurrent`. Every kind has its own, so that no kind waits for another. */
+export type RoomBy = (most: number) => Room
+
+/** The room of a kind that computes. */
+export const computing: RoomBy = (most) => {
+  // One slot is left for other groups, because a job may run a slow program.
+  const others = most < 4 ? 0 : 1
+  return { slots: most, firstCome: most - others, group: most - others, memberPart: Number.POSITIVE_INFINITY }
+}
+
+/**
+ * The room of a kind that waits for others, such as a name server, and does not compute: `factor` slots for each slot of
+ * a kind that computes. The more of these are taken, the fewer a member may have, so that some are left for newcomers.
+ */
+export const waiting =
+  ({ factor, memberPart }: { readonly factor: number } & Pick<Room, "memberPart">): RoomBy => (most) => {
+    const slots = factor * most
+    // Whole numbers: the first is the limit of a statement.
+    return { slots, firstCome: Math.ceil(slots / 4), group: Math.floor(slots * 3 / 4), memberPart }
+  }
 
 type Asked<A> = Effect.Effect<ReadonlyArray<A>, StorageFailed, Database>
 
