@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import { finallyDo } from "../Finally.ts"
 import { emit } from "../telemetry/EngineLog.ts"
-import { Late } from "./Late.ts"
-import { SqlError } from "./SqlError.ts"
+import { Late, SqlError } from "./SqlError.ts"
 
 /** Lets a number of users in at once and the others in turn. None waits longer than the patience of the gate. */
 export interface Gate {

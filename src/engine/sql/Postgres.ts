@@ -5,7 +5,6 @@ import type { ClientConfig, Pool, PoolClient } from "pg"
 import { emit } from "../telemetry/EngineLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
-import { Late } from "./Late.ts"
 import { askSession, giveUp, sessionOf, wanted } from "./PostgresCancel.ts"
 import type { Lent, PostgresOptions } from "./PostgresPool.ts"
 import {
@@ -23,7 +22,7 @@ import {
 } from "./PostgresPool.ts"
 import { makeReaderSemaphore, readersOf } from "./ReaderSemaphore.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
-import { SqlError } from "./SqlError.ts"
+import { Late, SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
 /**

@@ -3,8 +3,7 @@ import * as Effect from "effect/Effect"
 import { makeFairSemaphore } from "../net/FairSemaphore.ts"
 import type { Peer } from "../net/Peer.ts"
 import { emit } from "../telemetry/EngineLog.ts"
-import { Late } from "./Late.ts"
-import { SqlError } from "./SqlError.ts"
+import { Late, SqlError } from "./SqlError.ts"
 
 /**
  * The operator for whom the fiber reads beside the service; the reads count in the operator's share. `undefined` for

@@ -6,9 +6,8 @@ import * as Fs from "node:fs"
 import { setPriority } from "node:os"
 import { fileURLToPath } from "node:url"
 import type { Connections, Driver, Executor, Row } from "./Driver.ts"
-import { Late } from "./Late.ts"
 import { makeReaderSemaphore } from "./ReaderSemaphore.ts"
-import { SqlError } from "./SqlError.ts"
+import { Late, SqlError } from "./SqlError.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
 
 /*
