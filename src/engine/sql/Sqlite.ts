@@ -7,13 +7,14 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
+import { finallyDo } from "../Finally.ts"
+import { emit } from "../telemetry/EngineLog.ts"
 import { Database } from "./Database.ts"
 import type { Connection, Driver, Row, Rows } from "./Driver.ts"
-import { makeGate } from "./Gate.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
-import { SqlError } from "./SqlError.ts"
+import { Late, SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
 /** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
@@ -110,11 +111,7 @@ const connect = (
       }
     }
     const execute: Connection["execute"] = (text, params) => Effect.suspend(() => atOnce(text, params))
-    const connection: AtHand = {
-      atOnce,
-      execute,
-      executeRaw: (text, params) => execute(text, params)
-    }
+    const connection: AtHand = { atOnce, execute, executeRaw: execute }
     const ofFile = mustExist ? [] : ["journal_mode = WAL"]
     for (const pragma of [...ofFile, "busy_timeout = 20", "foreign_keys = ON", `synchronous = ${synchronous}`]) {
       yield* connection.executeRaw(`PRAGMA ${pragma}`, [])
@@ -122,15 +119,64 @@ const connect = (
     return connection
   })
 
+/**
+ * Lets one user at a time have the connection that writes, the others in the order in which they came. A wait ends after
+ * `patienceMillis`. The wait and the use may be interrupted where their caller may be.
+ */
+const makeGate = (patienceMillis: number) => {
+  let isFree = true
+  const waiting = new Set<() => void>()
+  const leave = () => {
+    const [next] = waiting
+    if (next === undefined) isFree = true
+    else {
+      waiting.delete(next)
+      next() // the connection passes directly to the next
+    }
+  }
+  const wait = Effect.callback<void, SqlError>((resume) => {
+    let isIn = false
+    const enter = () => {
+      isIn = true
+      clearTimeout(timer)
+      resume(Effect.void)
+    }
+    const timer = setTimeout(() => {
+      waiting.delete(enter)
+      const late = new SqlError({
+        cause: new Late(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
+        message: "no connection"
+      })
+      resume(Effect.andThen(emit("db_pool_timeout", { waited_ms: patienceMillis }), late))
+    }, patienceMillis)
+    waiting.add(enter)
+    return Effect.sync(() => {
+      clearTimeout(timer)
+      waiting.delete(enter)
+      if (isIn) leave()
+    })
+  })
+  return {
+    pass: <A, E, R>(use: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
+      Effect.uninterruptibleMask((restore) => {
+        if (!isFree) return Effect.andThen(restore(wait), finallyDo(restore(use), leave))
+        isFree = false
+        return finallyDo(restore(use), leave)
+      }),
+    isFree: () => isFree
+  }
+}
+
 const make = (options: SqliteOptions) =>
   Effect.gen(function*() {
     const connection = yield* connect(options)
     const { acquire_timeout_ms = 5000, path, readers = 0 } = options
-    const gate = makeGate(1, acquire_timeout_ms)
+    const gate = makeGate(acquire_timeout_ms)
     const beside = readers > 0 && path !== ":memory:"
       ? yield* makeReaders({ path, readers, acquire_timeout_ms })
       : undefined
-    const exclusive: Driver["exclusive"] = (use) => gate.hold(Effect.suspend(() => use(connection)))
+    const exclusive: Driver["exclusive"] = (use) =>
+      Effect.uninterruptible(gate.pass(Effect.suspend(() => use(connection))))
     const begin: Driver["begin"] = (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", []))
     const commit: Driver["commit"] = (connection) => connection.executeRaw("COMMIT", [])
     const groups = yield* makeGroupCommit({ exclusive, begin, commit })
