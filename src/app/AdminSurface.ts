@@ -11,12 +11,12 @@ import type { Issuers } from "../services/signing/Issuers.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Resolved } from "../settings/Resolve.ts"
 import { filesFailed } from "./CommandFailed.ts"
-import { countRequest } from "./Counters.ts"
 import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 import { withReadiness } from "./Readiness.ts"
+import type { Uses } from "./Uses.ts"
 
 /* The surface for operators, with its services. */
 
@@ -42,7 +42,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   resolved: Pick<Resolved, "config" | "sources">,
   { panel, roles, version }: Pick<Installed, "panel" | "version"> & { readonly roles: Roles },
   issuers: Context.Context<Issuers>,
-  counted: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  uses: Uses
 ) {
   const { config } = resolved
   const { admin } = config
@@ -70,12 +70,9 @@ export const adminSurface = Effect.fnUntraced(function*(
         Effect.provide(
           listener.serve({
             app: withReadiness({
-              route: (received) => {
-                const routed = isOfApi(received.path) ? api.route(received) : pages.route(received)
-                return { ...routed, handle: (request) => counted(routed.handle(request)) }
-              }
+              route: (received) => isOfApi(received.path) ? api.route(received) : pages.route(received)
             }, roles),
-            count: countRequest,
+            watch: uses.requests,
             ...trustOf([admin.filter]),
             tls: tls.settings,
             requestTimeoutMillis: config.server.request_timeout_ms,

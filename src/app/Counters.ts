@@ -1,16 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { Roles } from "../domain/Role.ts"
 import { loops } from "../domain/words/Loop.ts"
-import { begin, countIn } from "../domain/words/Series.ts"
-import type { CountRequest } from "../engine/http/Listener.ts"
+import { begin } from "../domain/words/Series.ts"
 import { hasDigest, sectionsOf } from "../services/notify/NotifyRoutes.ts"
 import type { Config } from "../settings/AppConfig.ts"
-
-/** Counts the requests of a listener. Those of no profile are counted as of `none`. */
-export const countRequest: CountRequest = (fiber, { facts: { profile = "none" }, pattern: route, status }, seconds) => {
-  countIn(fiber, "acme_svc_requests_total", { profile, route, status })
-  countIn(fiber, "acme_svc_request_duration_seconds", { profile, route }, seconds)
-}
 
 const ofProfile = (roles: Roles, profile: string): ReadonlyArray<Effect.Effect<void>> => [
   begin("acme_svc_certificates_issued_total", { profile }),

@@ -1,5 +1,4 @@
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -35,12 +34,13 @@ import { make as makeMetrics } from "../surfaces/metrics/MetricsApp.ts"
 import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 import { adminSurface } from "./AdminSurface.ts"
 import type { CommandFailed } from "./CommandFailed.ts"
-import { countRequest } from "./Counters.ts"
 import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 import { publishSurface } from "./PublishSurface.ts"
 import { withReadiness } from "./Readiness.ts"
+import type { Uses } from "./Uses.ts"
+import { makeUses } from "./Uses.ts"
 
 /** The properties of a process that are not in its configuration. */
 export interface Build {
@@ -70,36 +70,10 @@ export interface Generation {
 
 const maxConnections = 4096
 
-/** Counts the requests and attempts that still use a generation. */
-const makeUses = () => {
-  const over = Deferred.makeUnsafe<void>()
-  let [uses, isRetired] = [0, false]
-  const leave = () => {
-    uses--
-    if (isRetired && uses === 0) Deferred.doneUnsafe(over, Exit.void)
-  }
-  return {
-    /** For what a fiber of its own does, as requests and attempts have one: the use ends with the fiber. */
-    counted: <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-      Effect.withFiber((fiber) => {
-        uses++
-        fiber.addObserver(leave)
-        return self
-      }),
-    /** Waits until the last use has ended. */
-    ended: Effect.suspend(() => {
-      isRetired = true
-      return uses === 0 ? Effect.void : Deferred.await(over)
-    })
-  }
-}
-
-/**
- * Handlers whose attempts count as uses of their generation, so that it stays open until the last attempt has ended.
- */
+/** Handlers whose attempts count as uses of their generation. */
 const counting = <R>(
   known: ReadonlyArray<AnyHandler<R, JobFailure>>,
-  counted: ReturnType<typeof makeUses>["counted"]
+  { counted }: Uses
 ): ReadonlyArray<AnyHandler<R, JobFailure>> =>
   known.map((one) => ({
     ...one,
@@ -113,7 +87,7 @@ const acmeSurface = Effect.fnUntraced(function*(
   config: Config,
   { roles, version }: Build,
   issuers: Context.Context<Issuers>,
-  counted: ReturnType<typeof makeUses>["counted"]
+  uses: Uses
 ) {
   const services = Context.merge(issuers, yield* Layer.build(Graph.acme(config, version)))
   const mounted = config.profiles.filter(({ enabled }) => enabled)
@@ -144,13 +118,8 @@ const acmeSurface = Effect.fnUntraced(function*(
       Effect.andThen(
         Effect.provide(
           listener.serve({
-            app: withReadiness({
-              route: (received) => {
-                const routed = app.route(received)
-                return { ...routed, handle: (request) => counted(routed.handle(request)) }
-              }
-            }, roles),
-            count: countRequest,
+            app: withReadiness(app, roles),
+            watch: uses.requests,
             ...trustOf([config, ...mounted].map(({ filter }) => filter)),
             tls: tls.settings,
             requestTimeoutMillis: request_timeout_ms,
@@ -167,7 +136,7 @@ const acmeSurface = Effect.fnUntraced(function*(
         Effect.forEach(relaying, ({ name }) => emit("http_01_responder_mounted", { profile: name }), { discard: true })
       )
   }
-  return [surface, ...yield* publishSurface(config, services, counted)]
+  return [surface, ...yield* publishSurface(config, services, uses)]
 })
 
 const metricsConnections = 16
@@ -223,7 +192,7 @@ const metricsSurface = Effect.fnUntraced(function*(
     serve: (listener) =>
       listener.serve({
         app: withReadiness(makeMetrics(scrape), roles),
-        count: undefined,
+        watch: undefined,
         ...trustOf([]),
         tls: undefined,
         requestTimeoutMillis: metricsTimeoutMillis,
@@ -273,15 +242,15 @@ export const build = (
       const issuers = yield* Layer.build(Graph.authorities(config, before))
       const known = Context.get(issuers, Issuers)
       const served = [
-        ...process.roles.has("acme") ? yield* acmeSurface(config, process, issuers, uses.counted) : [],
-        ...process.roles.has("admin") ? yield* adminSurface(resolved, process, issuers, uses.counted) : []
+        ...process.roles.has("acme") ? yield* acmeSurface(config, process, issuers, uses) : [],
+        ...process.roles.has("admin") ? yield* adminSurface(resolved, process, issuers, uses) : []
       ]
       const signers = working && (yield* Effect.provide(Signers, working))
       const work = working === undefined ? [] : yield* Effect.provide(handlers(config), Context.merge(issuers, working))
       return {
         config,
         surfaces: [...served, ...yield* metricsSurface(config, process.roles, known, served)],
-        handlers: counting(work, uses.counted),
+        handlers: counting(work, uses),
         signers: working,
         before: { signers: signers?.bySection, issuers: known.bySection },
         close,

@@ -7,8 +7,8 @@ import type { Issuers } from "../services/signing/Issuers.ts"
 import type { ReadHooks } from "../services/signing/ReadHooks.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { make } from "../surfaces/publish/Publish.ts"
-import { countRequest } from "./Counters.ts"
 import type { Surface } from "./Listeners.ts"
+import type { Uses } from "./Uses.ts"
 
 /* What the CAs publish, in clear on a listener of its own (docs/decisions/listeners.md, "Publishing in clear"). */
 
@@ -21,7 +21,7 @@ const waitMillis = 1000
 export const publishSurface = Effect.fnUntraced(function*(
   { filter, profiles, publish, server }: Config,
   services: Context.Context<Issuers | ReadHooks>,
-  counted: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  uses: Uses
 ) {
   if (!publish.enabled) return []
   const mounted = profiles.filter(({ enabled }) => enabled)
@@ -38,13 +38,8 @@ export const publishSurface = Effect.fnUntraced(function*(
     serve: (listener) =>
       Effect.provide(
         listener.serve({
-          app: {
-            route: (received) => {
-              const routed = app.route(received)
-              return { ...routed, handle: (request) => counted(routed.handle(request)) }
-            }
-          },
-          count: countRequest,
+          app,
+          watch: uses.requests,
           ...trustOf(proxies),
           tls: undefined,
           requestTimeoutMillis: server.request_timeout_ms,

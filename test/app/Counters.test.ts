@@ -1,14 +1,13 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { assert, describe } from "vitest"
-import { beginCounters, countRequest } from "../../src/app/Counters.ts"
+import { beginCounters } from "../../src/app/Counters.ts"
 import type { Role } from "../../src/domain/Role.ts"
 import { everyRole } from "../../src/domain/Role.ts"
 import { loops } from "../../src/domain/words/Loop.ts"
 import { series } from "../../src/domain/words/Series.ts"
 import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 import * as Registry from "../../src/engine/telemetry/Registry.ts"
-import { counted } from "../support/Counted.ts"
 import { configOf } from "../support/Graph.ts"
 
 /** How many samples each counter has, and what they come to. */
@@ -68,20 +67,4 @@ describe("the counters of a process", () => {
         acme_svc_certificate_issue_failures_total: 4
       })
     }))
-
-  it.effect("count a request of no profile as of `none`", () =>
-    Effect.gen(function*() {
-      const answered = (facts: { readonly profile?: string }) =>
-        Effect.withFiber((fiber) => {
-          countRequest(fiber, { facts, pattern: "/ready", status: 200 }, 0.01)
-          return Effect.void
-        })
-      yield* answered({})
-      yield* answered({ profile: "default" })
-      for (const profile of ["none", "default"]) {
-        const labels = `role="x",profile="${profile}",route="/ready"`
-        assert.strictEqual(yield* counted(`acme_svc_requests_total{${labels},status="200"}`), 1)
-        assert.strictEqual(yield* counted(`acme_svc_request_duration_seconds_count{${labels}}`), 1)
-      }
-    }).pipe(Effect.provide(Registry.layer("x", series))))
 })

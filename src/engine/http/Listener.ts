@@ -44,23 +44,27 @@ export interface SocketOptions extends BoundAddress {
 
 type TlsPair = Pick<TlsSettings, "cert" | "key">
 
-/**
- * Counts an answered request, in its fiber: with the facts and the pattern of its route, and the seconds from its parsed head
- * to the answer handed to the socket.
- */
-export type CountRequest = (
-  fiber: Fiber.Fiber<unknown, unknown>,
-  answered: Pick<Routed<never>, "facts" | "pattern"> & { readonly status: number },
-  seconds: number
-) => void
+/** Is told of the requests of a listener, each in the fiber that handles it. */
+export interface Watch {
+  /** Handling begins. It is over when the fiber ends. */
+  readonly begun: (fiber: Fiber.Fiber<unknown, unknown>) => void
+  /**
+   * The request is answered: with the facts and the pattern of its route, and the seconds from its parsed head to the answer
+   * handed to the socket. Input that is no request is answered too, without having begun.
+   */
+  readonly answered: (
+    fiber: Fiber.Fiber<unknown, unknown>,
+    answered: Pick<Routed<never>, "facts" | "pattern"> & { readonly status: number },
+    seconds: number
+  ) => void
+}
 
 /** What a listener serves, and how: `server.*` of the configuration. */
 export interface Serving<R> extends BodyLimits {
   readonly app: App<R>
   readonly tls: TlsSettings | undefined
   readonly requestTimeoutMillis: number
-  /** Counts an answered request. Absent where requests are not counted. */
-  readonly count: CountRequest | undefined
+  readonly watch: Watch | undefined
   /** Whether many clients stand behind an address, so that it has no share of its own. */
   readonly isProxy: (address: Comparable) => boolean
   /** The headers, in lower case, by which such an address names the client. */
@@ -156,7 +160,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
     const forwarding = new ForwardingPeers()
     const serve = <R>(
-      { app, count, forwardedHeaders, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls }: Serving<R>
+      { app, forwardedHeaders, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls, watch }: Serving<R>
     ) =>
       Effect.gen(function*() {
         const entropy = yield* Entropy
@@ -186,6 +190,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
         const program = (one: InFlight, target: Target, message: Http.IncomingMessage, response: Http.ServerResponse) =>
           Effect.withFiber<void, never, R>((fiber) => {
+            watch?.begun(fiber)
             const startedAt = millisOf(fiber)
             one.endsAt = startedAt + requestTimeoutMillis
             return Effect.flatMap(
@@ -215,7 +220,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   const status = isSent ? given.status : 499
                   // One record for every request, malformed ones and those whose client went away included (499, not sent).
                   const ended = () => {
-                    count?.(fiber, { facts, pattern, status }, took / 1000)
+                    watch?.answered(fiber, { facts, pattern, status }, took / 1000)
                     const weight = accessWeight(status, isProbe(request))
                     emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
                   }
@@ -270,7 +275,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           log = fork
           onRefused = ({ remoteAddress }, status) => {
             const line = Effect.withFiber((fiber) => {
-              count?.(fiber, { facts: {}, pattern: unmatched, status }, 0)
+              watch?.answered(fiber, { facts: {}, pattern: unmatched, status }, 0)
               return emit("request_completed", { status, latency_ms: 0 }, accessWeight(status, false))
             })
             const span = { client_ip: unmapped(remoteAddress ?? "") }

@@ -29,7 +29,7 @@ type Settings = Omit<Serving<never>, "app">
 
 const settings: Settings = {
   tls: undefined,
-  count: undefined,
+  watch: undefined,
   isProxy: () => false,
   forwardedHeaders: ["x-forwarded-for"],
   requestTimeoutMillis: 60_000,
