@@ -339,4 +339,65 @@ describe("src", () => {
     const names = files.map((file) => basename(file))
     assert.deepStrictEqual(names.filter((name, at) => names.indexOf(name) !== at), [])
   })
+
+  /** The names of the ten longest, in alphabetical order: who makes one longer than these judges whether it still is one idea. */
+  const longest = (found: ReadonlyArray<readonly [name: string, lines: number]>): ReadonlyArray<string> =>
+    [...new Set(found.toSorted(([, one], [, other]) => other - one).map(([name]) => name))].slice(0, 10).sort()
+
+  it("has these ten longest files, each of one idea", () => {
+    assert.deepStrictEqual(
+      longest(files.map((file) => [file, readFileSync(join(src, file), "utf8").split("\n").length])),
+      [
+        "crypto/keys/WeakKey.ts",
+        "domain/Problem.ts",
+        "engine/http/Listener.ts",
+        "engine/http/TlsFiles.ts",
+        "engine/queue/Runner.ts",
+        "engine/queue/Slots.ts",
+        "services/signing/relay/Relay.ts",
+        "settings/PolicyRules.ts",
+        "store/orders/OrderSearch.ts",
+        "surfaces/operator/Field.ts"
+      ]
+    )
+  })
+
+  it("has these ten longest functions, each of one idea", () => {
+    const functions = files.flatMap((file) => {
+      const source = ts.createSourceFile(file, readFileSync(join(src, file), "utf8"), ts.ScriptTarget.Latest, true)
+      const lineOf = (at: number) => source.getLineAndCharacterOfPosition(at).line
+      const found: Array<readonly [string, number]> = []
+      const visit = (node: ts.Node): void => {
+        if (ts.isFunctionLike(node) && "body" in node && node.body !== undefined) {
+          const holder = ts.isArrowFunction(node) || ts.isFunctionExpression(node) ? declarationOf(node) : node
+          const name = holder?.name?.getText()
+          if (name !== undefined) found.push([`${file} ${name}`, lineOf(node.getEnd()) - lineOf(node.getStart()) + 1])
+        }
+        ts.forEachChild(node, visit)
+      }
+      visit(source)
+      return found
+    })
+    assert.deepStrictEqual(longest(functions), [
+      "engine/http/Listener.ts bind",
+      "engine/http/Listener.ts serve",
+      "engine/queue/Attempts.ts make",
+      "engine/queue/Settlement.ts make",
+      "engine/sql/Postgres.ts make",
+      "services/nonce/Nonces.ts make",
+      "services/signing/relay/AcmeClient.ts make",
+      "services/signing/relay/Relay.ts make",
+      "surfaces/acme/AcmeApp.ts make",
+      "surfaces/jobs/JobHandlers.ts handlers"
+    ])
+  })
 })
+
+/** What an arrow function is the value of, through the calls that it is given to: `const issue = Effect.fnUntraced(function*…)`. */
+const declarationOf = (node: ts.Node): ts.NamedDeclaration | undefined => {
+  const { parent } = node
+  if (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) || ts.isPropertyDeclaration(parent)) {
+    return parent
+  }
+  return ts.isCallExpression(parent) || ts.isArrowFunction(parent) ? declarationOf(parent) : undefined
+}

@@ -9,7 +9,7 @@ import { assert, describe } from "vitest"
 import { serialFrom } from "../../../src/crypto/x509/Leaf.ts"
 import { generateTlsPair } from "../../../src/crypto/x509/TlsPair.ts"
 import { problemOf } from "../../../src/domain/Problem.ts"
-import type { CountRequest, Serving, SocketOptions } from "../../../src/engine/http/Listener.ts"
+import type { Serving, SocketOptions, Watch } from "../../../src/engine/http/Listener.ts"
 import { bind } from "../../../src/engine/http/Listener.ts"
 import type { Answer, App, Request, Routed } from "../../../src/engine/http/Message.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
@@ -212,9 +212,11 @@ describe("the access record", () => {
 
   test("goes with one count, by the facts of the route, even where the request cannot be read", () =>
     Effect.gen(function*() {
-      const counted: Array<Parameters<CountRequest>[1]> = []
+      const counted: Array<Parameters<Watch["answered"]>[1]> = []
       const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ facts: { room: "hall" } }))
-      const { port } = yield* serving(app, { count: (_, answered) => void counted.push(answered) })
+      const { port } = yield* serving(app, {
+        watch: { begun: () => {}, answered: (_, answered) => void counted.push(answered) }
+      })
       const client = yield* talk(port)
       yield* client.send(get("/a"))
       yield* client.heard(/HTTP\/1\.1 404 /)
