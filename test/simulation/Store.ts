@@ -167,15 +167,15 @@ export const openStore = (
           }
           return mishap === undefined ? Effect.asVoid(done) : planted
         })
-      return Effect.map(makeGroupCommit({ exclusive, begin, commit }), ({ join }): Driver => ({
+      return Effect.map(makeGroupCommit({ exclusive, begin, commit }), (transact): Driver => ({
         dialect: "sqlite",
         atOnce: undefined,
         exclusive,
         single: ({ reads, text }, params) =>
           reads
             ? exclusive((connection) => connection.execute(text, params))
-            : Effect.flatten(join((connection) => Effect.exit(connection.execute(text, params)))),
-        transact: join,
+            : Effect.flatten(transact((connection) => Effect.exit(connection.execute(text, params)))),
+        transact,
         aside: undefined,
         lost: undefined,
         begin,

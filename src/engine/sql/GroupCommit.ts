@@ -32,13 +32,12 @@ const largestGroup = 64
  */
 export const makeGroupCommit = (
   driver: Pick<Driver, "exclusive" | "begin" | "commit">
-): Effect.Effect<{ readonly join: Driver["transact"] }, never, Scope.Scope> =>
+): Effect.Effect<Driver["transact"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const fork = yield* FiberSet.makeRuntime<never, void, never>()
-    let waiting: Array<Member> = []
-    let isScheduled = false
+    const waiting: Array<Member> = []
 
-    /** Runs all bodies in one transaction. False if one failed and nothing was kept. */
+    /** Runs all bodies in one transaction. False if one of several failed and nothing was kept. */
     const commitTogether = Effect.fnUntraced(function*(
       connection: Connection,
       group: ReadonlyArray<Member>,
@@ -57,59 +56,46 @@ export const makeGroupCommit = (
       return true
     })
 
-    const commitAlone = (connection: Connection, member: Member): Effect.Effect<BodyExit, SqlError> =>
-      Effect.flatMap(Effect.andThen(driver.begin(connection), member.run(connection)), (exit) =>
-        Effect.as(Exit.isSuccess(exit) ? driver.commit(connection) : rollback(connection), exit)).pipe(
-          Effect.tapCause(() =>
-            rollback(connection)
-          )
-        )
-
-    const commitGroup = Effect.fnUntraced(function*(connection: Connection, group: ReadonlyArray<Member>) {
-      const outcomes = new Map<Member, Outcome>()
-      const together = yield* Effect.exit(commitTogether(connection, group, outcomes))
-      if (Exit.isFailure(together)) {
-        yield* rollback(connection)
-        for (const member of group) outcomes.set(member, Exit.failCause(together.cause))
-      } else if (!together.value) {
-        for (const member of group) outcomes.set(member, yield* Effect.exit(commitAlone(connection, member)))
-      }
-      return outcomes
-    })
-
-    const serve = (group: ReadonlyArray<Member>) =>
-      Effect.map(Effect.exit(driver.exclusive((connection) => commitGroup(connection, group))), (result) => {
-        for (const member of group) {
-          member.answer(
-            Exit.isFailure(result) ? Exit.failCause(result.cause) : result.value.get(member) ?? Exit.die("not run")
-          )
-        }
+    const commitGroup = (
+      connection: Connection,
+      group: ReadonlyArray<Member>,
+      outcomes: Map<Member, Outcome>
+    ): Effect.Effect<void> =>
+      Effect.matchCauseEffect(commitTogether(connection, group, outcomes), {
+        onFailure: (cause) => {
+          for (const member of group) outcomes.set(member, Exit.failCause(cause))
+          return rollback(connection)
+        },
+        onSuccess: (isDone) =>
+          isDone
+            ? Effect.void
+            : Effect.forEach(group, (member) => commitGroup(connection, [member], outcomes), { discard: true })
       })
 
     const flush = () => {
-      isScheduled = false
       const group = waiting.splice(0, largestGroup)
-      if (waiting.length > 0) schedule()
-      fork(serve(group))
-    }
-    const schedule = () => {
-      if (isScheduled) return
-      isScheduled = true
-      setImmediate(flush)
+      if (waiting.length > 0) setImmediate(flush)
+      const outcomes = new Map<Member, Outcome>()
+      const served = driver.exclusive((connection) => commitGroup(connection, group, outcomes))
+      fork(Effect.map(Effect.exit(served), (exit) => {
+        for (const member of group) {
+          member.answer(Exit.isFailure(exit) ? Exit.failCause(exit.cause) : outcomes.get(member) ?? Exit.die("not run"))
+        }
+      }))
     }
 
-    const join: Driver["transact"] = <A, E, R>(
+    const transact: Driver["transact"] = <A, E, R>(
       body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
     ) =>
       // The body runs in the group's fiber with the whole context of its own fiber: services, clock and log facts.
       Effect.contextWith((context: Context.Context<R>) =>
         Effect.callback<Exit.Exit<A, E>, SqlError>((resume) => {
-          waiting.push({
+          const waits = waiting.push({
             run: (connection) => Effect.setContext(body(connection), context),
-            answer: (result) => resume(result as Exit.Exit<Exit.Exit<A, E>, SqlError>)
+            answer: resume as (result: Outcome) => void
           })
-          schedule()
+          if (waits === 1) setImmediate(flush)
         })
       )
-    return { join }
+    return transact
   })

@@ -179,13 +179,13 @@ const make = (options: SqliteOptions) =>
       Effect.uninterruptible(gate.pass(Effect.suspend(() => use(connection))))
     const begin: Driver["begin"] = (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", []))
     const commit: Driver["commit"] = (connection) => connection.executeRaw("COMMIT", [])
-    const groups = yield* makeGroupCommit({ exclusive, begin, commit })
+    const transact = yield* makeGroupCommit({ exclusive, begin, commit })
     return Database.of({
       dialect: "sqlite",
       exclusive,
       single: ({ reads, text }, params) => {
         const execute = connection.execute(text, params)
-        if (!reads) return Effect.flatten(groups.join(() => Effect.exit(execute)))
+        if (!reads) return Effect.flatten(transact(() => Effect.exit(execute)))
         // A read that has to wait goes through the gate. Otherwise it would become part of a transaction that begins
         // meanwhile on the one connection.
         return gate.pass(whileBusy(execute))
@@ -196,7 +196,7 @@ const make = (options: SqliteOptions) =>
         const rows = connection.atOnce(text, params)
         return Exit.isFailure(rows) && Option.exists(Cause.findErrorOption(rows.cause), isBusy) ? undefined : rows
       },
-      transact: groups.join,
+      transact,
       aside: beside?.aside,
       begin,
       commit,
