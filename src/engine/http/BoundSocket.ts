@@ -5,7 +5,7 @@ import * as Http from "node:http"
 import * as Https from "node:https"
 import * as Net from "node:net"
 import { Connections } from "./Connections.ts"
-import { pace } from "./Pace.ts"
+import { pace } from "./InFlight.ts"
 
 /** A socket could not be bound. */
 export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly address: string; readonly detail: string }> {
@@ -110,7 +110,7 @@ export class BoundSocket {
   #current: Speaker | undefined
   readonly connections: Connections
 
-  /** `equip` is called with each HTTP server before it gets its first connection. */
+  /** `equip` is called with each HTTP server before it gets its first connection; from then on it is the one in force. */
   constructor(maxConnections: number, equip: (server: Http.Server) => void) {
     this.connections = new Connections(maxConnections)
     this.#equip = equip
@@ -157,11 +157,6 @@ export class BoundSocket {
   renew(former: Pick<TlsSettings, "cert" | "key">, { cert, key }: Pick<TlsSettings, "cert" | "key">): void {
     const tls = this.#current?.tls
     if (tls?.cert === former.cert && tls.key === former.key) this.speak({ ...tls, cert, key })
-  }
-
-  /** Whether connections of this server are kept alive. They are not, once another server is in force. */
-  isCurrent(server: Http.Server): boolean {
-    return this.#current?.server === server
   }
 
   /** Takes no more connections. */

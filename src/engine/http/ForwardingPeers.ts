@@ -23,19 +23,17 @@ export class ForwardingPeers {
   readonly #named = new Map<string, Set<string> | undefined>()
 
   /**
-   * Notes the client that a request names. Answers the peer and the header if the peer is to be reported now, which
-   * happens once.
+   * Notes the client that a request names in this header. Answers the peer if it is to be reported now, which happens
+   * once.
    */
   told(
     { headers, socket }: IncomingMessage,
-    forwardedHeaders: ReadonlyArray<string>,
+    header: string,
     isProxy: (address: Comparable) => boolean
-  ): { readonly address: string; readonly header: string } | undefined {
-    const header = forwardedHeaders.find((name) => headers[name] !== undefined)
-    if (header === undefined) return undefined
+  ): string | undefined {
     const peer = comparable(socket.remoteAddress ?? "")
     if (peer === undefined || isProxy(peer)) return undefined
-    return this.note(peer.text, String(headers[header])) ? { address: peer.text, header } : undefined
+    return this.note(peer.text, String(headers[header])) ? peer.text : undefined
   }
 
   /** Notes a client that a peer names. Answers whether the peer is to be reported now. */

@@ -6,15 +6,36 @@ import { STATUS_CODES } from "node:http"
 import type { Entropy } from "../../crypto/Entropy.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import type { Answer, Request } from "./Message.ts"
-import type { Target } from "./Target.ts"
 
-/** Only characters that logs, headers and terminals treat as plain text. */
-const usableRequestId = /^[A-Za-z0-9._:-]{1,128}$/
+/** Where a request goes. */
+export interface Target {
+  /** Path and query, exactly as received. */
+  readonly target: string
+  /** The authority, if the target names one. It then replaces the Host field (RFC 9112 section 3.2.2). */
+  readonly host: string | undefined
+}
 
-const usableId = (given: string | ReadonlyArray<string> | undefined): Effect.Effect<string | undefined> =>
-  given === undefined || (typeof given === "string" && usableRequestId.test(given))
-    ? Effect.succeed(given)
-    : Effect.as(emit("request_id_header_invalid", {}), undefined)
+const scheme = /^https?:\/\//i
+const authority = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::[0-9]{0,5})?$/i
+const slash = 0x2f
+
+/**
+ * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both forms give the same path
+ * and query, and routes, policies and signatures see nothing else. Any other text is taken as it is, and matches no
+ * route. `undefined` for an absolute form without a host or with a user part, which is an error (RFC 9110 sections
+ * 4.2.1 and 4.2.4).
+ */
+export const readTarget = (text: string): Target | undefined => {
+  if (text.charCodeAt(0) === slash) return { target: text, host: undefined }
+  const prefix = scheme.exec(text)?.[0]
+  if (prefix === undefined) return { target: text, host: undefined }
+  const rest = text.slice(prefix.length)
+  const end = rest.search(/[/?#]/)
+  const host = end < 0 ? rest : rest.slice(0, end)
+  if (!authority.test(host)) return undefined
+  const behind = rest.slice(host.length)
+  return { target: behind.startsWith("/") ? behind : `/${behind}`, host }
+}
 
 /**
  * Whether a head names its host exactly once, as HTTP/1.1 requires. With two hosts, programs may differ on which one
@@ -71,31 +92,55 @@ const agentOf = (given: string | undefined): string | undefined => {
   return (Buffer.from(text).equals(octets) ? text : given).slice(0, longestAgent)
 }
 
+/** Only characters that logs, headers and terminals treat as plain text. */
+const usableId = /^[A-Za-z0-9._:-]{1,128}$/
+
+/** The `x-request-id` of the sender if it is usable, or else a new UUID. */
+export const idOf = ({ headers }: IncomingMessage, { uuid }: Entropy["Service"]): Effect.Effect<string> => {
+  const given = headers["x-request-id"]
+  if (given === undefined) return uuid
+  return typeof given === "string" && usableId.test(given)
+    ? Effect.succeed(given)
+    : Effect.andThen(emit("request_id_header_invalid", {}), uuid)
+}
+
 /** The facts of a request head. */
 export const readHead = (
+  id: string,
   message: IncomingMessage,
   { host, target }: Target,
-  entropy: Entropy["Service"],
   body: Request["body"]
-): Effect.Effect<Request> =>
-  Effect.flatMap(
-    usableId(message.headers["x-request-id"]),
-    (given) =>
-      Effect.map(given === undefined ? entropy.uuid : Effect.succeed(given), (id) => {
-        const headers = headersOf(message)
-        const query = target.indexOf("?")
-        return {
-          id,
-          method: message.method ?? "",
-          target,
-          path: query < 0 ? target : target.slice(0, query),
-          headers: host === undefined ? headers : { ...headers, host },
-          clientIp: unmapped(message.socket.remoteAddress ?? ""),
-          userAgent: agentOf(message.headers["user-agent"]),
-          body
-        }
-      })
-  )
+): Request => {
+  const headers = headersOf(message)
+  const query = target.indexOf("?")
+  return {
+    id,
+    method: message.method ?? "",
+    target,
+    path: query < 0 ? target : target.slice(0, query),
+    headers: host === undefined ? headers : { ...headers, host },
+    clientIp: unmapped(message.socket.remoteAddress ?? ""),
+    userAgent: agentOf(message.headers["user-agent"]),
+    body
+  }
+}
+
+const longestLogged = 512
+
+const masked = (parameter: string): string => {
+  const equals = parameter.indexOf("=")
+  return equals < 0 ? "***" : `${parameter.slice(0, equals)}=***`
+}
+
+/**
+ * Path and query for the log, at most 512 characters. Values of the query are masked: a form sent with the wrong method
+ * puts a password there, and so does a user who mistakes one field for another.
+ */
+export const loggedTarget = ({ path, target }: { readonly path: string; readonly target: string }): string => {
+  if (target.length === path.length) return target.slice(0, longestLogged)
+  const query = target.slice(path.length + 1, path.length + longestLogged)
+  return `${path}?${query.split("&").map(masked).join("&")}`.slice(0, longestLogged)
+}
 
 /** On every answer of a listener, names and values in turn (docs/decisions/process.md, "Bounds of a socket"). */
 export type Hardening = ReadonlyArray<string>

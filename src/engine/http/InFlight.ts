@@ -4,7 +4,58 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { pace } from "./Pace.ts"
+import type { Target } from "./Head.ts"
+
+/** How many connections are accepted before requests get a turn, and how many requests begin in one turn. */
+const mostInTurn = 64
+
+/**
+ * Accepts connections before it begins requests. In each iteration of the event loop, libuv accepts one connection,
+ * however many wait. If an iteration handled all requests that had arrived, a few busy peers could fill the kernel's
+ * queue, and a new client would wait behind a thousand others. So requests wait for an iteration that accepts no
+ * connection, and then begin together, so that they can share a commit. Neither side waits for more than {@link mostInTurn}
+ * of the other.
+ */
+export class Pace {
+  #waiting: Array<() => void> = []
+  #next = 0
+  #accepted = 0
+  #hasAccepted = false
+  #isScheduled = false
+
+  /** A connection was accepted. */
+  accepted(): void {
+    this.#hasAccepted = true
+  }
+
+  /** Begins a request in its turn. */
+  run(begin: () => void): void {
+    this.#waiting.push(begin)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(this.#turn)
+  }
+
+  readonly #turn = (): void => {
+    this.#isScheduled = false
+    const mayWait = this.#hasAccepted && ++this.#accepted < mostInTurn
+    this.#hasAccepted = false
+    if (mayWait) return this.#schedule()
+    this.#accepted = 0
+    const end = Math.min(this.#next + mostInTurn, this.#waiting.length)
+    while (this.#next < end) this.#waiting[this.#next++]?.()
+    if (this.#next < this.#waiting.length) return this.#schedule()
+    this.#waiting = []
+    this.#next = 0
+  }
+}
+
+/** The instance of the process: all listeners share one event loop. */
+export const pace = new Pace()
 
 /** A peer that takes its answer more slowly than this, in octets a second, is cut off. */
 const slowestPeer = 8192
@@ -15,21 +66,24 @@ const slowestPeer = 8192
  */
 const mostOfConnection = 16
 
-/** A request whose answer the peer has not taken in full. */
-export interface InFlight {
-  readonly socket: Socket
+/** A request as it arrives. */
+export interface Arrived {
   readonly message: IncomingMessage
   readonly response: ServerResponse
   /** The server of its connection. */
   readonly server: Server
+  readonly target: Target
+}
+
+/** A request whose answer the peer has not taken in full. */
+export interface InFlight extends Arrived {
+  readonly socket: Socket
   /**
    * When the time of its handler ends or, once the answer is handed over, the time of the peer; in epoch milliseconds.
    */
   endsAt: number
   /** How many milliseconds the peer has to take what was handed over last; 0 before that. */
   patience: number
-  /** Starts its handler when its turn comes. */
-  readonly handle: (one: InFlight) => Fiber.Fiber<void>
   /** Whether its handler was started. */
   isBegun: boolean
   /** Its handler, while that runs. */
@@ -76,6 +130,8 @@ export class RequestsInFlight {
   readonly #connections = new Map<Socket, OfConnection>()
   #isEnding = false
   #whenNone: Deferred.Deferred<void> | undefined
+  /** Starts the handler of a request. It is set before the first request arrives. */
+  handle: (one: InFlight) => Fiber.Fiber<void> | undefined = () => undefined
 
   get size(): number {
     return this.#all.size
@@ -87,34 +143,26 @@ export class RequestsInFlight {
   }
 
   /**
-   * Takes a new request; `handle` starts its handler when the earlier ones are over. Answers `false` if too many
-   * requests of the connection wait. Then the request is dropped, and the caller ends the connection.
+   * Takes a new request; its handler is started when the earlier ones are over. Answers `false` if too many requests of
+   * the connection wait. Then the request is dropped, and the caller ends the connection.
    */
-  come(
-    message: IncomingMessage,
-    response: ServerResponse,
-    server: Server,
-    handle: InFlight["handle"]
-  ): boolean {
-    const { socket } = message
+  come(arrived: Arrived): boolean {
+    const { socket } = arrived.message
     const own = this.#of(socket)
     if (!canBeAnswered(socket) || own.last !== undefined) return true
     if (own.requests.size >= mostOfConnection) return false
     const one: InFlight = {
+      ...arrived,
       socket,
-      message,
-      response,
-      server,
       endsAt: Number.POSITIVE_INFINITY,
       patience: 0,
-      handle,
       isBegun: false,
       fiber: undefined,
       ending: undefined
     }
     this.#all.add(one)
     own.requests.add(one)
-    if (own.requests.size === 1) this.#await(one)
+    if (own.requests.size === 1) pace.run(() => this.#begin(one))
     return true
   }
 
@@ -135,23 +183,17 @@ export class RequestsInFlight {
     if (own.requests.size === 0) last()
   }
 
-  /** Begins a request when its turn comes, unless it is over by then. */
-  #await(one: InFlight): void {
-    pace.run(() => {
-      if (this.#all.has(one) && !one.isBegun) this.#begin(one)
-    })
-  }
-
+  /** Begins a request, unless it has begun or is over. */
   #begin(one: InFlight): void {
+    if (one.isBegun || !this.#all.has(one)) return
     const { response, socket } = one
     one.isBegun = true
     response.once("close", () => {
       if (!response.writableFinished) interrupt(one, "gone")
       if (one.fiber === undefined) this.#over(one)
     })
-    const fiber = one.handle(one)
-    one.fiber = fiber
-    fiber.addObserver(() => {
+    one.fiber = this.handle(one)
+    one.fiber?.addObserver(() => {
       one.fiber = undefined
       if (response.writableFinished || response.destroyed || socket.destroyed || one.ending === "gone") this.#over(one)
     })
@@ -222,7 +264,7 @@ export class RequestsInFlight {
       own.requests.delete(one)
       const [next] = own.requests
       if (!canBeAnswered(one.socket)) this.#abandon(own)
-      else if (next !== undefined) this.#await(next)
+      else if (next !== undefined) pace.run(() => this.#begin(next))
       else if (own.last !== undefined) own.last()
       else if (this.#isEnding) one.socket.destroySoon()
     }

@@ -17,7 +17,6 @@ import { peerOf } from "../net/Peer.ts"
 import { supervised } from "../Supervised.ts"
 import { emit, emitIn, withinSpan } from "../telemetry/EngineLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
-import { accessWeight } from "../telemetry/Weight.ts"
 import { currentMillis, millisOf } from "../Time.ts"
 import type { BodyLimits } from "./Body.ts"
 import { Body, leaveUnread } from "./Body.ts"
@@ -26,14 +25,24 @@ import { BoundSocket, maxHeaderFields } from "./BoundSocket.ts"
 import { HandshakeLate, linger } from "./Connections.ts"
 import { ForwardingPeers } from "./ForwardingPeers.ts"
 import type { BareStatus } from "./Head.ts"
-import { bareAnswer, hardeningOf, hasOneHost, readHead, statusOf, unmapped, write, writeStream } from "./Head.ts"
+import {
+  bareAnswer,
+  hardeningOf,
+  hasOneHost,
+  idOf,
+  loggedTarget,
+  readHead,
+  readTarget,
+  statusOf,
+  unmapped,
+  write,
+  writeStream
+} from "./Head.ts"
 import type { InFlight } from "./InFlight.ts"
 import { handedOver, RequestsInFlight } from "./InFlight.ts"
 import type { Answer, App, Request, Routed } from "./Message.ts"
-import { isProbe, unmatched } from "./Message.ts"
+import { accessWeight, unmatched } from "./Message.ts"
 import { seldom } from "./Seldom.ts"
-import type { Target } from "./Target.ts"
-import { loggedTarget, readTarget } from "./Target.ts"
 
 /** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
 export interface SocketOptions extends BoundAddress {
@@ -104,8 +113,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     let deadlineMillis = 0
     let draining = false
     let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
-    let onRequest: (message: Http.IncomingMessage, response: Http.ServerResponse, server: Http.Server) => void =
-      () => {}
+    /** Connections of another server are not kept alive. */
+    let inForce: Http.Server | undefined
     let log: (records: Effect.Effect<void>) => void = () => {}
     /** Answers input that is not a request, or that cannot be handled as one yet, behind the requests before it. */
     const refuse = (socket: Socket, status: BareStatus) =>
@@ -117,6 +126,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       })
 
     const socket = new BoundSocket(options.maxConnections, (server) => {
+      inForce = server
       server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
         const isGone = error.code === "ECONNRESET" || error instanceof HandshakeLate
         if (isGone || !(socket.writable || socket.writableEnded)) socket.destroy()
@@ -125,7 +135,12 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       // The interim answer 100 is sent when the body is read, not before.
       for (const event of ["request", "checkContinue", "checkExpectation"]) {
         server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => {
-          onRequest(message, response, server)
+          connections.headSeen(message.socket)
+          if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
+          const target = hasOneHost(message) ? readTarget(message.url ?? "") : undefined
+          if (target === undefined) return refuse(message.socket, 400)
+          awake.wake()
+          if (!inFlight.come({ message, response, server, target })) cutPipeline(message.socket)
         })
       }
       server.on("tlsClientError", (error: Error, { remoteAddress }: TLSSocket) => {
@@ -188,14 +203,21 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             return Cause.hasInterruptsOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
           })
 
-        const program = (one: InFlight, target: Target, message: Http.IncomingMessage, response: Http.ServerResponse) =>
+        const program = (one: InFlight) =>
           Effect.withFiber<void, never, R>((fiber) => {
             watch?.begun(fiber)
             const startedAt = millisOf(fiber)
             one.endsAt = startedAt + requestTimeoutMillis
+            const { message, response } = one
+            const header = forwardedHeaders.find((name) => message.headers[name] !== undefined)
+            const untrusted = header === undefined ? undefined : forwarding.told(message, header, isProxy)
+            if (header !== undefined && untrusted !== undefined) {
+              emitIn(fiber, "server_proxy_untrusted", { listener: options.name, address: untrusted, header })
+            }
             return Effect.flatMap(
-              readHead(message, target, entropy, bodies.read(message, response, limits)),
-              (received) => {
+              idOf(message, entropy),
+              (id) => {
+                const received = readHead(id, message, one.target, bodies.read(message, response, limits))
                 const routed = app.route(received)
                 const { clientIp, facts, pattern } = routed
                 const request = { ...received, clientIp }
@@ -221,10 +243,9 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   // One record for every request, malformed ones and those whose client went away included (499, not sent).
                   const ended = () => {
                     watch?.answered(fiber, { facts, pattern, status }, took / 1000)
-                    const weight = accessWeight(status, isProbe(request))
-                    emitIn(fiber, "request_completed", { status, latency_ms: took }, weight)
+                    emitIn(fiber, "request_completed", { status, latency_ms: took }, accessWeight(status, request))
                   }
-                  const stream = isSent ? send(one, message, response, request, given, now) : undefined
+                  const stream = isSent ? send(one, request, given, now) : undefined
                   if (stream !== undefined) return Effect.map(stream, ended)
                   ended()
                   return Effect.void
@@ -237,14 +258,13 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         /** Hands the answer to the socket. What is left to do is the stream of its body, if it has one. */
         const send = (
           one: InFlight,
-          message: Http.IncomingMessage,
-          response: Http.ServerResponse,
           { id, method }: Request,
           answer: Answer,
           now: number
         ): Effect.Effect<void> | undefined => {
+          const { message, response, server } = one
           leaveUnread(message, response)
-          if (draining || !socket.isCurrent(one.server)) response.setHeader("connection", "close")
+          if (draining || server !== inForce) response.setHeader("connection", "close")
           write(response, id, answer, hardening)
           handedOver(one, now, requestTimeoutMillis)
           if (answer.stream === undefined) return undefined
@@ -253,35 +273,18 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           return writeStream(response, method, answer.stream, goesOn)
         }
 
-        const begin: typeof onRequest = (message, response, server) => {
-          connections.headSeen(message.socket)
-          if (message.rawHeaders.length > maxHeaderFields * 2) return refuse(message.socket, 431)
-          const target = hasOneHost(message) ? readTarget(message.url ?? "") : undefined
-          if (target === undefined) return refuse(message.socket, 400)
-          awake.wake()
-          const told = forwarding.told(message, forwardedHeaders, isProxy)
-          if (told !== undefined) log(emit("server_proxy_untrusted", { listener: options.name, ...told }))
-          const isKept = inFlight.come(
-            message,
-            response,
-            server,
-            (one) => fork(Effect.uninterruptible(program(one, target, message, response)))
-          )
-          if (!isKept) cutPipeline(message.socket)
-        }
-
         // All of this is one step, so that no request sees a mixture of old and new settings.
         yield* Effect.sync(() => {
           log = fork
           onRefused = ({ remoteAddress }, status) => {
             const line = Effect.withFiber((fiber) => {
               watch?.answered(fiber, { facts: {}, pattern: unmatched, status }, 0)
-              return emit("request_completed", { status, latency_ms: 0 }, accessWeight(status, false))
+              return emit("request_completed", { status, latency_ms: 0 }, accessWeight(status))
             })
             const span = { client_ip: unmapped(remoteAddress ?? "") }
             log(Effect.flatMap(currentMillis, (now) => withinSpan(span, now, line)))
           }
-          onRequest = begin
+          inFlight.handle = (one) => fork(Effect.uninterruptible(program(one)))
           connections.peerOf = shareOf
           deadlineMillis = requestTimeoutMillis
           socket.speak(tls)

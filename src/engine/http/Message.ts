@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import type { Span } from "../telemetry/EventLog.ts"
+import type { Span, Weight } from "../telemetry/EventLog.ts"
 import type { BodyTooLarge, BodyTooSlow, Shed } from "./HttpRefused.ts"
 
 /** A parsed request head, and its body on demand. */
@@ -74,6 +74,12 @@ export const withHeaders = (answer: Answer, headers: Answer["headers"]): Answer 
 })
 
 /** Whether a request asks whether the service is there, as monitors do again and again. */
-export const isProbe = ({ method, path }: Pick<Request, "method" | "path">): boolean =>
+const isProbe = ({ method, path }: Pick<Request, "method" | "path">): boolean =>
   (method === "GET" || method === "HEAD") &&
   (path === "/health" || path === "/ready" || path === "/debug" || path.startsWith("/debug/"))
+
+/** Only `request_completed` is weighed by its content: a 5xx is a failure, another answer to a probe is `debug`. */
+export const accessWeight = (status: number, request?: Pick<Request, "method" | "path">): Weight => {
+  if (status >= 500) return { level: "warn", outcome: "failure" }
+  return { level: request !== undefined && isProbe(request) ? "debug" : "info", outcome: "success" }
+}

@@ -4,19 +4,22 @@ import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { millisOf } from "../Time.ts"
 import type { Declaration, Dictionary, FieldTypes, Level, Outcome } from "./Declaration.ts"
-import type { Weight } from "./Weight.ts"
 
 /** Facts of the surrounding request or job, which every record written inside it carries. */
 export interface Span {
   readonly [name: string]: string | undefined
 }
 
-/** One log record before it is rendered. `at` is epoch milliseconds. */
-export interface Record {
-  readonly at: number
-  readonly event: string
+/** Level and outcome of one record. */
+export interface Weight {
   readonly level: Level
   readonly outcome: Outcome
+}
+
+/** One log record before it is rendered. `at` is epoch milliseconds. */
+export interface Record extends Weight {
+  readonly at: number
+  readonly event: string
   readonly fields: { readonly [name: string]: unknown }
   readonly span: Span
 }

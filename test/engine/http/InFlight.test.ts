@@ -22,18 +22,19 @@ const serving = Effect.gen(function*() {
   const begun: Array<InFlight> = []
   const waiting: Array<{ readonly count: number; readonly done: Deferred.Deferred<ReadonlyArray<InFlight>> }> = []
   const bodyOf = ({ url }: IncomingMessage) => Buffer.alloc(url === "/large" ? size : 1, "x")
+  requests.handle = (one) => {
+    one.response.end(bodyOf(one.message))
+    handedOver(one, 0, timeout)
+    begun.push(one)
+    for (const { count, done } of waiting) {
+      if (begun.length >= count) Deferred.doneUnsafe(done, Effect.succeed(begun))
+    }
+    return fork(Effect.void)
+  }
   const server = yield* Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {
       const made = createServer((message, response) => {
-        requests.come(message, response, made, (one) => {
-          response.end(bodyOf(message))
-          handedOver(one, 0, timeout)
-          begun.push(one)
-          for (const { count, done } of waiting) {
-            if (begun.length >= count) Deferred.doneUnsafe(done, Effect.succeed(begun))
-          }
-          return fork(Effect.void)
-        })
+        requests.come({ message, response, server: made, target: { target: message.url ?? "", host: undefined } })
       })
       made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
     }),

@@ -1006,6 +1006,46 @@ describe("connections", () => {
 })
 
 describe("serve again", () => {
+  test("a request that waits for the one before it begins with what is served by then", () =>
+    Effect.gen(function*() {
+      const { answer, app, begun } = yield* held
+      const uses: Array<string> = []
+      const watch = (name: string) => ({ begun: () => uses.push(name), answered: () => {} })
+      const listener = yield* serving(app, { watch: watch("old") })
+      const client = yield* talk(listener.port)
+      yield* client.send(get("/first") + get("/second", once))
+      yield* begun
+      yield* listener.serve({ app: says("new"), ...settings, watch: watch("new") })
+      yield* Deferred.succeed(answer, { status: 200, headers: {}, body: "old" })
+      assert.match(yield* client.ended, /\r\n\r\nold[^]*\r\n\r\nnew$/)
+      assert.deepStrictEqual(uses, ["old", "new"])
+    }))
+
+  test("who watches is told of each request in its fiber, and of its answer before that ends", () =>
+    Effect.gen(function*() {
+      const told: Array<string> = []
+      const { answer, app, begun, ended } = yield* held
+      const { port } = yield* serving(app, {
+        watch: {
+          begun: (fiber) => {
+            told.push("begun")
+            fiber.addObserver(() => told.push("over"))
+          },
+          answered: (_, { pattern, status }) => told.push(`${status} ${pattern}`)
+        }
+      })
+      const client = yield* talk(port)
+      yield* client.send(get("/a", once))
+      yield* begun
+      assert.deepStrictEqual(told, ["begun"])
+      yield* Deferred.succeed(answer, { status: 200, headers: {} })
+      yield* ended
+      yield* client.ended
+      assert.deepStrictEqual(told, ["begun", "200 /a", "over"])
+      assert.match(yield* exchange(port, "no request\r\n\r\n"), /^HTTP\/1\.1 400 /)
+      assert.deepStrictEqual(told.slice(3), ["400 <unmatched>"])
+    }))
+
   test("a request in flight finishes on the app it began with, the next of the connection is the new one's", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { setImmediate } from "node:timers/promises"
-import { Pace } from "../../../src/engine/http/Pace.ts"
+import { Pace } from "../../../src/engine/http/InFlight.ts"
 
 /** Lets so many requests come, and an iteration of the event loop for each `true` accept a connection; what began in each. */
 const begunIn = async (requests: number, accepts: ReadonlyArray<boolean>): Promise<ReadonlyArray<number>> => {

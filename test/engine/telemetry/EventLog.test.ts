@@ -2,11 +2,11 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
+import { accessWeight } from "../../../src/engine/http/Message.ts"
 import { advisory, error, info, progress } from "../../../src/engine/telemetry/Declaration.ts"
 import { emit, withinSpan } from "../../../src/engine/telemetry/EngineLog.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { EventLog, makeLog } from "../../../src/engine/telemetry/EventLog.ts"
-import { accessWeight } from "../../../src/engine/telemetry/Weight.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { useTests } from "../../support/UseTests.ts"
 
@@ -44,8 +44,11 @@ describe("a record", () => {
 
   test("of a request is weighed by what it reports", () =>
     Effect.gen(function*() {
-      for (const [status, isProbe] of [[200, false], [404, false], [499, true], [500, false], [503, true]] as const) {
-        yield* emit("request_completed", { status, latency_ms: 1 }, accessWeight(status, isProbe))
+      const [probe, other] = [{ method: "GET", path: "/ready" }, { method: "POST", path: "/ready" }]
+      for (
+        const [status, request] of [[200, other], [404, undefined], [499, probe], [500, other], [503, probe]] as const
+      ) {
+        yield* emit("request_completed", { status, latency_ms: 1 }, accessWeight(status, request))
       }
       assert.deepStrictEqual(records.map(({ level, outcome }) => `${level} ${outcome}`), [
         "info success",
