@@ -9,7 +9,7 @@ import type { Roles } from "../domain/Role.ts"
 import { rolesText } from "../domain/Role.ts"
 import { jobKinds } from "../domain/words/JobKind.ts"
 import { emit } from "../domain/words/Log.ts"
-import * as Admission from "../engine/http/Admission.ts"
+import { makeFairSemaphore } from "../engine/net/FairSemaphore.ts"
 import type { AnyHandler } from "../engine/queue/Kind.ts"
 import type { StorageFailed } from "../engine/sql/Database.ts"
 import { Database } from "../engine/sql/Database.ts"
@@ -97,11 +97,18 @@ const acmeSurface = Effect.fnUntraced(function*(
   )
   const respondsForRelay = relaying.length > 0
   const { admission_wait_ms, base_url, cors_origins: corsOrigins, max_concurrent_requests } = config.server
-  const admission = yield* Admission.make({ slots: max_concurrent_requests, waitMillis: admission_wait_ms })
   const app = yield* Effect.provide(
     Effect.map(
       Policies,
-      (policies) => acme.make(endpoints, { admission, corsOrigins, policies, proxies: config.filter, respondsForRelay })
+      (policies) =>
+        acme.make(endpoints, {
+          corsOrigins,
+          policies,
+          proxies: config.filter,
+          respondsForRelay,
+          slots: makeFairSemaphore(max_concurrent_requests),
+          waitMillis: admission_wait_ms
+        })
     ),
     services
   )

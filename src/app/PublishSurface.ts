@@ -2,7 +2,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { trustOf } from "../domain/ClientAddress.ts"
 import { emit } from "../domain/words/Log.ts"
-import * as Admission from "../engine/http/Admission.ts"
+import { makeFairSemaphore } from "../engine/net/FairSemaphore.ts"
 import type { Issuers } from "../services/signing/Issuers.ts"
 import type { ReadHooks } from "../services/signing/ReadHooks.ts"
 import type { Config } from "../settings/AppConfig.ts"
@@ -25,8 +25,11 @@ export const publishSurface = Effect.fnUntraced(function*(
 ) {
   if (!publish.enabled) return []
   const mounted = profiles.filter(({ enabled }) => enabled)
-  const admission = yield* Admission.make({ slots, waitMillis })
-  const app = make(new Set(mounted.map(({ name }) => name)), { admission, proxies: filter })
+  const app = make(new Set(mounted.map(({ name }) => name)), {
+    proxies: filter,
+    slots: makeFairSemaphore(slots),
+    waitMillis
+  })
   const proxies = [filter, ...mounted.map((profile) => profile.filter)]
   const surface: Surface = {
     name: "publish",

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { KeyObject } from "node:crypto"
-import * as Admission from "../../src/engine/http/Admission.ts"
 import type { Answer, App, Request, Routed } from "../../src/engine/http/Message.ts"
+import { makeFairSemaphore } from "../../src/engine/net/FairSemaphore.ts"
 import { Nonces } from "../../src/services/nonce/Nonces.ts"
 import { Policies } from "../../src/services/policy/Policies.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
@@ -16,13 +16,13 @@ import { accountKeyOf, newPrivateKey, sender } from "./Graph.ts"
 /** The surface over the profiles of a configuration. */
 export const surfaceOf = ({ filter, profiles, server }: Config, slots = 100) =>
   Effect.gen(function*() {
-    const admission = yield* Admission.make({ slots, waitMillis: server.admission_wait_ms })
     const endpoints = new Map(profiles.map((profile) => [profile.name, new Endpoint(profile, server.base_url)]))
     return asked(acme.make(endpoints, {
-      admission,
       corsOrigins: server.cors_origins,
       policies: yield* Policies,
-      proxies: filter
+      proxies: filter,
+      slots: makeFairSemaphore(slots),
+      waitMillis: server.admission_wait_ms
     }))
   })
 

@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { currentPeer } from "../net/FairSemaphore.ts"
 import { Holdings } from "../net/Holdings.ts"
-import { emit } from "../telemetry/EngineLog.ts"
 import { millisOf } from "../Time.ts"
 import { linger } from "./Connections.ts"
-import { BodyTooLarge, BodyTooSlow, Shed } from "./HttpRefused.ts"
+import type { Shed } from "./HttpRefused.ts"
+import { BodyTooLarge, BodyTooSlow, shed } from "./HttpRefused.ts"
 
 const bodyTimeoutMillis = 10_000
 
@@ -23,8 +23,6 @@ export interface BodyLimits {
   readonly maxBodyBytes: number
   readonly maxBodies: number
 }
-
-const shed = Effect.andThen(emit("request_shed", {}), new Shed())
 
 /**
  * Reads request bodies into memory. Bounds their octets, their seconds and how many are read at once; peers share the

@@ -1,4 +1,6 @@
 import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import { emit } from "../telemetry/EngineLog.ts"
 
 /* Why a request is refused before its content is looked at. */
 
@@ -10,3 +12,6 @@ export class BodyTooSlow extends Data.TaggedError("BodyTooSlow") {}
 
 /** There was no room for the request. */
 export class Shed extends Data.TaggedError("Shed") {}
+
+/** Sheds a request, and records that. */
+export const shed: Effect.Effect<never, Shed> = Effect.andThen(emit("request_shed", {}), new Shed())

@@ -15,14 +15,16 @@ import { clientAddress } from "../../domain/ClientAddress.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import { emit } from "../../domain/words/Log.ts"
-import type { Admission } from "../../engine/http/Admission.ts"
 import { makeCors } from "../../engine/http/Cors.ts"
 import { unlessHeld } from "../../engine/http/EntityTag.ts"
+import type { Shed } from "../../engine/http/HttpRefused.ts"
+import { shed } from "../../engine/http/HttpRefused.ts"
 import type { Answer, App, Request, Routed } from "../../engine/http/Message.ts"
 import { header, unmatched, withHeaders } from "../../engine/http/Message.ts"
+import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import { ReverseNames } from "../../engine/net/ReverseNames.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
-import type { Database } from "../../engine/sql/Database.ts"
+import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { keyAuthorization } from "../../operations/acme/RelayTokens.ts"
 import { admitConnection } from "../../operations/PolicyGate.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
@@ -99,8 +101,11 @@ const cors = { exposed: "Replay-Nonce, Link, Location, Retry-After", accepted: "
 /** The ACME surface of the mounted profiles: docs/decisions/acme-surface.md, "Layers of a request", from the second on. */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
-  { admission, corsOrigins = [], policies, proxies, respondsForRelay = false }: {
-    readonly admission: Admission
+  { corsOrigins = [], policies, proxies, respondsForRelay = false, slots, waitMillis }: {
+    /** Bounds the requests that are handled at once. */
+    readonly slots: FairSemaphore
+    /** How long a request waits for a slot. */
+    readonly waitMillis: number
     /** Whose scripts may use the profiles: `server.cors_origins`. */
     readonly corsOrigins?: ReadonlyArray<string>
     readonly policies: Policies["Service"]
@@ -157,7 +162,7 @@ export const make = (
     Waits.use((waits) =>
       Effect.flatMap(waits.held(pending.since, pending.awaits), (isHeld) =>
         isHeld
-          ? Effect.orElseSucceed(admission.admit(pending.again), () => notHeld(pending))
+          ? Effect.orElseSucceed(slots.takeWithin(waitMillis, pending.again, shed), () => notHeld(pending))
           : Effect.succeed(notHeld(pending)))
     )
 
@@ -166,7 +171,7 @@ export const make = (
       request.method === "POST" ? bodyOf(request, at) : Effect.undefined,
       (body) =>
         Effect.flatMap(
-          admission.admit(Effect.suspend(() => reply(request, at, body))),
+          slots.takeWithin(waitMillis, Effect.suspend(() => reply(request, at, body)), shed),
           (given) => isPending(given) ? settled(given) : Effect.succeed(given)
         )
     )
@@ -219,7 +224,11 @@ export const make = (
     if (respondsForRelay && path.startsWith(tokenPrefix)) {
       const token = path.slice(tokenPrefix.length)
       const pattern = `${tokenPrefix}{token}`
-      return { pattern, handle: (request) => onlyRead(request, () => tokenAnswer(token, admission)) }
+      return {
+        pattern,
+        handle: (request) =>
+          onlyRead(request, () => tokenAnswer(slots.takeWithin(waitMillis, keyAuthorization(token), shed)))
+      }
     }
     return { pattern: unmatched, handle: (request) => handled(request, undefined) }
   }
@@ -271,8 +280,10 @@ const tokenPrefix = "/.well-known/acme-challenge/"
 /**
  * The answer to an upstream that asks for a token of the relay (RFC 8555 section 8.3). It is plain text in every case.
  */
-const tokenAnswer = (token: string, admission: Admission): Effect.Effect<Answer, never, Database> =>
-  Effect.match(admission.admit(keyAuthorization(token)), {
+const tokenAnswer = <R>(
+  found: Effect.Effect<string | undefined, StorageFailed | Shed, R>
+): Effect.Effect<Answer, never, R> =>
+  Effect.match(found, {
     onSuccess: (found): Answer =>
       found === undefined
         ? { status: 404, headers: { "content-type": "text/plain" }, body: "There is no such token.\n" }

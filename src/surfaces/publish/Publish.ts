@@ -4,11 +4,12 @@ import { DeadlineExceeded, MethodNotAllowed, NoSuchPath, ServerInternal } from "
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
 import { clientAddress } from "../../domain/ClientAddress.ts"
 import { isAcmeError, problemOf, retryAfter } from "../../domain/Problem.ts"
-import type { Admission } from "../../engine/http/Admission.ts"
 import { tagged, unlessHeld } from "../../engine/http/EntityTag.ts"
 import type { Shed } from "../../engine/http/HttpRefused.ts"
+import { shed } from "../../engine/http/HttpRefused.ts"
 import type { Answer, App, Request } from "../../engine/http/Message.ts"
 import { unmatched } from "../../engine/http/Message.ts"
+import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import { publications } from "../../operations/acme/Publications.ts"
 
 type Publication = (typeof publications)[keyof typeof publications]
@@ -45,9 +46,12 @@ const refusal = (error: AcmeError): Answer => {
  * GET and HEAD of what profiles publish of their CAs, and nothing else. It requires no credential and asks no policy:
  * access to the port is the permission.
  */
-export const make = (profiles: ReadonlySet<string>, { admission, proxies }: {
-  readonly admission: Admission
+export const make = (profiles: ReadonlySet<string>, { proxies, slots, waitMillis }: {
   readonly proxies: ProxySettings
+  /** Bounds the requests that are handled at once. */
+  readonly slots: FairSemaphore
+  /** How long a request waits for a slot. */
+  readonly waitMillis: number
 }): App<Needs> => {
   const clientIp = clientAddress(proxies)
   const late = Effect.succeed(refusal(new DeadlineExceeded()))
@@ -58,7 +62,10 @@ export const make = (profiles: ReadonlySet<string>, { admission, proxies }: {
         if (place === undefined) return new NoSuchPath()
         if (request.method !== "GET" && request.method !== "HEAD") return new MethodNotAllowed({ allow: "GET, HEAD" })
         const { profile, publication: { mediaType, of } } = place
-        return Effect.map(admission.admit(of(profile)), (body) => unlessHeld(request, tagged(mediaType, body)))
+        return Effect.map(
+          slots.takeWithin(waitMillis, of(profile), shed),
+          (body) => unlessHeld(request, tagged(mediaType, body))
+        )
       }
       return {
         facts: place === undefined ? {} : { profile: place.profile },

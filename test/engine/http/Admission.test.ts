@@ -3,15 +3,22 @@ import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { assert, describe } from "vitest"
-import * as Admission from "../../../src/engine/http/Admission.ts"
+import { shed } from "../../../src/engine/http/HttpRefused.ts"
+import { makeFairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
+
+/** Admits requests as the surfaces do. */
+const admissionOf = (count: number, waitMillis: number) => {
+  const slots = makeFairSemaphore(count)
+  return <A, E, R>(self: Effect.Effect<A, E, R>) => slots.takeWithin(waitMillis, self, shed)
+}
 
 /** A request that holds its slot until it is told to go. */
-const visitor = (admission: Admission.Admission) =>
+const visitor = (admit: ReturnType<typeof admissionOf>) =>
   Effect.gen(function*() {
     const inside = yield* Deferred.make<void>()
     const leave = yield* Deferred.make<void>()
     const fiber = yield* Effect.forkChild(
-      admission.admit(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(leave)))
+      admit(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(leave)))
     )
     yield* Effect.yieldNow
     return {
@@ -25,14 +32,14 @@ const visitor = (admission: Admission.Admission) =>
 describe("admission", () => {
   it.effect("whoever waits has the next free slot, first come, first served", () =>
     Effect.gen(function*() {
-      const admission = yield* Admission.make({ slots: 1, waitMillis: 50 })
-      const [first, second, third] = yield* Effect.all([visitor(admission), visitor(admission), visitor(admission)])
+      const admit = admissionOf(1, 50)
+      const [first, second, third] = yield* Effect.all([visitor(admit), visitor(admit), visitor(admit)])
       const inside = Effect.all([first.isInside, second.isInside, third.isInside])
       assert.deepStrictEqual(yield* inside, [true, false, false])
       yield* first.leave
       yield* second.entered
       assert.deepStrictEqual(yield* inside, [true, true, false])
-      const late = yield* visitor(admission)
+      const late = yield* visitor(admit)
       yield* second.leave
       yield* third.entered
       assert.isFalse(yield* late.isInside)
@@ -40,29 +47,29 @@ describe("admission", () => {
 
   it.effect("who waits too long is shed, and takes no slot when one comes free", () =>
     Effect.gen(function*() {
-      const admission = yield* Admission.make({ slots: 1, waitMillis: 50 })
-      const first = yield* visitor(admission)
-      const second = yield* visitor(admission)
+      const admit = admissionOf(1, 50)
+      const first = yield* visitor(admit)
+      const second = yield* visitor(admit)
       yield* TestClock.adjust("49 millis")
       assert.isUndefined(second.fiber.pollUnsafe())
       yield* TestClock.adjust("1 millis")
       assert.strictEqual((yield* Effect.flip(Fiber.join(second.fiber)))._tag, "Shed")
       yield* first.leave
       yield* Fiber.join(first.fiber)
-      const third = yield* visitor(admission)
+      const third = yield* visitor(admit)
       assert.isTrue(yield* third.isInside)
     }))
 
   it.effect("without a time to wait, whoever finds no slot is shed at once", () =>
     Effect.gen(function*() {
-      const admission = yield* Admission.make({ slots: 1, waitMillis: 0 })
-      const first = yield* visitor(admission)
-      const second = yield* visitor(admission)
+      const admit = admissionOf(1, 0)
+      const first = yield* visitor(admit)
+      const second = yield* visitor(admit)
       // The clock stands still.
       assert.strictEqual((yield* Effect.flip(Fiber.join(second.fiber)))._tag, "Shed")
       yield* first.leave
       yield* Fiber.join(first.fiber)
-      assert.isTrue(yield* (yield* visitor(admission)).isInside)
+      assert.isTrue(yield* (yield* visitor(admit)).isInside)
     }))
 
   it.effect("whatever becomes of visitors, at most so many are inside, and in the end every slot is free", () =>
@@ -74,7 +81,7 @@ describe("admission", () => {
           (slots, acts) =>
             Effect.runPromise(
               Effect.gen(function*() {
-                const admission = yield* Admission.make({ slots, waitMillis: 1 })
+                const admit = admissionOf(slots, 1)
                 let inside = 0
                 let most = 0
                 const enter = (until: Effect.Effect<void, string>) =>
@@ -90,7 +97,7 @@ describe("admission", () => {
                 for (const act of acts) {
                   if (act === "come") {
                     const until = yield* Deferred.make<void, string>()
-                    const fiber = yield* Effect.forkChild(admission.admit(enter(Deferred.await(until))))
+                    const fiber = yield* Effect.forkChild(admit(enter(Deferred.await(until))))
                     visitors.push({ until, fiber })
                     everybody.push(fiber)
                   } else if (act === "leave") {
@@ -116,11 +123,11 @@ describe("admission", () => {
                 const again = yield* Effect.forEach(
                   Array.from({ length: slots }),
                   () =>
-                    Effect.exit(admission.admit(Effect.void)),
+                    Effect.exit(admit(Effect.void)),
                   { concurrency: "unbounded" }
                 )
                 assert.isTrue(again.every(Exit.isSuccess))
-                const all = yield* Effect.all(Array.from({ length: slots }, () => visitor(admission)))
+                const all = yield* Effect.all(Array.from({ length: slots }, () => visitor(admit)))
                 assert.isTrue(
                   (yield* Effect.all(all.map(({ isInside }) => isInside))).every(Boolean),
                   "a slot was lost"

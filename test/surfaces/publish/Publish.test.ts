@@ -4,7 +4,7 @@ import { X509Certificate } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "vitest"
-import * as Admission from "../../../src/engine/http/Admission.ts"
+import { makeFairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
 import { StorageFailed } from "../../../src/engine/sql/Database.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import { PublishedCrls } from "../../../src/services/signing/PublishedCrls.ts"
@@ -50,16 +50,16 @@ const { test } = useTests({
 
 /** The app, with so many slots. */
 const appOf = (slots = 10) =>
-  Effect.map(Admission.make({ slots, waitMillis: 1000 }), (admission) => {
-    const proxies = { trusted_proxies: ["192.0.2.1"], forwarded_header: "x-forwarded-for" }
-    return make(new Set(["web", "mail", "program", "upstream"]), { admission, proxies })
+  make(new Set(["web", "mail", "program", "upstream"]), {
+    proxies: { trusted_proxies: ["192.0.2.1"], forwarded_header: "x-forwarded-for" },
+    slots: makeFairSemaphore(slots),
+    waitMillis: 1000
   })
 
-const ask = (method: string, target: string, more: Parameters<typeof requestOf>[2] = {}) =>
-  Effect.flatMap(appOf(), ({ route }) => {
-    const request = requestOf(method, target, more)
-    return route(request).handle(request)
-  })
+const ask = (method: string, target: string, more: Parameters<typeof requestOf>[2] = {}) => {
+  const request = requestOf(method, target, more)
+  return appOf().route(request).handle(request)
+}
 
 test("has the list, the certificate and the trust anchor of every CA, each with its media type", () =>
   Effect.gen(function*() {
@@ -108,7 +108,7 @@ test("has nothing else", () =>
 
 test("names profile, pattern and client in the records of a request", () =>
   Effect.gen(function*() {
-    const { route } = yield* appOf()
+    const { route } = appOf()
     const forwarded = { clientIp: "192.0.2.1", headers: { "x-forwarded-for": "203.0.113.9" } }
     const { clientIp, facts, pattern } = route(requestOf("GET", "/profile/web/crl", forwarded))
     assert.deepStrictEqual([facts["profile"], pattern, clientIp], ["web", "/crl", "203.0.113.9"])
@@ -133,7 +133,7 @@ const [begun, held] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<undefine
 
 test("answers as many at once as it has slots, and the next is told to come again", () =>
   Effect.gen(function*() {
-    const { route } = yield* appOf(1)
+    const { route } = appOf(1)
     const request = requestOf("GET", "/profile/web/crl")
     const first = yield* Effect.forkChild(route(request).handle(request))
     yield* Deferred.await(begun)
