@@ -1,8 +1,20 @@
 import type { AuthorizationId, ChallengeId } from "./Id.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 
-/** RFC 8555 section 8, RFC 8737. The schema knows all three types; a profile offers those that its build can validate. */
-export type ChallengeType = "http-01" | "dns-01" | "tls-alpn-01"
+/**
+ * The challenge types (RFC 8555 section 8, RFC 8737), and what each proves: control of a host, or of the DNS. Only the latter
+ * proves a wildcard, because no host stands for every name below its base. A CHECK of the table `challenges` names them too.
+ */
+export const challengeTypes = {
+  "http-01": { proves: "host" },
+  "dns-01": { proves: "dns" },
+  "tls-alpn-01": { proves: "host" }
+} as const satisfies { readonly [type: string]: { readonly proves: "dns" | "host" } }
+
+export type ChallengeType = keyof typeof challengeTypes
+
+/** Whether a challenge of this type proves control of the DNS. */
+export const provesDns = (type: ChallengeType): boolean => challengeTypes[type].proves === "dns"
 
 export type ChallengeStatus = "pending" | "processing" | "valid" | "invalid"
 

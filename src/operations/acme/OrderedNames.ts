@@ -1,6 +1,7 @@
 import * as Result from "effect/Result"
 import type { IdentifierRefused } from "../../domain/AcmeError.ts"
 import { Compound, MalformedIdentifier, RejectedIdentifier, UnsupportedIdentifier } from "../../domain/AcmeError.ts"
+import { provesDns } from "../../domain/Challenge.ts"
 import type { DnsName, KnownLabels } from "../../domain/Identifier.ts"
 import { isWildcard, normalizeIdentifier } from "../../domain/Identifier.ts"
 import { unprovable } from "../../services/signing/relay/Provable.ts"
@@ -12,7 +13,7 @@ const accept = (
   known: KnownLabels
 ): Result.Result<DnsName, IdentifierRefused> => {
   if (identifier.type !== "dns") return Result.fail(new UnsupportedIdentifier({ identifier }))
-  const dns01Enabled = profile.challenge.enabled.includes("dns-01")
+  const dns01Enabled = profile.challenge.enabled.some(provesDns)
   const name = normalizeIdentifier(identifier.value, { dns01Enabled }, known)
   if (Result.isFailure(name)) {
     const { detail, kind } = name.failure

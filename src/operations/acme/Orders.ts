@@ -4,6 +4,7 @@ import { Entropy } from "../../crypto/Entropy.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AlreadyReplaced, InvalidProfile, Malformed, NotFound } from "../../domain/AcmeError.ts"
 import type { ChallengeType } from "../../domain/Challenge.ts"
+import { provesDns } from "../../domain/Challenge.ts"
 import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
@@ -72,9 +73,8 @@ const checkRequest = (
   return acceptAll(profile, identifiers)
 }
 
-// A wildcard can be proved only in the DNS (RFC 8555 section 8.4): no host stands for every name below its base.
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
-  isWildcard(name) ? challenge.enabled.filter((type) => type === "dns-01") : challenge.enabled
+  isWildcard(name) ? challenge.enabled.filter(provesDns) : challenge.enabled
 
 // No client learns whether another account's certificate exists, or whose it is.
 const nobodys = "names no certificate of this account"

@@ -52,12 +52,21 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
 /** The services with which backends reach other hosts and programs. */
 type Needs = Entropy | Scripts | Web | DnsUpdate
 
-const made = ({ name, signer }: SigningProfile): Effect.Effect<Signer, AccountUnusable | CaFilesUnusable, Needs> =>
-  signer.backend === "custom"
-    ? Custom.make(signer.custom)
-    : signer.backend === "relay"
-    ? Relay.make(name, signer.relay)
-    : LocalCa.make(signer.local_ca)
+/** One backend: how its signer is made, and how its files are checked without making it. */
+interface Maker {
+  readonly make: (profile: SigningProfile) => Effect.Effect<Signer, AccountUnusable | CaFilesUnusable, Needs>
+  readonly check: (settings: SigningProfile["signer"]) => Effect.Effect<unknown, AccountUnusable | CaFilesUnusable>
+}
+
+/** Every backend, by its word in `signer.backend`. */
+const makers: { readonly [B in SigningProfile["signer"]["backend"]]: Maker } = {
+  custom: { make: ({ signer }) => Custom.make(signer.custom), check: () => Effect.void },
+  local_ca: { make: ({ signer }) => LocalCa.make(signer.local_ca), check: ({ local_ca }) => LocalCa.check(local_ca) },
+  relay: {
+    make: ({ name, signer }) => Relay.make(name, signer.relay),
+    check: ({ relay }) => findKey(relay.account_key_path)
+  }
+}
 
 const unusable = (
   profile: string,
@@ -67,7 +76,7 @@ const unusable = (
 ) => new ProfileUnusable({ profile, detail, isLoaded, isOutside, mayPass })
 
 const attempted = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusable, Needs> =>
-  made(profile).pipe(
+  makers[profile.signer.backend].make(profile).pipe(
     Effect.mapError((error) => unusable(profile.name, error)),
     Effect.tapError(({ detail }) => emit("profile_init_failed", { profile: profile.name, error: detail }))
   )
@@ -107,14 +116,7 @@ const refuseTrouble = Effect.fnUntraced(function*(profile: string, { trouble }: 
  * upstream.
  */
 export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, ProfileUnusable> =>
-  Effect.mapError(
-    signer.backend === "relay"
-      ? Effect.asVoid(findKey(signer.relay.account_key_path))
-      : signer.backend === "local_ca"
-      ? LocalCa.check(signer.local_ca)
-      : Effect.void,
-    (error: AccountUnusable | CaFilesUnusable) => unusable(name, error)
-  )
+  Effect.asVoid(Effect.mapError(makers[signer.backend].check(signer), (error) => unusable(name, error)))
 
 /** The signer for one profile. Requests of a relay that several profiles share are recorded under this profile. */
 const askedFor = (profile: string, signer: Signer): Signer => {

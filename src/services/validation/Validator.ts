@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import type { ChallengeType } from "../../domain/Challenge.ts"
+import { provesDns } from "../../domain/Challenge.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { AlpnPeer } from "../../engine/net/AlpnPeer.ts"
 import { HttpGet } from "../../engine/net/HttpGet.ts"
@@ -46,7 +47,7 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
       ([life, waited]): Effect.Effect<never, ChallengeRefused | ChallengePostponed> =>
         stalled(life - started - challenge.timeout_ms) ??
           new ChallengeRefused({
-            error: type === "dns-01" ? "dns" : "connection",
+            error: provesDns(type) ? "dns" : "connection",
             reason: "timeout",
             detail: `no verdict within ${challenge.timeout_ms} ms: ${waited}`
           })

@@ -93,13 +93,19 @@ const sweep = (
   })
 }
 
-/** Milliseconds for one request to the signer of a profile. */
-const signingBudget = (profile: ProfileConfig | undefined): number =>
-  profile?.signer.backend === "custom" ? profile.signer.custom.timeout_ms + scriptMarginMillis : localCaBudgetMillis
-
 /** Milliseconds for one attempt at an upstream; the attempt itself ends a little earlier. */
 const relayBudget = (profile: ProfileConfig | undefined): number =>
   (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
+
+/** Milliseconds for one request to the signer of a profile, by its backend. A revocation at an upstream takes as long as a signature here. */
+const signingBudgets: { readonly [B in ProfileConfig["signer"]["backend"]]: (profile: ProfileConfig) => number } = {
+  custom: ({ signer }) => signer.custom.timeout_ms + scriptMarginMillis,
+  local_ca: () => localCaBudgetMillis,
+  relay: () => localCaBudgetMillis
+}
+
+const signingBudget = (profile: ProfileConfig | undefined): number =>
+  profile === undefined ? localCaBudgetMillis : signingBudgets[profile.signer.backend](profile)
 
 /** Every kind this build runs, with its operation. The signers and the validator come from its configuration. */
 export const handlers = Effect.fnUntraced(function*(config: Config) {
