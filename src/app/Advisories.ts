@@ -18,8 +18,8 @@ import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
 
 /**
- * What an operator should see of those who sign in. A remark that cannot be made is no reason not to serve; why it could not is
- * logged by the statement that failed.
+ * Logs what operators should know about those who sign in. If the database cannot be asked, the service starts all the
+ * same, and the statement that failed has logged the reason.
  */
 export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effect<void, never, Database> =>
   admin.enabled && roles.has("admin")

@@ -51,7 +51,7 @@ export interface Build {
 
 /**
  * One configuration that is ready to be served, with everything built from it. Services that outlive it (database,
- * queue, nonces, sockets, metrics) are passed in, and are no part of it.
+ * queue, nonces, sockets, metrics) are passed in, and do not belong to it.
  */
 export interface Generation {
   readonly config: Config

@@ -33,7 +33,7 @@ export const tlsOf = (config: Config, listener: TlsListener) => {
 export interface ListenerTls {
   /** Absent if the listener uses none. */
   readonly settings: TlsSettings | undefined
-  /** When the first certificate of the chain in use ends; undefined without TLS. */
+  /** When the chain in use expires, which is when the first of its certificates does; undefined without TLS. */
   readonly notAfter: () => Date | undefined
   /** Watches the end of the certificate as long as the generation lives, and has a renewed one served. */
   readonly watch: (listener: Listener) => Effect.Effect<void, never, Entropy | Loops>

@@ -18,7 +18,7 @@ export interface Surface {
   /** The configuration key of that address. */
   readonly key: string
   readonly maxConnections: number
-  /** When the first certificate of its chain ends; undefined without TLS. */
+  /** When its chain expires, which is when the first of its certificates does; undefined without TLS. */
   readonly notAfter: () => Date | undefined
   /** Serves it on its socket, from now on. */
   readonly serve: (listener: Listener) => Effect.Effect<void, never, Kept>

@@ -52,7 +52,7 @@ type World = Host | DnsUpdate | Entropy | JsonGet | Mail | Resolver | Web
 interface Trial {
   readonly key: string
   readonly what: string
-  /** Answers what is said of a success. */
+  /** Returns the text for the operator if the try succeeds. */
   readonly run: Effect.Effect<string, Unmade, World>
 }
 

@@ -52,8 +52,8 @@ const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, S
   )
 
 /**
- * Runs over the configured database, whose schema must be current; what it does not answer is a failure of the host. A
- * configuration that is refused is no obstacle, as long as `database.*` can be read.
+ * Runs a program over the configured database, whose schema must be current. If the database does not answer, that is a
+ * failure of the host. The program also runs if the configuration is refused, as long as `database.*` can be read.
  */
 export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>) =>
   program.pipe(

@@ -168,8 +168,8 @@ export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonl
 // 429, 500, 502, 503
 
 /**
- * Too many attempts, or too much work at once. Another try may succeed after this many seconds. `isOwnDoing`: it is
- * this client's own work that is too much. `isPassing`: attempts in progress use up the limit, and may free it again.
+ * Too many attempts, or too much work at once. Another try may succeed after `retryAfter` seconds. `isOwnDoing`: the
+ * client's own work is too much. `isPassing`: attempts in progress use up the limit, and may free it again.
  */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: number
@@ -183,7 +183,7 @@ export class Internal extends Data.TaggedError("Internal") {}
 /** The signer refused or failed. `detail` is its own text. */
 export class SignerRefused extends Data.TaggedError("SignerRefused")<{ readonly detail: string }> {}
 
-/** The service cannot answer in time. Another try may succeed after this many seconds. */
+/** The service cannot answer in time. Another try may succeed after `retryAfter` seconds. */
 export class Busy extends Data.TaggedError("Busy")<{ readonly retryAfter: number }> {}
 
 /** Every refusal that an operator can get. */

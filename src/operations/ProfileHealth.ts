@@ -56,7 +56,10 @@ const degradedOf = (
 /** The revocations and lists of a CA have stopped, since no worker can read the record of its last list; `trouble` says why. */
 class ListsStopped extends Data.TaggedError("ListsStopped")<{ readonly issuer: string; readonly trouble: string }> {}
 
-/** The CAs whose lists no worker signs, each with why: they stop with a profile if every worker that serves it says so. */
+/**
+ * The CAs whose lists no worker signs, with the reasons. A CA is among them if every worker that serves its profile
+ * says so.
+ */
 const stoppedIssuers = (
   words: ReadonlyArray<Pick<states.ProfileState, "profile" | "stoppedIssuer" | "trouble">>
 ): ReadonlyMap<string, string> => {

@@ -3,7 +3,9 @@ import type { Node } from "../engine/config/Key.ts"
 import type { Config } from "./AppConfig.ts"
 import { table } from "./Table.ts"
 
-/** A value below a node of the table, in which relative paths are absolute. What is no path stays as it is. */
+/**
+ * A value below a node of the table, in which relative paths are absolute. A value that is not a path stays as it is.
+ */
 const placed = (cwd: string, node: Node | undefined, value: unknown): unknown => {
   const absolute = (path: unknown) => typeof path === "string" && path !== "" ? nodePath.resolve(cwd, path) : path
   if (node?._tag === "Key") {

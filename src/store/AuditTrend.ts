@@ -37,8 +37,8 @@ const everywhere = trend(() => `l.event ${among}`)
 const atProfile = trend(({ aside }) => `l.profile = :profile AND ${aside("l.event")} ${among}`)
 
 /**
- * Counts rows by event and by slot of this many seconds, of one profile or of all. Slots are numbered from the epoch
- * on.
+ * Counts the rows of one profile, or of all, by event and by time slot. A slot is `bucket` seconds long, and slots are
+ * numbered from the epoch on.
  */
 export const trendOf = (
   { profile, ...span }: {

@@ -2,8 +2,8 @@ import type { AlertRule } from "./AlertRules.ts"
 import { alertRules, rendered } from "./AlertRules.ts"
 
 /*
- * Series that cross the bound of a rule that no recording has fire: a rule that can never fire, since a bound or a label in it is wrong,
- * would be missed by nobody.
+ * Series that cross the bounds of those rules that fire in no recording. Without them, nobody would notice a rule that
+ * can never fire because a bound or a label in it is wrong.
  */
 
 /** At `quiet` the alert does not fire, at `fires` it does, with these labels. */

@@ -39,8 +39,8 @@ const job = "acme-svc"
 const scrapeTimeoutMillis = 10_000
 
 /**
- * Where an incident is played: processes of the built service whose clocks go as the scene says, and a recording of what a
- * scrape in each minute of theirs has told.
+ * Where an incident is played. A scene has processes of the built service, whose clocks it moves, and a recording of
+ * their metrics, which it scrapes once for each minute of those clocks.
  */
 export class Scene {
   readonly recording = new Recording()

@@ -6,8 +6,9 @@ import { leavesOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
 /*
- * The command tree, walked: whatever a command takes is given to it wrongly, and the answer has to name what is wrong.
- * Run in this process, over a database that has no schema, so that nothing but the command line can be refused first.
+ * Walks the command tree. Everything that a command takes is given to it wrongly, and the answer has to name what is
+ * wrong. The commands run in this process, over a database that has no schema, so that nothing but the command line can
+ * be refused first.
  */
 
 const place = freshPlace()

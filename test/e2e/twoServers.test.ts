@@ -33,7 +33,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     servers.flatMap((server) => server.records())
       .filter(({ fields }) => fields["event"] === event && fields[field] === value).length
 
-  /** Waits until one of the servers has logged it: a commit is seen by clients before it is told of. */
+  /** Waits until one of the servers has logged an event, because clients see a commit before it is logged. */
   const told = (event: string, field: string, value: unknown) =>
     Promise.any(servers.map((server) => server.waitForEvent(event, { where: ({ fields }) => fields[field] === value })))
 

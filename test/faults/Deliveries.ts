@@ -6,8 +6,8 @@ import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * Somebody is told of everything, and is away, or the service dies while it tells them. Each event has to arrive, under
- * one id, and nothing that did not happen; and orders are to notice nothing of it.
+ * A receiver of all events is away, or the service dies during a delivery. Each event has to arrive under one id, no
+ * event may arrive that did not happen, and orders must not be affected.
  */
 
 /** More attempts than any outage here lasts. */

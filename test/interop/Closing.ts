@@ -16,7 +16,7 @@ export const tellOutcomes = (outcomes: ReadonlyArray<Outcome>, databases: Readon
   return failed === 0 && outcomes.length > 0
 }
 
-/** Has this process end as a run ends; one that broke off counts as a failure. */
+/** Sets the exit code of this process when a run has ended. A run that broke off counts as a failure. */
 export const endWith = (run: Promise<boolean>): Promise<void> =>
   run.then(
     (passed) => {

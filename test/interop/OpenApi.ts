@@ -14,8 +14,9 @@ import { compileSchemas, installSpectral, lintByRedocly, lintBySpectral, validat
 import type { Outcome } from "./Table.ts"
 
 /*
- * The API of operators by its own document: linters and validators read it, types are made from it, a program is compiled
- * with them and run against the service, and every answer that the program met is held to the document.
+ * Tests the API of operators against its own OpenAPI document. Linters and validators read the document. Types are made
+ * from it, a program is compiled with those types and run against the service, and every answer that the program got is
+ * checked against the document.
  */
 
 const name = "openapi"
@@ -117,7 +118,7 @@ interface Step {
   readonly error?: string
 }
 
-/** Runs the program and answers its steps; one that fails is told of by its step. */
+/** Runs the program and returns its steps. A failure names the step at which the program failed. */
 const run = async ({ baseUrl, home }: Place, ...words: ReadonlyArray<string>): Promise<ReadonlyArray<Step>> => {
   const env = { BASE_URL: baseUrl, PASSWORD: password, ANSWERS: join(home, "answers") }
   const stepsIn = (text: string) =>
@@ -130,7 +131,7 @@ const run = async ({ baseUrl, home }: Place, ...words: ReadonlyArray<string>): P
   return steps
 }
 
-/** Has the service read another configuration. */
+/** Makes the service read another configuration. */
 const reload = async ({ server }: Place, settings: Settings): Promise<void> => {
   const reloads = server.records().filter(({ fields }) => fields["event"] === "server_config_reloaded").length
   writeFileSync(join(server.directory, "config.toml"), configOf(settings))

@@ -11,7 +11,9 @@ import { killedAfter } from "../support/Faults.ts"
 import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { useWorld } from "../support/UseWorld.ts"
 
-/* Deletions in bulk whose process is killed at each of their statements: what is gone is told of by the trail. */
+/*
+ * The process is killed at each statement of a deletion in bulk. The audit trail has to name everything that is gone.
+ */
 
 const startsAt = 1_800_000_000
 const operator: AtKeyboard = { kind: "cli", id: "tester" }

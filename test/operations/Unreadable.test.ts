@@ -25,8 +25,8 @@ import { populate } from "../support/Populated.ts"
 import { useStore } from "../support/UseTests.ts"
 
 /*
- * A row that does not decode, as a restore, a copy or a hand may leave one: nothing else stops, and the row is named
- * (docs/decisions/unreadable-rows.md).
+ * A restore, a copy or a change by hand may leave a row that does not decode. The log has to name the row, and
+ * everything else has to work as before (docs/decisions/unreadable-rows.md).
  */
 
 const config = configOf(`

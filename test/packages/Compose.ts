@@ -15,7 +15,7 @@ const folder = resolve(import.meta.dirname, "../../deploy/container")
 /** Each example with the configuration it is for. */
 const examples = { "compose.yaml": "config.toml", "compose.postgres.yaml": "config.postgres.toml" } as const
 
-/** What the examples say of a service, as far as it is looked at here. */
+/** The members of a service in the examples that this test reads. */
 interface Service {
   readonly image: string
   readonly init?: boolean

@@ -22,8 +22,9 @@ import { check } from "./Installation.ts"
 import { listsLibraries, listsRuntime, readBom } from "./Sbom.ts"
 
 /*
- * The image: built, looked over, and run the way docs/container.md says. No registry is asked. A kernel without the
- * controllers that container engines want has no say in it: what runs it here is a mount namespace of our own.
+ * Tests the image. It is built, inspected, and run as docs/container.md says. No registry is needed. No container
+ * engine is needed either, because kernels may lack the controllers that engines want: the image runs in a mount
+ * namespace of our own.
  */
 
 const repository = resolve(import.meta.dirname, "../..")

@@ -13,8 +13,8 @@ import { mebibytes } from "./Measure.ts"
 import { listsRuntime, readBom } from "./Sbom.ts"
 
 /*
- * The Debian package: made, judged by lintian, and installed, upgraded, removed and purged in a bare Debian that systemd has
- * booted. `DebianLife.ts` has what happens to a service that runs there.
+ * Tests the Debian package. It is built, checked by lintian, and installed, upgraded, removed and purged in a bare
+ * Debian that systemd has booted. `DebianLife.ts` tests what happens to a service that runs there.
  */
 
 const repository = resolve(import.meta.dirname, "../..")

@@ -10,8 +10,8 @@ import { debianLines } from "./Lines.ts"
 import type { Machine } from "./Machine.ts"
 
 /*
- * A service under systemd from its first package to the last: upgraded while it runs, removed, installed again and purged.
- * Of each it is held when units stop and start, and in which order.
+ * Tests a service under systemd from its first package to the last. Its package is upgraded while it runs, removed,
+ * installed again and purged. At each step the test checks when the units stop and start, and in which order.
  */
 
 const name = "www.corp.example"
@@ -68,7 +68,7 @@ const prepare = async (machine: Machine, world: World, directory: string): Promi
   return { machine, directory, baseUrl, world, issue: (wanted) => certify(baseUrl, world, directory, wanted) }
 }
 
-/** Has instances of the templates run that do nothing. */
+/** Starts instances of the templates that do nothing. */
 const addInstances = async ({ shell }: Machine): Promise<void> => {
   for (const template of ["acme-svc@", "acme-svc-acme@"]) {
     const folder = `/run/systemd/system/${template}.service.d`

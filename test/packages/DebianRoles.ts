@@ -7,15 +7,15 @@ import { check } from "./Installation.ts"
 import type { Machine } from "./Machine.ts"
 
 /*
- * The units of single roles under systemd: over a schema that is not there yet, up to a certificate, and with a
- * configuration that is wrong.
+ * Tests the units of single roles under systemd. They start before the schema exists, issue a certificate, and are
+ * given a wrong configuration.
  */
 
 const worker = "acme-svc@worker.service"
 const fronts = ["acme-svc-acme@1.service", "acme-svc-acme@2.service"] as const
 const admin = "acme-svc@admin.service"
 
-/** How systemd sees a unit: `active running`, or why not. */
+/** The state of a unit as systemd shows it, such as `active running`. */
 const stateOf = async ({ shell }: Machine, unit: string): Promise<string> => {
   const said = await shell(`systemctl show --property=ActiveState,SubState ${unit}`)
   const of = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(said)?.[1] ?? ""

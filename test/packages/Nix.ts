@@ -5,9 +5,9 @@ import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
 /*
- * What can be asked of the files for Nix without nixpkgs, which only the network has: whether they are Nix, whether the flake
- * evaluates as a whole over a nixpkgs of a few functions, and whether the unit that the module makes is that of
- * deploy/systemd, for any roles. Nothing is built.
+ * Checks the files for Nix as far as that is possible without nixpkgs, which would have to be downloaded: whether they
+ * are valid Nix, whether the whole flake evaluates with a replacement for nixpkgs that has only a few functions, and
+ * whether the module makes the same unit as deploy/systemd, for any roles. Nothing is built.
  */
 
 const repository = resolve(import.meta.dirname, "../..")

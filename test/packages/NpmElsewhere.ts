@@ -7,8 +7,8 @@ import { check } from "./Installation.ts"
 import { npmLines } from "./Lines.ts"
 
 /*
- * The published package where it is less at home: by npm as older releases of Node.js bring it, in a folder with a space in
- * its name, without scripts, read-only, a second time, and on a Node.js that is too old.
+ * Tests the published package under unusual conditions: installed by the npm of older releases of Node.js, in a folder
+ * with a space in its name, without scripts, read-only, a second time, and on a Node.js that is too old.
  */
 
 type Environment = Readonly<Record<string, string>>

@@ -85,7 +85,7 @@ export const listsLibraries = (bom: Bom, root: string, files: ReadonlyArray<stri
   }
 }
 
-/** What npm reads in the lock file, as far as it is looked at here. */
+/** The members of npm's view of the lock file that this test reads. */
 interface Tree {
   readonly version?: string
   readonly dependencies?: Readonly<Record<string, Tree>>

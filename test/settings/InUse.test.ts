@@ -6,7 +6,7 @@ import { declaredKeys } from "../../src/engine/config/Key.ts"
 import { table } from "../../src/settings/Table.ts"
 import { accepted, fileWith, minimal, refused } from "./Samples.ts"
 
-/* What is off, or of a role that a process does not have, is told of and refuses nothing. */
+/* Faults of what is off, or of a role that the process does not have, are reported and do not prevent a start. */
 
 const everything = {
   ACME_SVC_ADMIN__ENABLED: "true",

@@ -3,7 +3,10 @@ import { Redacted } from "effect"
 import { assert } from "vitest"
 import { accepted, found, minimal, refused } from "./Samples.ts"
 
-/* What is wrong of [notify] and [admin.notify], refused or, while they are off, told of: each sentence names its key, and quotes no value. */
+/*
+ * Faults of [notify] and [admin.notify]. They are refused, or only reported while the section is off. Each sentence
+ * names its key, and quotes no value.
+ */
 
 const faultsOf = (toml: string) =>
   found({ fileText: `${toml}\n${minimal}` }).map(({ key, message }) => `${key}: ${message}`)

@@ -10,9 +10,9 @@ import { sql } from "../support/Graph.ts"
 import { grow } from "../support/Grown.ts"
 
 /*
- * How the engines go about every statement there is, over a database that has grown large and lopsided. A way of reading is
- * narrow when a column in it names one row or the few that belong to one: whatever else is wide, and has to be told of here,
- * with what bounds it.
+ * How the engines go about every statement there is, over a database that has grown large and lopsided. A step of a
+ * plan is narrow if a column in it selects one row, or the few rows that belong to one. Every other step is wide, and
+ * has to be listed here together with what bounds it.
  */
 
 for (const room of ["engine/sql", "engine/queue", "domain/words", "store"]) {

@@ -45,7 +45,7 @@ export interface DnsAnswerer {
   readonly zone: Map<string, Entry>
   /** Every query so far, in order. */
   readonly queries: Array<Query>
-  /** Resolves once this many queries for the name (one by default) have come in. */
+  /** Resolves once `times` queries for the name (one by default) have come in. */
   readonly queried: (name: string, times?: number) => Promise<void>
   readonly stop: () => Promise<void>
 }

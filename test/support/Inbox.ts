@@ -115,7 +115,7 @@ const sectionOf = (
 ): string => {
   const at = name === "profiles" ? "notify" : "admin.notify"
   const to = name === "profiles" ? `to = ["${everybody}"]` : ""
-  // One that names no events is not told of the ends of CAs.
+  // An entry that names no events is not notified about CAs that expire.
   const patience = `timeout_ms = 60000${name === "profiles" ? `\nevents = ${JSON.stringify(notificationEvents)}` : ""}`
   return `[${at}]
 enabled = ["webhook", "email", "custom"]

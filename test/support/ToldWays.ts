@@ -8,7 +8,7 @@ import { given } from "./ToldStage.ts"
 import type { Way } from "./ToldWay.ts"
 import { contacts, deactivation, long, ofOperator, only, revocation, short } from "./ToldWay.ts"
 
-/* Every way in by which something happens that is told of. */
+/* Every way in by which an event that causes a notification can happen. */
 
 const mounts: ReadonlyArray<Way> = [
   {

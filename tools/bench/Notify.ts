@@ -20,8 +20,9 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * What it costs an issuance that somebody is told: one service with three profiles, which tell nobody, one webhook, and
- * a webhook, a mail server and a program. Every window lasts until its last delivery.
+ * Measures how much more an issuance costs if somebody is notified of it. One service has three profiles: the first
+ * notifies nobody, the second a webhook, and the third a webhook, a mail server and a program. Every window lasts until
+ * its last delivery.
  */
 
 /** One profile's windows. CPU is milliseconds per issuance, without the cost of an idle service. */
@@ -30,7 +31,7 @@ export interface ToldCost {
   readonly issuances: number
   readonly cpu: number
   readonly databaseCpu: number | undefined
-  /** CPU as a multiple of that of an issuance which nobody is told of. */
+  /** CPU as a multiple of that of an issuance about which nobody is notified. */
   readonly ratio: number
   /** Milliseconds of a whole issuance, as its client sees it. */
   readonly issuance: Percentiles
@@ -142,7 +143,7 @@ const measureWay = async (
 
 const measureRig = async (name: Dialect, rig: Rig, { extent }: Options, progress: Progress): Promise<NotifyCost> => {
   const begun = read(rig)
-  // The service has told of its profiles when they came into service.
+  // The service has sent notifications about its profiles when they came into service.
   await delivered(rig.service, 0, ways.reduce((sum, { entries }) => sum + entries, 0))
   for (const way of ways) {
     progress(`${name}: warming up, ${way.name}`)

@@ -14,8 +14,9 @@ import { configured, migrate, runCommand, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * What a sign-in that fails tells a stranger: how long it takes for a name that exists, one that is disabled and one that does
- * not exist, by turns; and what fifty wrong passwords at once from one address cost.
+ * Measures what strangers can learn from a sign-in that fails: how long it takes for a name that exists, a name that is
+ * disabled and a name that does not exist, by turns. It also measures what fifty wrong passwords at once from one
+ * address cost.
  */
 
 const kinds = ["known", "disabled", "unknown"] as const

@@ -31,8 +31,8 @@ const writtenIn = ({ form }: Field<unknown>, text: string): Written | undefined 
   form === "integer" ? readWhole(text) : text
 
 /**
- * Whether a text is a word outside of a closed set, which is no fault of the command line: it is refused with code 3
- * (docs/decisions/command-line.md). A blank is no word.
+ * Whether a text is a word outside of a closed set. That does not count as a wrong command line, so it is refused with
+ * code 3 (docs/decisions/command-line.md). A blank text does not count as a word.
  */
 const isUnknown = ({ _tag }: OperatorError, given: unknown): boolean =>
   _tag === "UnknownWord" && typeof given === "string" && given.trim() !== ""
@@ -145,7 +145,7 @@ const givenFor = (cli: AnyCli, member: string, read: Read) =>
 
 const wrong = (message: string): CommandFailed => new CommandFailed({ code: 2, message })
 
-/** The input of an act from what the library has read. `args` are members that are no flags. */
+/** The input of an act from what the library has read. `args` are the members that are not flags. */
 export const inputOf = Effect.fnUntraced(function*(
   fields: Fields,
   cli: AnyCli,

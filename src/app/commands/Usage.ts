@@ -118,7 +118,8 @@ export const readWords = (root: CommandNode, words: ReadonlyArray<string>): Resu
       : Result.fail(`${node.path.slice(1).join(" ")} needs a command: ${node.children.map(wordOf).join(", ")}.`))
 
 /**
- * Words that ask for a help page: the command that they name, or why there is none. Flags may be before and after them.
+ * Reads words that ask for a help page. Returns the command that they name, or the reason why there is no such command.
+ * Flags may stand before and after the words.
  */
 export const helpOn = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<CommandNode, string> =>
   Result.map(meantBy(root, words.filter((word) => !word.startsWith("-"))), ({ node }) => node)

@@ -17,7 +17,10 @@ import { readNameConstraints } from "./NameConstraints.ts"
 /** The CA cannot be used. `detail` is a clause without a final stop that says exactly why; it quotes no key. */
 export class CaUnusable extends Data.TaggedError("CaUnusable")<{ readonly detail: string }> {}
 
-/** When the first certificate of a chain ends, in epoch seconds, and its name for people, with one attribute per line. */
+/**
+ * The certificate of a chain that expires first: when, in epoch seconds, and its name for people, with one attribute
+ * per line.
+ */
 export interface FirstToEnd {
   readonly notAfter: number
   readonly subjectText: string
@@ -37,7 +40,7 @@ export interface CaMaterial {
   readonly fingerprint: string
   readonly notBefore: number
   readonly notAfter: number
-  /** The certificate of the file that ends first. What the CA signs is worth nothing after that. */
+  /** The certificate of the file that expires first. What the CA signs is worth nothing after that time. */
   readonly firstToEnd: FirstToEnd
   readonly selfSigned: boolean
   readonly keyType: "ecdsa-p256" | "ecdsa-p384" | "rsa"
@@ -55,9 +58,9 @@ export interface CaMaterial {
 }
 
 /**
- * Reads a CA from the text of its two files. Whether it is valid now is not looked at ({@link datesFault}). A process that only publishes the certificate
- * gives no key. Then the refusals that concern signing (fit of the key, cA, keyUsage) are left to the worker,
- * which does sign.
+ * Reads a CA from the text of its two files. It does not check whether the CA is valid now; {@link datesFault} does. A
+ * process that only publishes the certificate gives no key. The checks that concern signing (whether the key fits, cA,
+ * keyUsage) are then skipped, because the worker, which signs, makes them.
  */
 export const loadCa = (files: {
   readonly certificatePem: string

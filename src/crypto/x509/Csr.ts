@@ -88,9 +88,10 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.
 
 /**
  * SAN and common names together must be exactly the set of the order's names (RFC 8555 section 7.4: either may hold a
- * name). A common name counts if it is an ordered name. If it reads as any other DNS name, it is refused; other text is ignored by
- * a signer of the service's own. Any other signer may copy the subject, and its certificate would be refused for a common name that
- * is no ordered name, after it was signed: `mayCopySubject` refuses those too. `orderedNames` are normalised.
+ * name). A common name counts if it is an ordered name. If it reads as any other DNS name, it is refused; other text is
+ * ignored by a signer of the service's own. Any other signer may copy the subject, and its certificate would be
+ * refused, after it was signed, for a common name that is not among the ordered names: `mayCopySubject` refuses such
+ * common names too. `orderedNames` are normalised.
  */
 export const checkCsrNames = (
   csr: Csr,

@@ -30,7 +30,7 @@ export interface Judgement {
   readonly answer: Ruling | "undecided"
   /** The rule that decided; for `undecided`, the first one that might have decided; `undefined` when none did. */
   readonly rule: Rule | undefined
-  /** The last rule that was looked at, because it decided; `undefined` if all rules were looked at. */
+  /** The last rule that was evaluated, because it decided; `undefined` if all rules were evaluated. */
   readonly last: Rule | undefined
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>

@@ -5,8 +5,8 @@ import type { LimitName } from "../Limit.ts"
 import { limitedThings } from "../Limit.ts"
 
 /*
- * What the service counts, and what is sampled at a scrape (docs/metrics.md, "Series"). One line declares a series; code
- * is typed by it.
+ * What the service counts, and what is sampled at a scrape (docs/metrics.md, "Series"). One line declares a series, and
+ * the types of the code that counts follow from that line.
  */
 
 /**

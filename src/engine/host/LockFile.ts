@@ -28,8 +28,8 @@ const looks = 50
 const looksAtDead = 30
 
 /**
- * Removes the lock if it still has this stamp; answers why it cannot be removed, if so. Another process may replace it between the check and the removal; see
- * {@link withLockFile}.
+ * Removes the lock if it still has this stamp. If it cannot be removed, returns the reason. Another process may replace
+ * the lock between the check and the removal; see {@link withLockFile}.
  */
 const remove = (path: string, stamp: string): Effect.Effect<string | undefined> =>
   Effect.flatMap(

@@ -54,8 +54,8 @@ export class Connections {
   }
 
   /**
-   * A TCP connection was accepted; answers whether it may stay. Under TLS the request's socket is another object, so
-   * the connection is found by the peer's address and port.
+   * To be called when a TCP connection was accepted. Returns whether the connection may stay. Under TLS the request's
+   * socket is another object, so the connection is found by the peer's address and port.
    */
   opened(socket: Socket): boolean {
     const peer = this.peerOf(socket.remoteAddress ?? "")

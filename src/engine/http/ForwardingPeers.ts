@@ -23,7 +23,7 @@ export class ForwardingPeers {
   readonly #named = new Map<string, Set<string> | undefined>()
 
   /**
-   * Notes the client that a request names in this header. Answers the peer if it is to be reported now, which happens
+   * Notes the client that a request names in this header. Returns the peer if it is to be reported now, which happens
    * once.
    */
   told(
@@ -36,7 +36,7 @@ export class ForwardingPeers {
     return this.note(peer.text, String(headers[header])) ? peer.text : undefined
   }
 
-  /** Notes a client that a peer names. Answers whether the peer is to be reported now. */
+  /** Notes a client that a peer names. Returns whether the peer is to be reported now. */
   note(peer: string, client: string): boolean {
     const names = this.#named.has(peer) ? this.#named.get(peer) : this.#watch(peer)
     if (names === undefined) return false

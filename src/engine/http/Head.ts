@@ -183,7 +183,7 @@ export const write = (response: ServerResponse, id: string, answer: Answer, hard
   response.writeHead(answer.status, headers).end(answer.body)
 }
 
-/** Hands a chunk to the socket. Answers whether the peer must take it before the next one. */
+/** Hands a chunk to the socket. Returns whether the peer must take it before the next one. */
 const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<boolean> =>
   Effect.sync(() => !response.write(chunk))
 

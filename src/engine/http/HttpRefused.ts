@@ -2,7 +2,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { emit } from "../telemetry/EngineLog.ts"
 
-/* Why a request is refused before its content is looked at. */
+/* Why a request is refused before its content is read. */
 
 /** The body has more octets than the listener takes. */
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}

@@ -143,7 +143,7 @@ export class RequestsInFlight {
   }
 
   /**
-   * Takes a new request; its handler is started when the earlier ones are over. Answers `false` if too many requests of
+   * Takes a new request; its handler is started when the earlier ones are over. Returns `false` if too many requests of
    * the connection wait. Then the request is dropped, and the caller ends the connection.
    */
   come(arrived: Arrived): boolean {
@@ -244,7 +244,7 @@ export class RequestsInFlight {
     }
   }
 
-  /** Interrupts all handlers; answers how many requests are in flight. */
+  /** Interrupts all handlers. Returns how many requests are in flight. */
   cut(): number {
     for (const one of this.#all) interrupt(one, "cut")
     return this.#all.size

@@ -53,7 +53,7 @@ export interface SocketOptions extends BoundAddress {
 
 type TlsPair = Pick<TlsSettings, "cert" | "key">
 
-/** Is told of the requests of a listener, each in the fiber that handles it. */
+/** Callbacks for the requests of a listener. Each is given the fiber that handles the request. */
 export interface Watch {
   /** Handling begins. It is over when the fiber ends. */
   readonly begun: (fiber: Fiber.Fiber<unknown, unknown>) => void
@@ -96,7 +96,7 @@ export interface Listener {
   readonly renew: (former: TlsPair, next: TlsPair) => Effect.Effect<void>
   /**
    * Stops accepting connections and lets requests in flight finish within the request deadline; their answers say
-   * `connection: close`. Then cuts the remaining requests and waits for their handlers. Answers how many were cut.
+   * `connection: close`. Then cuts the remaining requests and waits for their handlers. Returns how many were cut.
    */
   readonly drain: Effect.Effect<number>
 }

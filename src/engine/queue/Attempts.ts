@@ -112,7 +112,7 @@ export const make = <R, F extends Failure>(runner: {
     )
   })
 
-  /** A claimed row: the attempt at its job, or its end without one. */
+  /** Handles a claimed row: runs an attempt at its job, or ends the job without an attempt. */
   const claimed = Effect.fnUntraced(
     function*(job: Job, startedAt: number, heldAt: number) {
       const known = runner.handlerOf(job.kind)

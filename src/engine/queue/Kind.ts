@@ -120,8 +120,8 @@ const knownOf = (kinds: { readonly [kind: string]: KindNeeds }, groupName: strin
 }
 
 /**
- * The queue as programs use it, typed by the kinds of their jobs. `groupName` is the name of the group of a share in
- * records of the log.
+ * Makes the queue as programs use it. Its types follow from the kinds of the program's jobs. `groupName` is the name
+ * that the log has for the group of a share.
  */
 export const makeJobs = <P extends { readonly [kind: string]: unknown }>(
   kinds: { readonly [K in keyof P]: Kind<P[K]> },

@@ -269,7 +269,7 @@ export interface ReservedSlots {
   readonly take: (kind: string, share: string) => Effect.Effect<ReservedSlot | undefined>
 }
 
-/** Makes one without an offer. */
+/** Makes a {@link ReservedSlots} that has no offer yet. */
 export const makeReserved = (): ReservedSlots => {
   let offered: Offer | undefined
   return {

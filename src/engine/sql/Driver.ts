@@ -18,7 +18,7 @@ export type Rows = Exit.Exit<ReadonlyArray<Row>, SqlError>
 export interface Executor {
   /** The rows of a statement. */
   readonly execute: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
-  /** The rows at once, from an engine in this process; the call is no effect. */
+  /** Returns the rows at once, from an engine in this process. It is a plain function, not an `Effect`. */
   readonly atOnce?: (text: string, params: ReadonlyArray<unknown>) => Rows
   /**
    * Sends a statement without rows and does not wait for its end. The engine runs it before those that are sent later.

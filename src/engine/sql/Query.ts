@@ -121,8 +121,9 @@ export const all = <P extends Columns, R extends Columns>(
 ): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> => query(statement, params, (rows) => rows)
 
 /**
- * The rows of a list. What cannot be read of a row has a stand-in; without one, the row is left out. Either way it is
- * recorded, and given to whoever collects such rows with `noted`. No decision may be based on the rows.
+ * The rows of a list. A value that cannot be read is replaced by its stand-in; if it has no stand-in, the row is left
+ * out. Either way the row is recorded, and given to whoever collects such rows with `noted`. No decision may be based
+ * on the rows.
  */
 export const lenient = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,

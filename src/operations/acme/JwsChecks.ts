@@ -13,7 +13,9 @@ import { AccountId, isId } from "../../domain/Id.ts"
  * checks". Row 1, the media type, is checked before the body is read.
  */
 
-/** Why a request is refused. `reason` is that of the record jws_rejected; without one there is no such record. */
+/**
+ * Why a request is refused. `reason` is that of the record jws_rejected; without a reason, that record is not written.
+ */
 export interface Refusal {
   readonly reason?: string
   readonly error: AcmeError

@@ -34,7 +34,9 @@ const forAll = <A, E, R>(reading: Effect.Effect<A, E, R>): Effect.Effect<A, E, R
 
 const daySeconds = 86_400
 const soonDays = 7
-/** As many certificates are looked at. Each costs a few look-ups, and there may be very many. */
+/**
+ * How many certificates are checked at most. Each check costs a few look-ups, and there may be very many certificates.
+ */
 const mostSoon = 10_000
 
 /**

@@ -83,8 +83,8 @@ export const preview = (olderThanDays: number) =>
   Effect.flatMap(currentSeconds, (now) => auditSearch.countMatches({ until: now - olderThanDays * daySeconds }))
 
 /**
- * Deletes rows older than this many days, a thousand in each transaction ({@link prune}). An interruption takes effect between two
- * transactions. `told` gets the number so far after each transaction.
+ * Deletes rows older than `olderThanDays` days, a thousand in each transaction ({@link prune}). An interruption takes
+ * effect between two transactions. `told` gets the number so far after each transaction.
  */
 export const cleanup = Effect.fn("AuditTrail.cleanup")(function*(
   operator: AtKeyboard,

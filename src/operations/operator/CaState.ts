@@ -1,8 +1,8 @@
 import type { Issuer } from "../../services/signing/Issuers.ts"
 
 /**
- * How long the chain of a CA still lasts: `expiring` in its last ninety days, which is as long as most leaves are valid, and
- * `ended` after them. The certificate of the chain that ends first counts.
+ * How long the chain of a CA still lasts: `expiring` in its last ninety days, which is as long as most leaves are
+ * valid, and `ended` after them. The certificate of the chain that expires first counts.
  */
 export const caStates = ["ok", "expiring", "ended"] as const
 export type CaState = (typeof caStates)[number]

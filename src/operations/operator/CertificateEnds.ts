@@ -4,7 +4,7 @@ import { currentSeconds } from "../../engine/Time.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import type { Samples } from "./Samples.ts"
 
-/** A listener with TLS, and when the first certificate of its chain ends, in epoch seconds. */
+/** A listener with TLS, and when the first certificate of its chain expires, in epoch seconds. */
 export interface ListenerEnd {
   readonly listener: string
   readonly notAfter: number

@@ -11,7 +11,7 @@ import { batch, judged, walk } from "../ExpiringWindow.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
 /**
- * Selects the certificates: of one profile or of all, that expire within this many days, with or without replaced ones.
+ * Selects certificates of one profile or of all that expire within `days` days, with or without replaced ones.
  */
 export interface Wanted {
   readonly profile?: string | undefined
@@ -69,8 +69,8 @@ export const countOpen = Effect.fnUntraced(function*(profile: string, days: Read
 const soonMillis = 2000
 
 /**
- * How many certificates of all profiles expire within this many days and have not been replaced. It looks at `most`
- * certificates, soonest first; `isCut` says that there may be more.
+ * Counts the certificates of all profiles that expire within `days` days and have not been replaced. It looks at no
+ * more than `most` certificates, soonest first; `isCut` says that there may be more.
  */
 export const countSoon = Effect.fnUntraced(function*(days: number, most: number) {
   const now = yield* currentSeconds
@@ -84,7 +84,7 @@ export const countSoon = Effect.fnUntraced(function*(days: number, most: number)
 
 /**
  * What is known about the certificates of a part of the window: their number, and the first of those that are not
- * followed. `isCut` means that some of them were not looked at.
+ * followed. `isCut` means that some certificates were not checked.
  */
 interface Part {
   readonly places: number
@@ -206,9 +206,9 @@ const everyOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, of
 const usualCountMillis = 400
 
 /**
- * Certificates that expire within this many days and are neither revoked nor expired, soonest first
- * (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left out,
- * and `hidden` counts them, for `countMillis`; `truncated` says that there may be more of them.
+ * Lists the certificates that expire within the wanted number of days and are neither revoked nor expired, soonest
+ * first (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left
+ * out, and `hidden` counts them, for `countMillis`; `truncated` says that there may be more of them.
  */
 export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMillis) =>
   readForOperator(Effect.gen(function*() {

@@ -19,8 +19,8 @@ export interface Importable extends Source {
 }
 
 /**
- * Reads a list of a CA that one of the profiles signs with, and compares it with the database. Refuses what is no complete list that
- * this CA has signed.
+ * Reads a list of a CA that one of the profiles signs with, and compares it with the database. Refuses anything but a
+ * complete list that this CA has signed.
  */
 export const examine = Effect.fn("ListImport.examine")(
   function*(profiles: ReadonlyArray<string>, issuer: string, path: string, octets: Buffer) {
@@ -45,8 +45,9 @@ export const examine = Effect.fn("ListImport.examine")(
 )
 
 /**
- * Records what the database lacks, has the next list numbered above the imported one, and has it signed. Answers how many revocations
- * were new.
+ * Records the revocations that the database lacks, and makes sure that the next list gets a number above that of the
+ * imported list. If either changed something, it queues the signing of the next list. Returns how many revocations were
+ * new.
  */
 export const importList = Effect.fn("ListImport.importList")(
   function*(operator: AtKeyboard, { compared, issuer, list, path }: Importable) {

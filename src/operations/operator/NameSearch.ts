@@ -125,9 +125,9 @@ const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
   kept(key, ({ isLate, names }: Walked) => isLate ? 0 : names * rowsPerName, walked)
 
 /**
- * A page among the first matching orders. The first matches among the settled names are kept: if few orders match, all
- * names have to be walked to find them, and the next page or search then walks only what is new. A status is read anew
- * each time, because it changes. `undefined` if the page lies further back.
+ * Reads a page of the first matching orders. Returns `undefined` if the page reaches further than those. The first
+ * matches among the settled names are kept: if few orders match, all names have to be walked to find them, and the next
+ * page or search then walks only the names that are new. The status of an order changes, so it is read anew each time.
  */
 const firstOf = Effect.fnUntraced(function*(
   { status, ...sought }: Sought,

@@ -20,8 +20,8 @@ export const count = ({ nonce }: Pick<Config, "nonce">) =>
 const batch = 1000
 
 /**
- * Deletes nonces older than this many seconds. The default is the age at which a nonce can no longer be used. Each transaction
- * deletes a thousand and records how many.
+ * Deletes nonces older than `ttlSeconds` seconds. The default is the age at which a nonce can no longer be used. Each
+ * transaction deletes up to a thousand nonces and records how many it deleted.
  */
 export const cleanup = Effect.fn("NonceRecords.cleanup")(function*(
   { nonce }: Pick<Config, "nonce">,

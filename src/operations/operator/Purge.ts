@@ -14,7 +14,7 @@ import type { AtKeyboard } from "../Operator.ts"
 const daySeconds = 86_400
 const batch = 500
 
-/** Selects the orders: of one profile or of all, whose certificate expired at least this many days ago. */
+/** Selects orders of one profile or of all whose certificates expired at least `expiredForDays` days ago. */
 export interface Wanted {
   readonly profile: string | undefined
   readonly expiredForDays: number

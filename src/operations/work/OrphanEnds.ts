@@ -9,7 +9,7 @@ import type { OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts
 import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
 import type { Actor } from "../Operator.ts"
 
-/* The ends of certificates whose orders ended without them (docs/decisions/orphaned-certificates.md). */
+/* The expiry of certificates whose orders ended without them (docs/decisions/orphaned-certificates.md). */
 
 /** A certificate that is not revoked. */
 export type Open = Effect.Success<ReturnType<typeof rows.open>>[number]

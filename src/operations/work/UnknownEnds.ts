@@ -6,7 +6,10 @@ import * as unknownEnds from "../../store/orders/UnknownEndRows.ts"
 import { leavesOf } from "../Leaves.ts"
 
 const most = 500
-/** A chain that cannot be read counts as one that never ends, and is not looked at again: it is named once. */
+/**
+ * Stored for a chain that cannot be read. It is logged once, is not read again, and counts as a chain that never
+ * expires.
+ */
 const unreadable = -1
 
 const tell = (id: OrderId): Effect.Effect<void> =>
@@ -20,8 +23,8 @@ const tell = (id: OrderId): Effect.Effect<void> =>
   )
 
 /**
- * Stores when certificates of a profile end, where no column says so yet: up to 500. A failure is logged and nothing
- * else. Answers how many there were.
+ * Stores the expiry of up to 500 certificates of a profile whose rows do not have it yet. A failure is only logged.
+ * Returns how many such rows there were.
  */
 export const fill = (profile: string) =>
   Effect.gen(function*() {

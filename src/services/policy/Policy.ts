@@ -14,7 +14,7 @@ interface Decided {
   readonly asked: ReadonlyMap<string, CheckAnswer>
   /** The rule that decided, or might have decided. */
   readonly rule: string | undefined
-  /** The last rule that was looked at, if later ones were not looked at because it decided. */
+  /** The last rule that was evaluated, if it decided and so the later rules were not evaluated. */
   readonly last: string | undefined
 }
 

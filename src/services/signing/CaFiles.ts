@@ -106,7 +106,10 @@ const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: Ca
     { discard: true }
   )
 
-/** Writes a new CA if neither file exists; answers whether it did. If only one exists, it is refused, never replaced. */
+/**
+ * Writes a new CA if neither file exists, and returns whether it did. If only one file exists, it fails and replaces
+ * nothing.
+ */
 export const generateIfAbsent = (
   settings: CaFileSettings
 ): Effect.Effect<boolean, CaFilesUnusable, Entropy> =>
@@ -178,8 +181,8 @@ export const endedText = ({ cert_path }: Pick<CaFileSettings, "cert_path">, faul
   `signer.local_ca.cert_path: ${cert_path} cannot be used: ${fault}.`
 
 /**
- * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and a CA that is not valid now;
- * changes nothing. Answers the CA; `undefined` if a new one would be made.
+ * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and a CA that is not valid now. It
+ * changes nothing. Returns the CA, or `undefined` if a new one would be made.
  */
 export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | undefined, CaFilesUnusable> =>
   Effect.gen(function*() {

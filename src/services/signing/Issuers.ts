@@ -29,7 +29,7 @@ export interface Issuer {
   readonly notBefore: number
   readonly notAfter: number
   /**
-   * The end of the certificate in its chain that ends first, and the name of that certificate, most specific part last.
+   * The certificate of the issuer's chain that expires first: when it expires, and its name, most specific part last.
    */
   readonly firstToEnd: { readonly notAfter: number; readonly subject: string }
 }

@@ -32,8 +32,8 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
       })
       const record = makeRecorder()
       /**
-       * The failure for stored octets that are no list. Relying parties would blame themselves for a list that they
-       * cannot read.
+       * The failure for stored octets that are not a revocation list. Without it, relying parties would look for the
+       * cause on their own side.
        */
       const spoilt = (issuer: string) => {
         const found = { statement: "crl_find", row: `issuer ${issuer}`, error: "der: is no revocation list" }

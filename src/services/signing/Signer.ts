@@ -106,8 +106,8 @@ interface Backend {
 export type AskRenewal = (certificate: RelayedCertificate) => Effect.Effect<RenewalAnswer, SigningFailed>
 
 /**
- * Asks an upstream for the certificate of an order that has ended here, as PEM. Answers undefined if the upstream
- * issued none and never will. Fails if that is not certain yet.
+ * Asks an upstream for the certificate of an order that has ended here, as PEM. Returns undefined if the upstream did
+ * not issue a certificate and never will. Fails if that is not certain yet.
  */
 export type AskLeftOver = (orderUrl: string) => Effect.Effect<string | undefined, SigningFailed>
 

@@ -44,7 +44,7 @@ export class HookFailed extends Data.TaggedError("HookFailed")<{
 /** The exit code that says the CSR is at fault, reserved for the hook `issue`. */
 export const badCsrExit = 3
 
-/** Runs a hook (docs/signers.md, "A program"); answers its standard output. */
+/** Runs a hook (docs/signers.md, "A program"), and returns its standard output. */
 export const ask = (
   scripts: Scripts["Service"],
   settings: CustomSettings,

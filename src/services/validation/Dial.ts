@@ -35,7 +35,10 @@ export interface Dial {
 /** Where a connection went, for the log. */
 export const dialled = (address: IpAddress, port: number): string => `${address} port ${port}`
 
-/** Addresses of each family that are looked at: the zone's owner decides how many there are. */
+/**
+ * How many addresses of each family are considered at most. There is a limit because the zone's owner decides how many
+ * there are.
+ */
 const mostAddresses = 64
 
 /** `safe` makes remote text fit for a record; `started` is when the attempt began, in milliseconds of the process's life. */

@@ -38,8 +38,9 @@ interface Hop {
 }
 
 /**
- * The absolute URL of a Location header without its fragment, or why it is not followed. WHATWG parsing turns every number
- * that stands for an IPv4 address into that address, so that the checked literal is the dialled one.
+ * Reads a Location header. Returns its absolute URL without the fragment, or the reason why the redirect is not
+ * followed. WHATWG parsing turns every notation of an IPv4 address into the usual one, so the address that is checked
+ * is the address that is dialled.
  */
 const redirectTarget = (location: string | undefined, from: string): Result.Result<URL, string> => {
   if (location === undefined || location.trim() === "") return Result.fail("no Location")

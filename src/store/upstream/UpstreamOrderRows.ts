@@ -182,7 +182,7 @@ export const opened = (of: {
 export const issued = (of: { readonly orderId: OrderId; readonly certificateUrl: string; readonly now: number }) =>
   run(issuedStatement, of)
 
-/** Ends the relaying; `error` is the upstream's own text, or why the order was given up. */
+/** Ends the relaying. `error` is the upstream's own text, or the reason why the order was given up. */
 export const end = (of: {
   readonly orderId: OrderId
   readonly status: Exclude<UpstreamStatus, "processing">

@@ -10,7 +10,7 @@ export interface Posted extends SignedRequest {
   readonly endpoint: Endpoint
   /** The record id of the path, if the route has one. It is not yet known to be a UUID. */
   readonly id: string
-  /** With its question mark; empty without one. */
+  /** The query with its question mark; empty if the URL has no query. */
   readonly query: string
 }
 

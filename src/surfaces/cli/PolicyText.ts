@@ -30,7 +30,10 @@ const askedLine = ({ check, error, reason, type, verdict }: Stage["asked"][numbe
 
 const decisions = { allow: "allowed", deny: "refused" }
 
-/** How a stage ended: by whom it was decided and what the client is answered, or why it was not asked. */
+/**
+ * A line about the end of a stage: what decided and how the client is answered, or the reason why the stage was not
+ * asked.
+ */
 const outcomeLine = ({ at, because, detail, outcome, rule, status, type }: Stage): string => {
   if (because !== undefined) return `${at}: ${outcome === "unasked" ? "not asked" : outcome}, since ${because}`
   const by = rule === undefined ? "filter.default" : `rule ${rule}`

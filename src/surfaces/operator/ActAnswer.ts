@@ -72,7 +72,7 @@ const bodyOf = Effect.fnUntraced(function*(
     if (octets.length === 0 || (isPlain(request, jsonType) && isEmptyObject(octets))) return {}
     return yield* new BadRequest({ detail: "This route takes no body." })
   }
-  // Nothing is no body, whatever media type a client gives all its requests.
+  // An empty body counts as no body, whatever its media type: some clients give one media type to all their requests.
   if (octets.length === 0) return {}
   if (!isPlain(request, jsonType)) return yield* new MediaTypeRefused()
   const value = yield* Effect.fromResult(

@@ -29,7 +29,7 @@ const touch = statement({
 
 const broken = statement({ name: "test_broken", params: {}, row: {}, sql: () => "SELECT * FROM no_such_table" })
 
-/** A row whose foreign key is looked at by COMMIT alone. */
+/** A row whose foreign key is not checked before COMMIT. */
 const refused = statement({
   name: "test_refused",
   params: {},

@@ -4,8 +4,8 @@ import { runCommand } from "../Command.ts"
 import type { Step } from "./Guide.ts"
 
 /*
- * Machines to do a guide at: each has this machine's programs and a file system, a network and processes of its own, so that
- * files lie where the guide says and ports are those of the guide. What is written in one ends with it.
+ * Machines on which a guide is followed. Each has the programs of this machine, but its own file system, network and
+ * processes, so that files and ports are where the guide says. The files of a machine are deleted with it.
  */
 
 /** Addresses on the wire between the service and its clients, which leads nowhere else (RFC 5737). */

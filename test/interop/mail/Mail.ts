@@ -35,7 +35,7 @@ interface Stage {
     words: ReadonlyArray<string>,
     env?: Readonly<Record<string, string>>
   ) => ReturnType<typeof runToEnd>
-  /** Replaces the configuration and has it read. */
+  /** Replaces the configuration and makes the service read it. */
   readonly reload: (more: string) => Promise<void>
 }
 
@@ -157,7 +157,7 @@ const digest = async (stage: Stage) => {
   check(!text.includes(`revoked.${stage.host}`), "the digest tells of what was revoked")
 }
 
-/** The mail server is away while something happens, and is told of it when it is back: once. */
+/** The mail server is away while something happens. When it is back, it gets one mail about that. */
 const away = async (stage: Stage) => {
   const { exim, host, server, session } = stage
   await exim.leave()
@@ -168,7 +168,9 @@ const away = async (stage: Stage) => {
   await arrived(stage, new RegExp(`certificate issued for away.${host}, `), [`Names: away.${host}`])
 }
 
-/** Who is told of an operator: their own address, and of a change of it the one before. */
+/**
+ * Mail about an operator goes to the operator's own address. A change of the address is also sent to the previous one.
+ */
 const operators = async ({ command, exim, server }: Stage) => {
   writeFileSync(join(server.directory, "password"), "Wrocław tramway, 4 stops\n", { mode: 0o600 })
   const run = async (...words: ReadonlyArray<string>) => {

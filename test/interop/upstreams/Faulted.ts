@@ -17,9 +17,9 @@ import type { Started, Upstream } from "./Upstream.ts"
 import { makePair, upstreams } from "./Upstreams.ts"
 
 /*
- * Every fault at every request of a relay, at real upstreams, on both databases: no order is lost where another try can save
- * it, nothing is asked sooner than the upstream says, nothing again that was refused for good, and the client gets the type
- * that is its to mend.
+ * Tests every fault at every request of a relay, at real upstreams, on both databases. No order is lost if another try
+ * can save it, nothing is asked sooner than the upstream says, and nothing that was refused for good is asked again. If
+ * the client can mend the cause, it gets a problem type that says so.
  */
 
 /** How many relays work at a time; each has a proxy of its own, which fails for it alone. */

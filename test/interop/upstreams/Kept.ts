@@ -14,7 +14,7 @@ export const keptAt = (name: string, version: string): string => join(keptFolder
 
 const longestMillis = 900_000
 
-/** What go and pip are told of proxies and mirrors. */
+/** The environment, from which go and pip learn about proxies and mirrors. */
 const surroundings = () => process.env as Record<string, string>
 
 /** Builds Go programs, `module/path@version`, into a folder. */

@@ -2,8 +2,9 @@ import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 
 /*
- * What receivers publish that they take, as schemas: of each, the members that the examples of docs/notifications.md use,
- * with the bounds that it names, and no others. Written down by hand from the source that stands beside each.
+ * Schemas of what receivers accept, as they publish it. Each has only the members that the examples of
+ * docs/notifications.md use, with the bounds that the receiver names. They were written by hand from the source that
+ * stands beside each schema.
  */
 
 type Schema = Readonly<Record<string, unknown>>

@@ -18,8 +18,8 @@ import { configOf, profileOf } from "../../support/Graph.ts"
 import { callsOf } from "../../support/Work.ts"
 
 /*
- * What one request may cost, whatever is in it: no reader of what clients send does more than a bounded amount of work,
- * counted in calls. Bodies are as long as they may be (server.max_body_bytes).
+ * Limits what one request may cost, whatever it contains. Each function that reads what clients send does a bounded
+ * amount of work, counted in calls. Bodies are as long as they may be (server.max_body_bytes).
  */
 
 const longest = 131_072

@@ -138,7 +138,7 @@ const sizeAt = (bytes: Buffer, start: number): readonly [header: number, content
   return first < 0x80 ? [2, first] : [2 + (first & 0x7f), bytes.readUIntBE(start + 2, first & 0x7f)]
 }
 
-/** Signs the spoilt contents again, so that what is looked at after the signature is reached. */
+/** Signs the spoilt contents again, so that the checks after that of the signature are reached. */
 const resigned = (csr: Buffer, changes: ReadonlyArray<Edit>): Buffer => {
   const [start] = sizeAt(csr, 0)
   const [header, contents] = sizeAt(csr, start)

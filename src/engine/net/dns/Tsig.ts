@@ -56,7 +56,7 @@ const macOf = ({ algorithm, secret }: TsigKey, parts: ReadonlyArray<Buffer>): Bu
 const names = (key: TsigKey) => Result.all({ name: encodeName(key.name), algorithm: encodeName(key.algorithm) })
 
 /**
- * Adds a signature to a message. Also answers the MAC, which the signature of the answer must cover. `now` is in epoch
+ * Adds a signature to a message. Also returns the MAC, which the signature of the answer must cover. `now` is in epoch
  * seconds.
  */
 export const sign = (

@@ -39,7 +39,8 @@ const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: num
 
 /**
  * Finds the owner of a token, for every request with a token. Every fault gets the same answer. The checksum shows a
- * mistyped token without a look-up. A fault is no failed sign-in of the address (docs/decisions/admin.md, "Tokens").
+ * mistyped token without a look-up. A fault does not count as a failed sign-in from the address
+ * (docs/decisions/admin.md, "Tokens").
  */
 export const authenticateToken = Effect.fnUntraced(function*(
   given: Redacted.Redacted<string>,

@@ -25,8 +25,8 @@ export const reconcile = Effect.fnUntraced(function*({ id: issuer, issued }: Crl
 })
 
 /**
- * Has the record hold the stored list, unless it holds a newer one, whose successor is signed soon. Answers how many revocations the
- * database has taken back in.
+ * Writes the stored list to the record, unless the record holds a newer list. In that case the successor of the newer
+ * list is signed soon. Returns how many revocations were restored to the database.
  */
 export const keepRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const { number, restored } = yield* reconcile(crl)

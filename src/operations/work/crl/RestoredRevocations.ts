@@ -139,8 +139,9 @@ const restoreOne = Effect.fnUntraced(function*(
 })
 
 /**
- * Records what a list names and the database lacks, each with the date and reason of the list. Answers how many were new and warns of
- * them. Other work goes on meanwhile; what was recorded stays if this is cut short.
+ * Records the revocations that a list names and the database lacks, with the dates and reasons from the list. Returns
+ * how many revocations were new, and logs a warning about them. Other work can run between two batches. After an
+ * interruption, the revocations that were recorded so far stay recorded.
  */
 export const restore = Effect.fnUntraced(function*(source: Source, { lacking }: Compared, by: By) {
   const { issuer, list, path } = source
@@ -172,7 +173,10 @@ export const restore = Effect.fnUntraced(function*(source: Source, { lacking }: 
 
 const halfValidity = 7 * 86_400 / 2
 
-/** Has the next list numbered above a number that was published. The stored list becomes due by that, and stays as good as it was. */
+/**
+ * Makes sure that the next list gets a number above one that was published. This makes the stored list due, but it
+ * stays valid.
+ */
 export const raiseAbove = Effect.fnUntraced(function*(issuer: string, number: number) {
   const head = yield* crls.findHead(issuer)
   if (head === undefined || number <= head.crlNumber) return false

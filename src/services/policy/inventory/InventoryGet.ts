@@ -81,8 +81,8 @@ export const serverOver = (
 }
 
 /**
- * The failure for an answer whose status is no success. `ofToken` says how the token was sent, which differs between
- * products.
+ * The failure for an answer whose status does not mean success. `ofToken` says how the token was sent, which differs
+ * between products.
  */
 export const refusedBy = (
   server: InventoryServer,

@@ -98,7 +98,7 @@ const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
 const searchMillis = 30_000
 
 /**
- * Finds the order that may have been opened. If it is not found, answers how many orders may exist that cannot be
+ * Finds the order that may have been opened. If it is not found, returns how many orders may exist that cannot be
  * found.
  */
 export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder, keeper: Keeper<E>) =>

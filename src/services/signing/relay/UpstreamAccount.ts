@@ -101,7 +101,7 @@ export const readKid = (keyPath: string): Effect.Effect<string | undefined, Acco
 const bindingOf = ({ jwk }: RequestKey, url: string, { hmacKey, kid }: UpstreamCredential) =>
   signByMac(Redacted.value(hmacKey), { kid, url }, JSON.stringify(jwk))
 
-/** Registers the key at the upstream (RFC 8555 section 7.3), or finds the key's account; answers the account's URL. */
+/** Registers the key at the upstream (RFC 8555 section 7.3), or finds the key's account. Returns the account's URL. */
 export const register = (
   client: AcmeClient,
   contact: ReadonlyArray<string>,

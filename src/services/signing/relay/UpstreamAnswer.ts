@@ -13,9 +13,11 @@ export type Members = { readonly [member: string]: unknown }
 /** An answer whose status is a success. */
 export interface UpstreamAnswer {
   readonly status: number
-  /** The body as a JSON object; `undefined` when it is not one. */
+  /** The body as a JSON object; `undefined` if the body is not a JSON object. */
   readonly json: Members | undefined
-  /** The body as JSON of any kind; `undefined` when it is none, because it was cut off on the way, for example. */
+  /**
+   * The body as JSON of any kind; `undefined` if the body is not JSON, because it was cut off on the way, for example.
+   */
   readonly value: unknown
   readonly text: string
   /** The URL of the Location header, if it may be followed. */
@@ -30,7 +32,7 @@ const longestText = 2000
 const longestType = 100
 const longestPart = 300
 
-/** A body as JSON of any kind; `undefined` when it is none. */
+/** A body as JSON of any kind; `undefined` if the body is not JSON. */
 export const parsed = (body: Buffer): unknown => {
   try {
     return JSON.parse(body.toString("utf8"))
@@ -39,11 +41,11 @@ export const parsed = (body: Buffer): unknown => {
   }
 }
 
-/** JSON as an object; `undefined` when it is none. */
+/** A JSON value as an object; `undefined` if the value is not an object. */
 export const objectOf = (value: unknown): Members | undefined =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined
 
-/** JSON as text; `undefined` when it is none. */
+/** A JSON value as text; `undefined` if the value is not a string. */
 export const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
 const longestExcerpt = 200

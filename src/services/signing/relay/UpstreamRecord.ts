@@ -25,7 +25,10 @@ export interface RelayedCertificate {
 export interface Keeper<E> {
   /** Called before the upstream is asked for an order, so that a lost answer is not forgotten: {@link StoredUpstreamOrder}. */
   readonly asked: (asks: number) => Effect.Effect<void, E>
-  /** Answers whether the upstream's order belongs to this order: an upstream may give one to two equal requests. */
+  /**
+   * Returns whether the upstream's order belongs to this order: an upstream may answer two equal requests with the same
+   * order.
+   */
   readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
   /** The upstream refused `replaces` for this reason, and opened the order without it. */
   readonly notReplaced: (error: string) => Effect.Effect<void>

@@ -91,8 +91,8 @@ const waited = Effect.fnUntraced(function*(
 })
 
 /**
- * `--wait`: waits for the jobs of revocations, for all of them together. A job that failed or was cancelled is a fault, and the others
- * are looked at all the same.
+ * `--wait`: waits for the jobs of revocations, for all of them together. A job that failed or was cancelled is a fault,
+ * and the wait for the others goes on all the same.
  */
 export const waitingFor = <Out>(begunOf: (output: Out) => ReadonlyArray<Begun>) =>
   also({

@@ -10,7 +10,7 @@ import { column, configOf, sql } from "../../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* What is told of the ends of CAs (docs/decisions/notifications.md, "CAs that end"). */
+/* What operators are told about CAs that expire (docs/decisions/notifications.md, "CAs that end"). */
 
 const configWith = (events: string) =>
   configOf(`[notify]
