@@ -1,6 +1,5 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { OutputState } from "../engine/telemetry/LogOutput.ts"
 import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 
 /** An output stream of the process. */
@@ -8,9 +7,8 @@ export interface Output {
   readonly isTerminal: boolean
   /** How wide the terminal is, where it says so. */
   readonly columns?: number | undefined
-  readonly write: (text: string) => void
-  /** What became of the writes so far. Absent where none is lost. */
-  readonly state?: () => OutputState
+  /** Writes a text. `done` hears the system's error if the text was not taken; a stream that loses nothing need not call it. */
+  readonly write: (text: string, done?: (error: NodeJS.ErrnoException | null | undefined) => void) => void
 }
 
 /** An output stream of texts without end. */

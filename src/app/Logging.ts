@@ -4,7 +4,6 @@ import * as Logger from "effect/Logger"
 import { emit } from "../domain/words/Log.ts"
 import type { LevelWord } from "../engine/telemetry/LogFilter.ts"
 import { parseFilter } from "../engine/telemetry/LogFilter.ts"
-import { LogOutput, nothingLost } from "../engine/telemetry/LogOutput.ts"
 import * as Sink from "../engine/telemetry/Sink.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { logFilter } from "../settings/LogFilterForm.ts"
@@ -45,8 +44,7 @@ const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): 
     spanEvents: logging.span_events,
     flatten: logging.json_format && logging.flatten_event,
     colours: logging.ansi && wantsColour(flags.color, output, streams.env),
-    write: output.write,
-    state: output.state
+    write: output.write
   }
 }
 
@@ -63,11 +61,7 @@ export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, fla
   let known = logging
   const sink = Sink.make(optionsOf(logging, streams, flags))
   return {
-    layer: Layer.mergeAll(
-      sink.layer,
-      Logger.layer([]),
-      Layer.succeed(LogOutput, { state: () => outputOf(known, streams).state?.() ?? nothingLost })
-    ),
+    layer: Layer.merge(sink.layer, Logger.layer([])),
     enforce: (config) =>
       Effect.suspend(() => {
         const isFilterNew = config.logging.filter !== known.filter

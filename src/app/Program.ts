@@ -4,27 +4,19 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { createInterface } from "node:readline"
 import { setFlagsFromString } from "node:v8"
-import type { OutputState } from "../engine/telemetry/LogOutput.ts"
 import { run } from "./Cli.ts"
 import type { Installed, Pipe } from "./Host.ts"
 import { Host } from "./Host.ts"
 
 const output = (stream: NodeJS.WriteStream): Pipe => {
   let lost: string | undefined
-  let state: OutputState = { lost: 0, trouble: undefined }
-  const wordOf = ({ code, message }: NodeJS.ErrnoException) => code ?? message
-  stream.on("error", (error) => void (lost ??= wordOf(error)))
-  const written = (error: Error | null | undefined): void => {
-    if (error !== null && error !== undefined) state = { lost: state.lost + 1, trouble: wordOf(error) }
-    else if (state.trouble !== undefined) state = { lost: state.lost, trouble: undefined }
-  }
+  stream.on("error", ({ code, message }: NodeJS.ErrnoException) => void (lost ??= code ?? message))
   return {
     isTerminal: stream.isTTY === true,
     get columns() {
       return stream.columns // changes with the window
     },
-    write: (text) => void stream.write(text, written),
-    state: () => state,
+    write: stream.write.bind(stream),
     send: (text) =>
       Effect.callback<boolean>((resume) => {
         stream.write(text, (error) => resume(Effect.succeed(error === null || error === undefined)))

@@ -3,7 +3,7 @@ import type { Roles } from "../domain/Role.ts"
 import type { App, Routed } from "../engine/http/Message.ts"
 import { json } from "../engine/http/Message.ts"
 import { Loops } from "../engine/Loops.ts"
-import { LogOutput } from "../engine/telemetry/LogOutput.ts"
+import { LogOutput } from "../engine/telemetry/Sink.ts"
 import { lifeMillis } from "../engine/Time.ts"
 
 /** The path of readiness, on every listener but the one that publishes lists and certificates and nothing else. */

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { escapeHidden } from "../HiddenText.ts"
@@ -6,8 +7,6 @@ import type { Record as LogRecord } from "./EventLog.ts"
 import { EventLog } from "./EventLog.ts"
 import type { Filter } from "./LogFilter.ts"
 import { targetOf } from "./LogFilter.ts"
-import type { OutputState } from "./LogOutput.ts"
-import { nothingLost } from "./LogOutput.ts"
 
 /** How records are rendered, and where the text is written. */
 export interface SinkOptions {
@@ -18,11 +17,28 @@ export interface SinkOptions {
   /** Fields of the event at the top level; only with `json`. */
   readonly flatten: boolean
   readonly colours: boolean
-  /** Takes whole lines. */
-  readonly write: (text: string) => void
-  /** What became of the writes so far. Absent where none is lost. */
-  readonly state?: (() => OutputState) | undefined
+  /** Takes whole lines, and says `done` with what the system reports of them. Nothing is lost where it never says so. */
+  readonly write: (text: string, done: (error: NodeJS.ErrnoException | null | undefined) => void) => void
 }
+
+/** The state of the stream that takes the log. */
+export interface OutputState {
+  /** How many writes were lost since the process began. */
+  readonly lost: number
+  /** The system's code for the last write, such as `ENOSPC`, if that write was lost. */
+  readonly trouble: string | undefined
+}
+
+/** No write was lost. */
+const nothingLost: OutputState = { lost: 0, trouble: undefined }
+
+/**
+ * The state of the log's stream, for readiness and metrics, because a log that cannot be written cannot report that
+ * itself. By default nothing is lost.
+ */
+export const LogOutput = Context.Reference<{ readonly state: () => OutputState }>("acme/engine/telemetry/LogOutput", {
+  defaultValue: () => ({ state: () => nothingLost })
+})
 
 const maxText = 500
 const maxNames = 10
@@ -112,7 +128,7 @@ const isWanted = (event: string, spanEvents: SinkOptions["spanEvents"]): boolean
 
 /** A sink for records. */
 export interface Sink {
-  /** Waiting records are written when the scope ends. */
+  /** The log, and the state of its stream. Waiting records are written when the scope ends. */
   readonly layer: Layer.Layer<never>
   /** Changes the options from the next record on. Waiting records are still written with the old options. */
   readonly configure: (options: SinkOptions) => void
@@ -123,17 +139,21 @@ export const make = (given: SinkOptions): Sink => {
   let options = given
   let waiting: Array<string> = []
   const passes = new Map<string, boolean>()
+  let state = nothingLost
   let told = 0
+  const written = (error: NodeJS.ErrnoException | null | undefined) => {
+    if (error !== null && error !== undefined) state = { lost: state.lost + 1, trouble: error.code ?? error.message }
+    else if (state.trouble !== undefined) state = { lost: state.lost, trouble: undefined }
+  }
   const flush = () => {
     if (waiting.length === 0) return
     const lines = waiting
     waiting = []
-    const { lost, trouble } = options.state?.() ?? nothingLost
-    if (lost > told && trouble === undefined) {
-      lines.push(render(gap(lost - told), options))
-      told = lost
+    if (state.lost > told && state.trouble === undefined) {
+      lines.push(render(gap(state.lost - told), options))
+      told = state.lost
     }
-    options.write(`${lines.join("\n")}\n`)
+    options.write(`${lines.join("\n")}\n`, written)
   }
   const log: EventLog = {
     enabled: (event, level) => {
@@ -153,7 +173,10 @@ export const make = (given: SinkOptions): Sink => {
     }
   }
   return {
-    layer: Layer.effect(EventLog, Effect.acquireRelease(Effect.succeed(log), () => Effect.sync(flush))),
+    layer: Layer.merge(
+      Layer.effect(EventLog, Effect.acquireRelease(Effect.succeed(log), () => Effect.sync(flush))),
+      Layer.succeed(LogOutput, { state: () => state })
+    ),
     configure: (next) => {
       flush()
       options = next

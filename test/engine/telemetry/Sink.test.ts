@@ -11,7 +11,6 @@ import { emit } from "../../../src/domain/words/Log.ts"
 import { withinSpan } from "../../../src/engine/telemetry/EngineLog.ts"
 import type { Span } from "../../../src/engine/telemetry/EventLog.ts"
 import { parseFilter } from "../../../src/engine/telemetry/LogFilter.ts"
-import type { OutputState } from "../../../src/engine/telemetry/LogOutput.ts"
 import type { SinkOptions } from "../../../src/engine/telemetry/Sink.ts"
 import * as Sink from "../../../src/engine/telemetry/Sink.ts"
 import { effectProp } from "../../support/Property.ts"
@@ -315,28 +314,38 @@ describe("lines", () => {
   it.effect("that were not taken are counted by the first that is", () =>
     Effect.gen(function*() {
       const writes: Array<string> = []
-      let state: OutputState = { lost: 0, trouble: undefined }
-      const sink = Sink.make({ ...json, write: (one) => void writes.push(one), state: () => state })
+      const full = Object.assign(new Error("no space left"), { code: "ENOSPC" })
+      const faults: Array<Error | undefined> = [full, full, undefined, undefined, undefined]
+      const sink = Sink.make({
+        ...json,
+        write: (one, done) => {
+          writes.push(one)
+          done(faults.shift())
+        }
+      })
       // Each is written at once.
-      const said = emit("server_fatal_error", { error: "x" })
-      yield* Effect.provide(
-        Effect.gen(function*() {
-          state = { lost: 2, trouble: "ENOSPC" }
-          yield* said
-          state = { lost: 3, trouble: undefined }
-          yield* said
-          yield* said
-        }),
-        sink.layer
+      const said = Effect.andThen(
+        emit("server_fatal_error", { error: "x" }),
+        Sink.LogOutput.use(({ state }) => Effect.succeed(state()))
       )
+      const states = yield* Effect.provide(Effect.all([said, said, said, said, said]), sink.layer)
+      assert.deepStrictEqual(states, [
+        { lost: 1, trouble: "ENOSPC" },
+        { lost: 2, trouble: "ENOSPC" },
+        { lost: 2, trouble: undefined },
+        { lost: 2, trouble: undefined },
+        { lost: 2, trouble: undefined }
+      ])
       const events = writes.join("").trim().split("\n").map((line) => (JSON.parse(line) as { fields: object }).fields)
       assert.deepStrictEqual(events.map((fields) => (fields as { event: string; count?: number }).count), [
         undefined,
         undefined,
-        3,
+        undefined,
+        undefined,
+        2,
         undefined
       ])
-      assert.deepInclude(events[2], { event: "server_log_gap", outcome: "advisory" })
+      assert.deepInclude(events[4], { event: "server_log_gap", outcome: "advisory" })
     }))
 
   it.effect("that tell an error are out at once, with what came before them", () =>
