@@ -4,10 +4,9 @@ import type * as Fiber from "effect/Fiber"
 
 /* The clock in whole seconds, the unit of rows and certificates, and the reading and writing of RFC 3339 times. */
 
-const clockOf = (fiber: Fiber.Fiber<unknown, unknown>): Clock.Clock => fiber.getRef(Clock.Clock)
-
 /** Now, in epoch milliseconds, by the clock of a fiber. */
-export const millisOf = (fiber: Fiber.Fiber<unknown, unknown>): number => clockOf(fiber).currentTimeMillisUnsafe()
+export const millisOf = (fiber: Fiber.Fiber<unknown, unknown>): number =>
+  fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
 
 /** Now, in epoch milliseconds. */
 export const currentMillis: Effect.Effect<number> = Effect.withFiber((fiber) => Effect.succeed(millisOf(fiber)))
@@ -17,7 +16,7 @@ export const currentMillis: Effect.Effect<number> = Effect.withFiber((fiber) => 
  * matter.
  */
 export const lifeMillis: Effect.Effect<number> = Effect.withFiber((fiber) =>
-  Effect.succeed(Number(clockOf(fiber).monotonicTimeNanosUnsafe() / 1_000_000n))
+  Effect.succeed(Number(fiber.getRef(Clock.Clock).monotonicTimeNanosUnsafe() / 1_000_000n))
 )
 
 /** Now, in epoch seconds. */

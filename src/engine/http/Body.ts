@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { currentPeer } from "../net/FairSemaphore.ts"
-import { Holdings } from "../net/Holdings.ts"
+import { Holdings } from "../net/Peer.ts"
 import { millisOf } from "../Time.ts"
 import { linger } from "./Connections.ts"
 import type { Shed } from "./HttpRefused.ts"

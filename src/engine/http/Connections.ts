@@ -1,7 +1,6 @@
 import type { Socket } from "node:net"
-import { Holdings } from "../net/Holdings.ts"
 import type { Peer } from "../net/Peer.ts"
-import { peerOf } from "../net/Peer.ts"
+import { Holdings, peerOf } from "../net/Peer.ts"
 
 const maxPending = 256
 const headTimeoutMillis = 10_000

@@ -2,8 +2,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { finallyDo } from "../Finally.ts"
-import { Holdings } from "./Holdings.ts"
 import type { Peer } from "./Peer.ts"
+import { Holdings } from "./Peer.ts"
 
 /**
  * The peer that the fiber works for; `undefined` for the service itself, and for a proxy that stands for many clients.

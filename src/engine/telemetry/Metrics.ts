@@ -102,15 +102,15 @@ export interface Counting<S> {
   readonly begin: <N extends NameOf<S, "counter">>(name: N, labels: BegunOf<S[N]>) => Effect.Effect<void>
 }
 
-const addIn = (fiber: Fiber.Fiber<unknown, unknown>, name: string, labels: Values, value: number): void =>
+const countIn = (fiber: Fiber.Fiber<unknown, unknown>, name: string, labels: Values, value = 1): void =>
   Context.getOrUndefined(fiber.context, Metrics)?.add(name, labels, value)
 
 /** The functions that count in these series. */
 export const makeCounting = <S extends { readonly [N in keyof S]: Series }>(): Counting<S> => ({
-  countIn: (fiber, name, labels, value = 1) => addIn(fiber, name, labels, value),
+  countIn,
   count: (name, labels, value = 1) =>
     Effect.withFiber((fiber) => {
-      addIn(fiber, name, labels, value)
+      countIn(fiber, name, labels, value)
       return Effect.void
     }),
   begin: (name, labels) =>

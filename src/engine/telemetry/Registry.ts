@@ -32,20 +32,19 @@ interface Sampled {
 const make = (role: string, declared: Readonly<Record<string, Series>>): Metrics["Service"] => {
   const registry = new Registry<OpenMetricsContentType>()
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
-  const counted = new Map<string, (labels: Values, value: number) => void>()
+  const counters = new Map<string, Counter>()
+  const histograms = new Map<string, Histogram>()
   const sampled = new Map<string, Sampled>()
   for (const [name, { buckets, help, kind, labels }] of Object.entries(declared)) {
     const own = { name, help, labelNames: Object.keys(labels), registers: [] }
     const ofRole = { name, help, labelNames: ["role", ...own.labelNames], registers: [registry] }
     switch (kind) {
       case "counter": {
-        const metric = new Counter(ofRole)
-        counted.set(name, (values, value) => metric.inc({ role, ...values }, value))
+        counters.set(name, new Counter(ofRole))
         break
       }
       case "histogram": {
-        const metric = new Histogram({ ...ofRole, buckets: [...buckets] })
-        counted.set(name, (values, value) => metric.observe({ role, ...values }, value))
+        histograms.set(name, new Histogram({ ...ofRole, buckets: [...buckets] }))
         break
       }
       case "gauge": {
@@ -72,7 +71,11 @@ const make = (role: string, declared: Readonly<Record<string, Series>>): Metrics
       }
     }
   }
-  const add: Metrics["Service"]["add"] = (name, labels, value) => counted.get(name)?.(labels, value)
+  const add: Metrics["Service"]["add"] = (name, labels, value) => {
+    const all = { role, ...labels }
+    counters.get(name)?.inc(all, value)
+    histograms.get(name)?.observe(all, value)
+  }
   const begin: Metrics["Service"]["begin"] = (name, labels) => {
     for (const values of combinations(declared[name]?.labels ?? {}, labels)) add(name, values, 0)
   }

@@ -1,7 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { Holdings } from "../../../src/engine/net/Holdings.ts"
-import { peerOf } from "../../../src/engine/net/Peer.ts"
+import { Holdings, peerOf } from "../../../src/engine/net/Peer.ts"
 
 /** Holdings of holdings called by their address and number, held by `[address, how many]`. */
 const sharesOf = (...held: ReadonlyArray<readonly [address: string, count: number]>) => {
