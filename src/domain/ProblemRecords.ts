@@ -2,7 +2,7 @@ import type { AcmeError, ChallengeFailed } from "./AcmeError.ts"
 import type { IssueFailureCause } from "./Audit.ts"
 import type { OperatorError } from "./OperatorError.ts"
 import type { ValidationReason } from "./ValidationCause.ts"
-import type { EventName } from "./words/Event.ts"
+import type { EventName } from "./words/Log.ts"
 
 /*
  * How the log records each failure that a client or an operator is told of. Where one sentence stands for several

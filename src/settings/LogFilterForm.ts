@@ -1,4 +1,4 @@
-import { events } from "../domain/words/Event.ts"
+import { events } from "../domain/words/Log.ts"
 import { nearest } from "../engine/config/KeyPath.ts"
 import type { Form } from "../engine/config/ValueForm.ts"
 import { quoteOf } from "../engine/config/ValueForm.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { isAcmeError } from "../../src/domain/Problem.ts"
-import { events } from "../../src/domain/words/Event.ts"
 import { fields } from "../../src/domain/words/EventField.ts"
+import { events } from "../../src/domain/words/Log.ts"
 import { committed } from "../support/Committed.ts"
 import { catalogues } from "./Catalogues.ts"
 import { renderEvents } from "./Events.ts"

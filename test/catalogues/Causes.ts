@@ -4,7 +4,7 @@ import { operatorProblemOf } from "../../src/domain/OperatorProblem.ts"
 import { problemOf } from "../../src/domain/Problem.ts"
 import type { CauseRecord } from "../../src/domain/ProblemRecords.ts"
 import { operatorRecords, recordsOf } from "../../src/domain/ProblemRecords.ts"
-import { events } from "../../src/domain/words/Event.ts"
+import { events } from "../../src/domain/words/Log.ts"
 import { tableOf } from "./Markdown.ts"
 
 /** A record in the log: `nonce_rejected (debug; reason=expired)`, with its level where the default filter leaves it out. */

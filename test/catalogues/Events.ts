@@ -1,5 +1,5 @@
-import { events } from "../../src/domain/words/Event.ts"
 import { fields } from "../../src/domain/words/EventField.ts"
+import { events } from "../../src/domain/words/Log.ts"
 import type { Declaration } from "../../src/engine/telemetry/Declaration.ts"
 import { targetOf } from "../../src/engine/telemetry/LogFilter.ts"
 import { tableOf } from "./Markdown.ts"

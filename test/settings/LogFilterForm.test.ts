@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { events } from "../../src/domain/words/Event.ts"
+import { events } from "../../src/domain/words/Log.ts"
 import { targetOf } from "../../src/engine/telemetry/LogFilter.ts"
 import { isKnownTarget, targets } from "../../src/settings/LogFilterForm.ts"
 

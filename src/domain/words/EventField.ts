@@ -1,5 +1,5 @@
 import type { Dictionary } from "../../engine/telemetry/Declaration.ts"
-import { engineFields } from "../../engine/telemetry/EngineEvent.ts"
+import { engineFields } from "../../engine/telemetry/EngineLog.ts"
 
 /** The dictionary of the log: every field a record may have, with one meaning and one type everywhere. */
 export const fields = {

@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
-import { events } from "../../../src/domain/words/Event.ts"
 import { fields } from "../../../src/domain/words/EventField.ts"
+import { events } from "../../../src/domain/words/Log.ts"
 import type { Declaration } from "../../../src/engine/telemetry/Declaration.ts"
-import { engineEvents, engineFields } from "../../../src/engine/telemetry/EngineEvent.ts"
+import { engineEvents, engineFields } from "../../../src/engine/telemetry/EngineLog.ts"
 import { own, shownByDefault, specified } from "./specified.ts"
 
 describe("the vocabulary", () => {
