@@ -234,6 +234,7 @@ describe("src", () => {
   })
 
   it("records, counts and supervises outside the engine by the words of the service, which have the engine's own", () => {
+    const functions = new Set(["emit", "emitIn", "withinSpan", "count", "countIn", "begin", "supervised"])
     const ofEngine =
       /^import \{([^}]*)\} from "[^"]*\/engine\/(?:telemetry\/EngineLog|telemetry\/EngineSeries|Supervised)\.ts"$/gm
     const taken = files.filter((file) => !isOf("engine")(file)).flatMap((file) =>
@@ -241,7 +242,8 @@ describe("src", () => {
         names.split(",").map((name) => name.trim())
       )
     )
-    assert.deepStrictEqual([...new Set(taken)].sort(), ["engineSeries", "makeSupervised"])
+    assert.include(taken, "engineSeries")
+    assert.deepStrictEqual(taken.filter((name) => functions.has(name)), [])
   })
 
   it("looks for a service that may be missing in two places: counts, and spans", () => {
