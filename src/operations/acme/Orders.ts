@@ -9,11 +9,9 @@ import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
 import { isWildcard, reverseName } from "../../domain/Identifier.ts"
-import type { Reached } from "../../domain/Limit.ts"
 import type { Order, OrderIdentifier } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { emit } from "../../domain/words/Log.ts"
-import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
@@ -117,20 +115,20 @@ const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders
   return (yield* orders.insert(row)) !== undefined
 })
 
-type Inserting = Effect.Effect<"inserted" | "lost" | Reached, StorageFailed, Database>
+/** Refuses an order, with a record of it. */
+const rejected = (error: AcmeError, identifiers: ReadonlyArray<string>) =>
+  Effect.andThen(emit("order_rejected", { reason: problemType(error), identifiers }), Effect.fail(error))
 
 /** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
   const now = yield* currentSeconds
-  const names = yield* Effect.tapError(
-    Issuers.use((issuers) => Effect.fromResult(checkRequest(profile, issuers.of(profile.name), request, now))),
-    (error: AcmeError) =>
-      emit("order_rejected", {
-        reason: problemType(error),
-        identifiers: request.identifiers.map(({ value }) => value)
-      })
-  )
+  const issuers = yield* Issuers
+  const checked = checkRequest(profile, issuers.of(profile.name), request, now)
+  if (Result.isFailure(checked)) {
+    return yield* rejected(checked.failure, request.identifiers.map(({ value }) => value))
+  }
+  const names = checked.success
   yield* Effect.tapErrorTag(
     refuseDegraded(profile.name),
     "ProfileDegraded",
@@ -138,11 +136,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   )
   const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
   const refusal = yield* judgeNames(caller, "newOrder", names.map((value) => ({ type: "dns", value })))
-  if (refusal !== undefined) {
-    const problem = orderProblem(refusal)
-    yield* emit("order_rejected", { reason: problemType(problem), identifiers: names })
-    return yield* Effect.fail(problem)
-  }
+  if (refusal !== undefined) return yield* rejected(orderProblem(refusal), names)
   const entropy = yield* Entropy
   const id = makeOrderId(yield* entropy.uuid)
   const identifiers: Array<OrderIdentifier> = []
@@ -162,31 +156,22 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const { ip, ptr } = caller.client
   const expiresAt = now + profile.order.validity_seconds
   const row = { id, identifiers, notBefore, notAfter, replaces, now, expiresAt, ip, ptr, ...scopeOf(caller) }
-  const reversed = names.map((name) => [name, reverseName(name)] as const)
-  const written = Effect.all([
-    orders.insertIdentifiers(id, profile.name, reversed),
-    authorizations.insert(id, now, wanted),
-    authorizations.insertOffered(now, offered),
-    afterCommit(emit("order_created", { order_id: id, identifiers: names })),
-    replaced === undefined
-      ? Effect.void
-      : afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
-  ], { discard: true })
-  // A claim that is already taken does not fail the transaction: the others in its group commit would have to run
-  // again.
-  const outcome = yield* transaction(Effect.flatMap(
-    limits.boundsOrders(profile)
-      ? Effect.andThen(
-        accounts.lock(caller.accountId),
-        limits.ofNewOrder(caller, { names: names.length, now, replaces })
-      )
-      : Effect.succeed(undefined),
-    (reached): Inserting =>
-      reached !== undefined ? Effect.succeed(reached) : Effect.flatMap(
-        insertClaiming(row, profile.order.validity_seconds),
-        (inserted) => inserted ? Effect.as(written, "inserted") : Effect.succeed("lost")
-      )
-  ))
+  const outcome = yield* transaction(Effect.gen(function*() {
+    if (limits.boundsOrders(profile)) {
+      yield* accounts.lock(caller.accountId)
+      const reached = yield* limits.ofNewOrder(caller, { names: names.length, now, replaces })
+      if (reached !== undefined) return reached
+    }
+    // A claim that is already taken does not fail the transaction: the others in its group commit would have to run again.
+    if (!(yield* insertClaiming(row, profile.order.validity_seconds))) return "lost"
+    yield* orders.insertIdentifiers(id, profile.name, names.map((name) => [name, reverseName(name)] as const))
+    yield* authorizations.insert(id, now, wanted)
+    yield* authorizations.insertOffered(now, offered)
+    yield* afterCommit(emit("order_created", { order_id: id, identifiers: names }))
+    if (replaced === undefined) return "inserted"
+    yield* afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
+    return "inserted"
+  }))
   if (typeof outcome === "object") return yield* limits.refuse(profile.name, outcome, caller)
   if (outcome === "lost") {
     yield* refuseIfEnded(caller)
