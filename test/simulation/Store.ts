@@ -138,7 +138,6 @@ export const openStore = (
           return isOrdered(text) ? done : Exit.map(done, mishaps.arrange)
         })
       const connection: Connection = Object.assign(Object.create(real) as Connection, {
-        atOnce: undefined,
         execute: statement,
         executeRaw: (text: string) =>
           Effect.sync(() => {
@@ -169,7 +168,6 @@ export const openStore = (
         })
       return Effect.map(makeGroupCommit({ exclusive, begin, commit }), (transact): Driver => ({
         dialect: "sqlite",
-        atOnce: undefined,
         exclusive,
         single: ({ reads, text }, params) =>
           reads

@@ -25,7 +25,6 @@ describe("plans on SQLite", () => {
     const steps: Array<string> = []
     const explaining: Driver = {
       ...driver,
-      atOnce: undefined,
       single: (statement, params) =>
         Effect.andThen(
           Effect.map(

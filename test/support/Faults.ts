@@ -43,7 +43,6 @@ export const killedAfter = (driver: Driver, statements: number) =>
       Effect.suspend(() => left-- > 0 ? statement : Effect.andThen(Deferred.succeed(killed, undefined), dead))
     const mortal = (connection: Connection): Connection =>
       Object.assign(Object.create(connection) as Connection, {
-        atOnce: undefined,
         ahead: undefined,
         execute: (...args: Parameters<Connection["execute"]>) => living(connection.execute(...args))
       })
@@ -51,7 +50,6 @@ export const killedAfter = (driver: Driver, statements: number) =>
       killed,
       driver: {
         ...driver,
-        atOnce: undefined,
         exclusive: (use) => driver.exclusive((connection) => use(mortal(connection))),
         single: (statement, params) => living(driver.single(statement, params)),
         transact: (body) => driver.transact((connection) => body(mortal(connection)))
@@ -67,7 +65,6 @@ export const blindOnce = (driver: Driver, text: string) => {
   let blind = true
   const racing: Driver = {
     ...driver,
-    atOnce: undefined,
     single: (statement, params) => {
       const hidden = blind && statement.reads && statement.text.includes(text)
       if (hidden) blind = false

@@ -37,7 +37,7 @@ export const meanwhileAt = <A, E, R>(
       if (isDone || !compiled.text.includes(statement)) return run
       return when === "before" ? Effect.andThen(other, run) : Effect.tap(run, other)
     }
-    return yield* Effect.provideService(self, Database, { ...driver, atOnce: undefined, single })
+    return yield* Effect.provideService(self, Database, { ...driver, single })
   })
 
 /** Waits until somebody waits for a lock of this database on PostgreSQL. `connection` is asked. */
@@ -64,7 +64,7 @@ export const hangingUp = <A, E, R>(self: Effect.Effect<A, E, R>) =>
     const single: Driver["single"] = (statement, params) => Effect.tap(driver.single(statement, params), leave)
     const transact: Driver["transact"] = (body) => Effect.tap(driver.transact(body), leave)
     running = yield* Effect.forkChild(
-      Effect.provideService(self, Database, { ...driver, atOnce: undefined, single, transact })
+      Effect.provideService(self, Database, { ...driver, single, transact })
     )
     yield* Fiber.await(running)
   })

@@ -12,5 +12,5 @@ export const withServerClock = <A, E, R>(self: Effect.Effect<A, E, R>, seconds?:
       compiled.text.endsWith(`AS "millis"`)
         ? Effect.succeed([{ millis: (seconds ?? now) * 1000 }])
         : driver.single(compiled, params)
-    return yield* Effect.provideService(self, Database, { ...driver, atOnce: undefined, single })
+    return yield* Effect.provideService(self, Database, { ...driver, single })
   })

@@ -9,8 +9,6 @@ import { tracedWithin } from "../telemetry/Tracing.ts"
 import type { Connection, Driver, Executor } from "./Driver.ts"
 import type { SqlError } from "./SqlError.ts"
 import { Late } from "./SqlError.ts"
-import type { Plans } from "./Transaction.ts"
-import { noPlans, openTransaction } from "./Transaction.ts"
 
 /**
  * A statement failed, or a row of its answer cannot be read. `detail` has the engine's own message, or which row and column that
@@ -39,6 +37,46 @@ export class Database extends Context.Service<Database, Driver>()("acme/engine/s
 
 /** The database of a fiber whose effect requires one. */
 export const driverOf = (fiber: Fiber.Fiber<unknown, unknown>): Driver => Context.getUnsafe(fiber.context, Database)
+
+/**
+ * Effects to run after the commit (`committed`), after any end (`ended`), and when a run of the body has no effect
+ * (`undone`); and what is known of the statements that were sent ahead (`Ahead.ts`).
+ */
+export interface Plans {
+  readonly committed: Array<Effect.Effect<void>>
+  readonly ended: Array<Effect.Effect<void>>
+  readonly undone: Array<Effect.Effect<void>>
+  /** The first statement that failed among those that were not waited for. All later ones fail because of it. */
+  failure: { readonly statement: string; readonly error: SqlError } | undefined
+  /** How many statements were sent ahead and have no answer yet. */
+  inFlight: number
+  /** The functions to call when no statement is in flight any more. */
+  readonly waiting: Array<() => void>
+  /** When the last statement that was sent ahead was answered. The next statement did not begin before. */
+  answered: number
+}
+
+/** A transaction, or the separate connection for reads beside the service. */
+export interface Transaction {
+  readonly connection: Executor
+  readonly plans: Plans
+}
+
+/**
+ * The open transaction of a fiber. It is a reference and not a service, because providing a service takes seventeen
+ * operations, and every write has a transaction.
+ */
+export const openTransaction = Context.Reference<Transaction | undefined>(
+  "acme/engine/sql/Database/openTransaction",
+  { defaultValue: () => undefined }
+)
+
+/** A statement that takes this many milliseconds or more is reported. */
+export const slowAfterMillis = 1000
+
+/** Reports a slow statement. */
+export const slow = (statement: string, elapsed: number): Effect.Effect<void> =>
+  emit("db_statement_slow", { statement, elapsed_ms: Math.round(elapsed) })
 
 /**
  * Fails as the named statement, and records that. If an earlier statement of the transaction, sent without waiting, has
@@ -105,6 +143,16 @@ const attempts = <A, E, R>(
     attempt(driver, body, driver.transact),
     (error) => left > 1 && isTransient(error) ? attempts(driver, body, left - 1) : Effect.fail(error)
   )
+
+const noPlans = (): Plans => ({
+  committed: [],
+  ended: [],
+  undone: [],
+  failure: undefined,
+  inFlight: 0,
+  waiting: [],
+  answered: 0
+})
 
 const attempt = <A, E, R>(
   driver: Driver,

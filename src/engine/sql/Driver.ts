@@ -11,15 +11,10 @@ export interface Row {
   readonly [column: string]: unknown
 }
 
-/** The rows of a statement, or why there are none. */
-export type Rows = Exit.Exit<ReadonlyArray<Row>, SqlError>
-
 /** Executes statements. */
 export interface Executor {
   /** The rows of a statement. */
   readonly execute: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
-  /** Returns the rows at once, from an engine in this process. It is a plain function, not an `Effect`. */
-  readonly atOnce?: (text: string, params: ReadonlyArray<unknown>) => Rows
   /**
    * Sends a statement without rows and does not wait for its end. The engine runs it before those that are sent later.
    * `ended` is called before the next statement ends. After a failure the transaction cannot commit.
@@ -63,10 +58,6 @@ export interface Driver {
     statement: Compiled,
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError>
-  /**
-   * Like `single`, at once, for an engine in this process. Answers undefined if the statement writes or has to wait.
-   */
-  readonly atOnce: ((statement: Compiled, params: ReadonlyArray<unknown>) => Rows | undefined) | undefined
   /**
    * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit is a success.
    * Answers after the commit.

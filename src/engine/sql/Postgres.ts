@@ -82,8 +82,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           })
         })
       )))
-    const beginText = keepsSession ? "BEGIN" : `BEGIN; ${boundsOfTransaction}`
-    const begin: Driver["begin"] = (connection) => connection.executeRaw(beginText, [])
+    const begin: Driver["begin"] = (connection) =>
+      connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${boundsOfTransaction}`, [])
     // If the failure of a statement was swallowed, the transaction is aborted: COMMIT then answers ROLLBACK without an
     // error.
     const commit: Driver["commit"] = (connection) =>
@@ -92,25 +92,18 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           ? Effect.fail(new SqlError({ cause: result, message: "the transaction was aborted" }))
           : Effect.void)
     const transact: Driver["transact"] = (body) =>
-      lent((client) =>
-        Effect.suspend(() => {
-          const connection = keepsSession ? pipelineOf(client) : connectionOf(client)
-          // The answer to BEGIN is not waited for: BEGIN fails only if the connection is lost, and then the next
-          // statement fails too. A proxy that pools transactions may not support statements that are sent ahead.
-          const opened = keepsSession
-            ? Effect.sync(() =>
-              send(client, beginText, [], () => {})
-            )
-            : begin(connection)
-          return Effect.flatMap(Effect.andThen(opened, body(connection)), (exit) =>
-            Effect.as(
-              exit._tag === "Success"
-                ? Effect.tapError(commit(connection), () => rollback(connection))
-                : rollback(connection),
-              exit
-            ))
-        })
-      )
+      lent((client) => {
+        // A proxy that pools transactions may not support statements that are sent ahead.
+        const connection = keepsSession ? pipelineOf(client) : connectionOf(client)
+        return Effect.flatMap(Effect.andThen(begin(connection), body(connection)), (exit) =>
+          Effect.as(
+            exit._tag === "Success"
+              ? Effect.tapError(commit(connection), () =>
+                rollback(connection))
+              : rollback(connection),
+            exit
+          ))
+      })
     const beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
       keepsSession ? "" : `; ${boundsOfTransaction}`
     }`
@@ -139,7 +132,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
               }
               const read = Effect.mapError(
                 wanted(client, text, params, canGiveUp ? giveUp(pool, session) : Effect.void),
-                (error) => codeOf(error) === cancelled ? late : error
+                (error) =>
+                  codeOf(error) === cancelled ? late : error
               )
               if (left > told * 0.9) {
                 return read
@@ -162,7 +156,6 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       dialect: "postgres",
       exclusive,
       single,
-      atOnce: undefined,
       transact,
       aside,
       begin,

@@ -154,7 +154,7 @@ export const makePool = (server: ClientConfig, max: number, keepsSession: boolea
   const settings: PoolSettings = {
     ...server,
     max,
-    pipeline: true, // for what is sent ahead: BEGIN, and statements without rows
+    pipeline: true, // for statements that are sent ahead
     query_timeout: lostAfterMillis,
     ...(keepsSession ? bounds : {}),
     types,

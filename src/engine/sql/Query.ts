@@ -1,39 +1,20 @@
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
-import type { Columns, Dialect, ValuesOf } from "./Column.ts"
+import { sendAhead } from "./Ahead.ts"
+import type { Columns, ValuesOf } from "./Column.ts"
 import type { Database } from "./Database.ts"
-import { driverOf, failed, StorageFailed } from "./Database.ts"
+import { driverOf, failed, openTransaction, slow, slowAfterMillis, StorageFailed } from "./Database.ts"
 import type { Row } from "./Driver.ts"
 import type { Fault, Statement } from "./Statement.ts"
 import { decode, encode, nameOf } from "./Statement.ts"
-import { heardLater, mostAhead, openTransaction, slow, slowAfterMillis } from "./Transaction.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
 /* Runs statements and reads their rows. */
 
-/** The decoded rows of a statement, and the columns of some of them that do not decode. */
-interface Decoded<Row> {
-  readonly rows: ReadonlyArray<Row>
-  readonly faults: ReadonlyMap<Row, ReadonlyArray<Fault>>
-}
+/** The columns of some rows that do not decode. */
+type Faults<Row> = ReadonlyMap<Row, ReadonlyArray<Fault>>
 
-const noFaults = new Map<never, never>()
-
-const decodeAll = <P extends Columns, R extends Columns>(
-  statement: Statement<P, R>,
-  raw: ReadonlyArray<Row>,
-  dialect: Dialect
-): Decoded<ValuesOf<R>> => {
-  let faults: Map<ValuesOf<R>, Array<Fault>> | undefined
-  const rows = raw.map((one) => {
-    let found: Array<Fault> | undefined
-    const row = decode(statement, one, dialect, (fault) => (found ??= []).push(fault))
-    if (found !== undefined) (faults ??= new Map()).set(row, found)
-    return row
-  })
-  return { rows, faults: faults ?? (noFaults as Decoded<ValuesOf<R>>["faults"]) }
-}
+const noFaults: Faults<never> = new Map<never, never>()
 
 const errorOf = (faults: ReadonlyArray<Fault>): string =>
   faults.map(({ column, detail }) => `${column}: ${detail}`).join("; ").slice(0, 500)
@@ -54,7 +35,7 @@ const unreadable = (statement: string, found: ReadonlyArray<Unreadable>): Storag
 const query = <P extends Columns, R extends Columns, A>(
   statement: Statement<P, R>,
   params: ValuesOf<P>,
-  answer: (rows: ReadonlyArray<ValuesOf<R>>, faults: Decoded<ValuesOf<R>>["faults"]) => A,
+  answer: (rows: ReadonlyArray<ValuesOf<R>>, faults: Faults<ValuesOf<R>>) => A,
   { isAhead = false, toleratesFaults = false }: { readonly isAhead?: boolean; readonly toleratesFaults?: boolean } = {}
 ): Effect.Effect<A, StorageFailed, Database> =>
   Effect.withFiber((fiber) => {
@@ -64,40 +45,44 @@ const query = <P extends Columns, R extends Columns, A>(
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
     const answered = (raw: ReadonlyArray<Row>): Effect.Effect<A, StorageFailed> => {
-      const { faults, rows } = decodeAll(statement, raw, driver.dialect)
+      const rows = raw as ReadonlyArray<ValuesOf<R>> // each is decoded in place
+      let faults: Map<ValuesOf<R>, ReadonlyArray<Fault>> | undefined
+      for (const row of rows) {
+        const found = decode(statement, row, driver.dialect)
+        if (found !== undefined) (faults ??= new Map()).set(row, found)
+      }
       const elapsed = performance.now() - Math.max(started, within?.plans.answered ?? 0)
-      const result = faults.size === 0 || toleratesFaults ? Effect.succeed(answer(rows, faults)) : undefined
-      if (result !== undefined && faults.size === 0 && elapsed < slowAfterMillis) return result
-      const found = [...faults].map(([row, own]): Unreadable => ({
+      if (faults === undefined && elapsed < slowAfterMillis) return Effect.succeed(answer(rows, noFaults))
+      const found = [...faults ?? noFaults].map(([row, own]): Unreadable => ({
         statement: statement.name,
         row: nameOf(statement, row, params),
         error: errorOf(own)
       }))
       return Effect.forEach(found, driver.unreadable, { discard: true }).pipe(
-        Effect.andThen(elapsed < slowAfterMillis ? Effect.void : slow(statement.name, elapsed)),
-        Effect.andThen(result ?? Effect.fail(unreadable(statement.name, found)))
+        Effect.andThen(
+          elapsed < slowAfterMillis ? Effect.void : slow(statement.name, elapsed)
+        ),
+        Effect.andThen(
+          faults === undefined || toleratesFaults
+            ? Effect.succeed(answer(rows, faults ?? noFaults))
+            : Effect.fail(unreadable(statement.name, found))
+        )
       )
     }
-    const isTraced = isTracedWithin(fiber)
-    if (isAhead && !isTraced && within?.connection.ahead !== undefined && within.plans.inFlight < mostAhead) {
-      within.connection.ahead(compiled.text, values, heardLater(statement.name, within.plans))
-      return Effect.succeed(answer([], new Map()))
+    if (
+      isAhead && within !== undefined && !isTracedWithin(fiber) &&
+      sendAhead(within, statement.name, compiled.text, values)
+    ) {
+      return Effect.succeed(answer([], noFaults))
     }
-    const atHand = isTraced
-      ? undefined
-      : within === undefined
-      ? driver.atOnce?.(compiled, values)
-      : within.connection.atOnce?.(compiled.text, values)
-    if (atHand !== undefined && Exit.isSuccess(atHand)) return answered(atHand.value)
     return tracedWithin(
       fiber,
       statement.name,
       () => ({ "db.system": driver.dialect }),
       Effect.matchEffect(
-        atHand ??
-          (within === undefined
-            ? driver.single(compiled, values)
-            : within.connection.execute(compiled.text, values)),
+        within === undefined
+          ? driver.single(compiled, values)
+          : within.connection.execute(compiled.text, values),
         { onFailure: failed(driver, statement.name, within?.plans), onSuccess: answered }
       )
     )
@@ -183,19 +168,3 @@ export const run = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
 ): Effect.Effect<void, StorageFailed, Database> => query(statement, params, () => undefined, { isAhead: true })
-
-/**
- * Waits for the answers to all statements of the open transaction that were not waited for; fails if one of them
- * failed.
- */
-export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) => {
-  const plans = fiber.getRef(openTransaction)?.plans
-  if (plans === undefined || (plans.inFlight === 0 && plans.failure === undefined)) return Effect.void
-  const driver = driverOf(fiber)
-  return Effect.flatMap(
-    Effect.callback<void>((resume) =>
-      plans.inFlight === 0 ? resume(Effect.void) : void plans.waiting.push(() => resume(Effect.void))
-    ),
-    () => plans.failure === undefined ? Effect.void : failed(driver, "transaction", plans)(plans.failure.error)
-  )
-})

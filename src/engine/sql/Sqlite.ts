@@ -1,16 +1,13 @@
 import Sqlite from "better-sqlite3"
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { finallyDo } from "../Finally.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { Database } from "./Database.ts"
-import type { Connection, Driver, Row, Rows } from "./Driver.ts"
+import type { Connection, Driver, Row } from "./Driver.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
@@ -73,15 +70,10 @@ const replaced = (path: string, opened: string | undefined): Effect.Effect<strin
 
 const mostPrepared = 500
 
-type AtHand = Connection & Required<Pick<Connection, "atOnce">>
-
-/**
- * The one connection that writes. The engine runs in the calling thread, so its answers need no wait
- * (docs/decisions/hot-path.md, "Statements of the embedded engine").
- */
+/** The one connection that writes (docs/decisions/hot-path.md, "Statements of the embedded engine"). */
 const connect = (
   { mustExist = false, path, synchronous }: SqliteOptions
-): Effect.Effect<AtHand, SqlError, Scope.Scope> =>
+): Effect.Effect<Connection, SqlError, Scope.Scope> =>
   Effect.gen(function*() {
     const engine = yield* Effect.acquireRelease(
       Effect.try({
@@ -100,18 +92,17 @@ const connect = (
       prepared.set(text, fresh)
       return fresh
     }
-    const atOnce = (text: string, params: ReadonlyArray<unknown>): Rows => {
-      try {
-        const statement = prepare(text)
-        if (statement.reader) return Exit.succeed(statement.all(...params) as ReadonlyArray<Row>)
-        statement.run(...params)
-        return Exit.succeed([])
-      } catch (cause) {
-        return Exit.fail(new SqlError({ cause, message: "the statement failed" }))
-      }
-    }
-    const execute: Connection["execute"] = (text, params) => Effect.suspend(() => atOnce(text, params))
-    const connection: AtHand = { atOnce, execute, executeRaw: execute }
+    const execute = (text: string, params: ReadonlyArray<unknown>) =>
+      Effect.try({
+        try: (): ReadonlyArray<Row> => {
+          const statement = prepare(text)
+          if (statement.reader) return statement.all(...params) as ReadonlyArray<Row>
+          statement.run(...params)
+          return []
+        },
+        catch: (cause) => new SqlError({ cause, message: "the statement failed" })
+      })
+    const connection: Connection = { execute, executeRaw: execute }
     const ofFile = mustExist ? [] : ["journal_mode = WAL"]
     for (const pragma of [...ofFile, "busy_timeout = 20", "foreign_keys = ON", `synchronous = ${synchronous}`]) {
       yield* connection.executeRaw(`PRAGMA ${pragma}`, [])
@@ -185,16 +176,8 @@ const make = (options: SqliteOptions) =>
       exclusive,
       single: ({ reads, text }, params) => {
         const execute = connection.execute(text, params)
-        if (!reads) return Effect.flatten(transact(() => Effect.exit(execute)))
-        // A read that has to wait goes through the gate. Otherwise it would become part of a transaction that begins
-        // meanwhile on the one connection.
-        return gate.pass(whileBusy(execute))
-      },
-      // A read joins no transaction that is open on the one connection meanwhile.
-      atOnce: ({ reads, text }, params) => {
-        if (!reads || !gate.isFree()) return undefined
-        const rows = connection.atOnce(text, params)
-        return Exit.isFailure(rows) && Option.exists(Cause.findErrorOption(rows.cause), isBusy) ? undefined : rows
+        // A read waits at the gate too, or it would become part of a transaction that is open on the one connection.
+        return reads ? gate.pass(whileBusy(execute)) : Effect.flatten(transact(() => Effect.exit(execute)))
       },
       transact,
       aside: beside?.aside,

@@ -154,12 +154,15 @@ export const encode = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,
   values: ValuesOf<P>,
   dialect: Dialect
-): Array<unknown> =>
-  self.compiled[dialect].order.map((name) => {
+): Array<unknown> => {
+  const encoded: Array<unknown> = []
+  for (const name of self.compiled[dialect].order) {
     const column = self.params[name]
     if (column === undefined) throw new TypeError(`statement ${self.name} has no parameter ${name}`)
-    return column.encode(values[name], dialect)
-  })
+    encoded.push(column.encode(values[name], dialect))
+  }
+  return encoded
+}
 
 /** A column of a row that does not decode. The row has a stand-in in its place, or cannot be shown. */
 export interface Fault {
@@ -169,15 +172,15 @@ export interface Fault {
 }
 
 /**
- * Decodes one row of the driver, in place: nobody else uses it, and most of its values stay as they are. `onFault` gets
- * what does not decode.
+ * Decodes one row of the driver, in place: nobody else uses it, and most of its values stay as they are. Answers what
+ * does not decode, and `undefined` if everything does.
  */
-export const decode = <P extends Columns, R extends Columns>(
-  self: Statement<P, R>,
+export const decode = (
+  self: Pick<Statement<Columns, Columns>, "decoders">,
   row: { [column: string]: unknown },
-  dialect: Dialect,
-  onFault: (fault: Fault) => void
-): ValuesOf<R> => {
+  dialect: Dialect
+): ReadonlyArray<Fault> | undefined => {
+  let faults: Array<Fault> | undefined
   for (const [name, column] of self.decoders) {
     const raw = row[name]
     let value: unknown
@@ -185,15 +188,12 @@ export const decode = <P extends Columns, R extends Columns>(
       value = column.decode(raw, dialect)
     } catch (error) {
       value = column.standIn?.(raw)
-      onFault({
-        column: snake(name),
-        detail: error instanceof Error ? error.message : String(error),
-        isStoodIn: value !== undefined
-      })
+      const detail = error instanceof Error ? error.message : String(error)
+      ;(faults ??= []).push({ column: snake(name), detail, isStoodIn: value !== undefined })
     }
     if (value !== raw) row[name] = value
   }
-  return row as ValuesOf<R>
+  return faults
 }
 
 /** Text columns whose values help to identify a row. They are neither secret nor long texts of strangers. */

@@ -202,7 +202,6 @@ describe.each(databases)("leases on $name", (backend) => {
       let isAway = false
       const failing: Driver = {
         ...real,
-        atOnce: undefined,
         single: (statement, params) =>
           isAway
             ? real.single({ ...statement, text: "SELECT * FROM no_such_table" }, [])
@@ -232,7 +231,6 @@ describe.each(databases)("leases on $name", (backend) => {
       const asked: Array<string> = []
       const silent: Driver = {
         ...real,
-        atOnce: undefined,
         single: (statement, params) =>
           Effect.suspend(() => {
             if (!isAway) return real.single(statement, params)

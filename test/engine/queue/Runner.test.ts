@@ -575,7 +575,6 @@ describe.each(databases)("the queue on $name", (backend) => {
         const plans: Array<string> = []
         const explaining: Driver = {
           ...driver,
-          atOnce: undefined,
           single: (statement, params) => {
             if (!statement.text.startsWith("UPDATE jobs SET status = 'running'")) {
               return driver.single(statement, params)
@@ -701,7 +700,6 @@ describe.each(databases)("the queue on $name", (backend) => {
         let away = true
         const flaky: Driver = {
           ...driver,
-          atOnce: undefined,
           single: (statement, params) =>
             away
               ? driver.single({ ...statement, text: "SELECT * FROM no_such_table" }, [])
@@ -762,7 +760,6 @@ describe.each(databases)("the queue on $name", (backend) => {
         const [claimed, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const slow: Driver = {
           ...driver,
-          atOnce: undefined,
           single: (statement, params) =>
             statement.text.startsWith("UPDATE jobs SET status = 'running'")
               ? Effect.tap(driver.single(statement, params), () =>

@@ -5,10 +5,11 @@ import { statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { reclaim, running } from "../../../src/engine/queue/Leases.ts"
+import { arrived } from "../../../src/engine/sql/Ahead.ts"
 import { text } from "../../../src/engine/sql/Column.ts"
 import { afterCommit, Database, StorageFailed, transaction } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
-import { all, arrived, run } from "../../../src/engine/sql/Query.ts"
+import { all, run } from "../../../src/engine/sql/Query.ts"
 import { statement } from "../../../src/engine/sql/Statement.ts"
 import { withinSpan } from "../../../src/engine/telemetry/EngineLog.ts"
 import { engineSeries } from "../../../src/engine/telemetry/EngineSeries.ts"
@@ -358,7 +359,6 @@ describe.each(databases)("transactions on $name", (backend) => {
       // As if a second had gone by while the engine was at it.
       const slow: Driver = {
         ...driver,
-        atOnce: undefined,
         single: (statement, params) =>
           Effect.tap(
             driver.single(statement, params),

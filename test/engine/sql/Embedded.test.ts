@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import Engine from "better-sqlite3"
-import { Context, Effect, Exit, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -77,25 +77,5 @@ describe("the connection to the embedded engine", () => {
       const own = Context.get(opened, Database)
       const wanted = yield* answers(judge)
       assert.deepStrictEqual(yield* own.exclusive((connection) => answers(connection)), wanted)
-      // The rows that are at hand at once are the same rows.
-      yield* own.exclusive((connection) => connection.execute("DROP TABLE things", []))
-      const atOnce = yield* own.exclusive(({ atOnce }) =>
-        answers({
-          execute: (text, params) => Effect.suspend(() => atOnce?.(text, params) ?? Effect.die("none")) as never
-        })
-      )
-      assert.deepStrictEqual(atOnce, wanted)
-    }))
-
-  it.effect("has no rows at hand for what writes, nor while somebody holds it", () =>
-    Effect.gen(function*() {
-      const path = yield* folder
-      const opened = yield* Layer.build(Sqlite.layer({ path: join(path, "own.db"), synchronous: "full" }))
-      const { atOnce, exclusive } = Context.get(opened, Database)
-      const one = { text: "SELECT 1 AS one", order: [], reads: true }
-      assert.deepStrictEqual(atOnce?.(one, []), Exit.succeed([{ one: 1 }]))
-      assert.isUndefined(atOnce?.({ ...one, text: "CREATE TABLE t (a) STRICT", reads: false }, []))
-      yield* exclusive(() => Effect.sync(() => assert.isUndefined(atOnce?.(one, []))))
-      assert.isDefined(atOnce?.(one, []))
     }))
 })

@@ -14,7 +14,6 @@ describe.each(databases)("whether $name answers", (backend) => {
   /** The driver, with another answer to every statement. */
   const answering = (answer: ReturnType<Driver["single"]>): Driver => ({
     ...database.driver(),
-    atOnce: undefined,
     aside: undefined,
     single: () => answer
   })

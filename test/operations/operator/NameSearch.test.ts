@@ -143,7 +143,6 @@ describe.each(databases)("names that are walked on $name", (backend) => {
       const listening: Driver = {
         ...driver,
         aside: undefined,
-        atOnce: undefined,
         single: (statement, params) =>
           Effect.suspend(() => (asked.push(statement.text), driver.single(statement, params)))
       }

@@ -36,7 +36,6 @@ describe.each(databases)("samples of the database on $name", (backend) => {
     const { aside } = driver
     return {
       ...driver,
-      atOnce: undefined,
       single: (statement, params) => pattern.test(statement.text) ? answer : driver.single(statement, params),
       aside: aside === undefined ? undefined : (patience, body) =>
         aside(patience, (connection) =>

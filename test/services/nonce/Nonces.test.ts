@@ -30,7 +30,6 @@ const noncesOver = (driver: Driver) =>
 /** A driver that does something before whatever is sent through it. */
 const before = (driver: Driver, first: Effect.Effect<void, SqlError>): Driver => ({
   ...driver,
-  atOnce: undefined,
   single: (statement, params) => Effect.andThen(first, driver.single(statement, params)),
   transact: (body) => Effect.andThen(first, driver.transact(body))
 })
@@ -348,7 +347,6 @@ describe.each(databases)("nonces on $name", (backend) => {
       const passes: Array<number> = []
       const counting: Driver = {
         ...driver,
-        atOnce: undefined,
         single: (statement, params) =>
           Effect.tap(
             driver.single(statement, params),

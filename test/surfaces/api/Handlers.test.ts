@@ -68,7 +68,6 @@ describe("a handler of the API", () => {
       /** The database, as if it had so many rows of everything. */
       const saying = (total: number): Driver => ({
         ...driver,
-        atOnce: undefined,
         aside: undefined,
         single: (statement, params) =>
           Effect.map(driver.single(statement, params), (rows) =>
@@ -189,7 +188,6 @@ describe("a handler of the API", () => {
       /** The database, as if each statement took two seconds. */
       const slow: Driver = {
         ...driver,
-        atOnce: undefined,
         aside: undefined,
         single: (statement, params) =>
           Effect.tap(driver.single(statement, params), Effect.sync(() => void (late += 2000)))

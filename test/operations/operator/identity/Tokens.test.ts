@@ -223,7 +223,6 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
     Effect.gen(function*() {
       const blind = {
         ...yield* Database,
-        atOnce: undefined,
         single: () => Effect.die(new Error("asked")),
         transact: () => Effect.die(new Error("asked"))
       }

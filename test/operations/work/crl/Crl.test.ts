@@ -139,7 +139,6 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       Effect.orDie(Effect.provideService(effect, Database, driver))
     return {
       ...driver,
-      atOnce: undefined,
       single: (statement, params) =>
         pattern.test(statement.text)
           ? Effect.tap(Effect.andThen(own(around.before), driver.single(statement, params)), own(around.after))

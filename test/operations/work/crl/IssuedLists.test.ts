@@ -171,7 +171,6 @@ describe.each(databases)("the record of the last list, beside a database on $nam
     const driver = database.driver()
     return {
       ...driver,
-      atOnce: undefined,
       single: (statement, params) =>
         /^UPDATE crls SET crl_number = .* der = /s.test(statement.text)
           ? Effect.andThen(act, driver.single(statement, params))

@@ -1,0 +1,52 @@
+import * as Effect from "effect/Effect"
+import type { Database, StorageFailed, Transaction } from "./Database.ts"
+import { driverOf, failed, openTransaction, slow, slowAfterMillis } from "./Database.ts"
+
+/*
+ * Statements of a transaction of PostgreSQL that are not waited for
+ * (docs/decisions/hot-path.md, "Statements of PostgreSQL").
+ */
+
+/**
+ * How many statements may be sent ahead without an answer. The driver's time limit of a statement begins when it is
+ * sent, so all of them share one limit. And a body that sends without end would keep everything else from running.
+ */
+const mostAhead = 4
+
+/** Sends a statement ahead if the connection of the transaction can, and says whether it has. */
+export const sendAhead = (
+  { connection, plans }: Transaction,
+  statement: string,
+  text: string,
+  values: ReadonlyArray<unknown>
+): boolean => {
+  if (connection.ahead === undefined || plans.inFlight >= mostAhead) return false
+  const started = performance.now()
+  plans.inFlight++
+  connection.ahead(text, values, (error) => {
+    const now = performance.now()
+    const elapsed = now - Math.max(started, plans.answered)
+    plans.answered = now
+    if (elapsed >= slowAfterMillis) plans.ended.push(slow(statement, elapsed))
+    if (error !== undefined) plans.failure ??= { statement, error }
+    if (--plans.inFlight > 0) return
+    for (const goOn of plans.waiting.splice(0)) goOn()
+  })
+  return true
+}
+
+/**
+ * Waits for the answers to all statements of the open transaction that were not waited for; fails if one of them
+ * failed.
+ */
+export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) => {
+  const plans = fiber.getRef(openTransaction)?.plans
+  if (plans === undefined || (plans.inFlight === 0 && plans.failure === undefined)) return Effect.void
+  const driver = driverOf(fiber)
+  return Effect.flatMap(
+    Effect.callback<void>((resume) =>
+      plans.inFlight === 0 ? resume(Effect.void) : void plans.waiting.push(() => resume(Effect.void))
+    ),
+    () => plans.failure === undefined ? Effect.void : failed(driver, "transaction", plans)(plans.failure.error)
+  )
+})
