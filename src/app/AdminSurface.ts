@@ -15,7 +15,7 @@ import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
-import { withReadiness } from "./Readiness.ts"
+import { readiness } from "./Readiness.ts"
 import type { Uses } from "./Uses.ts"
 
 /* The surface for operators, with its services. */
@@ -57,6 +57,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const checkServices = checkServicesOf(admin, { policy, names })
   const api = make(admin, checkServices, { resolved, version, mostRows: admin.page_size_max })
   const pages = yield* Effect.mapError(madePanel(resolved, checkServices, panel, version), filesFailed)
+  const own = yield* readiness(roles)
   const tls = yield* ListenerTls.load(config, "admin")
   const surface: Surface = {
     name: "admin",
@@ -69,9 +70,10 @@ export const adminSurface = Effect.fnUntraced(function*(
       Effect.andThen(
         Effect.provide(
           listener.serve({
-            app: withReadiness({
+            app: {
               route: (received) => isOfApi(received.path) ? api.route(received) : pages.route(received)
-            }, roles),
+            },
+            own,
             watch: uses.requests,
             ...trustOf([admin.filter]),
             tls: tls.settings,

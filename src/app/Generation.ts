@@ -38,7 +38,7 @@ import * as Graph from "./Graph.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 import { publishSurface } from "./PublishSurface.ts"
-import { withReadiness } from "./Readiness.ts"
+import { readiness } from "./Readiness.ts"
 import type { Uses } from "./Uses.ts"
 import { makeUses } from "./Uses.ts"
 
@@ -112,6 +112,7 @@ const acmeSurface = Effect.fnUntraced(function*(
     ),
     services
   )
+  const own = yield* readiness(roles)
   const tls = yield* ListenerTls.load(config, "acme")
   const { bind_address, max_body_bytes, request_timeout_ms, reuse_port } = config.server
   const surface: Surface = {
@@ -125,7 +126,8 @@ const acmeSurface = Effect.fnUntraced(function*(
       Effect.andThen(
         Effect.provide(
           listener.serve({
-            app: withReadiness(app, roles),
+            app,
+            own,
             watch: uses.requests,
             ...trustOf([config, ...mounted].map(({ filter }) => filter)),
             tls: tls.settings,
@@ -158,6 +160,7 @@ const metricsSurface = Effect.fnUntraced(function*(
 ) {
   const { bind_address, enabled } = config.metrics
   if (!enabled) return []
+  const own = yield* readiness(roles)
   const states = yield* ProfileStates
   const sample = yield* samples.make({
     isDegraded: (profile) => states.of(profile) !== undefined,
@@ -198,7 +201,8 @@ const metricsSurface = Effect.fnUntraced(function*(
     notAfter: () => undefined,
     serve: (listener) =>
       listener.serve({
-        app: withReadiness(makeMetrics(scrape), roles),
+        app: makeMetrics(scrape),
+        own,
         watch: undefined,
         ...trustOf([]),
         tls: undefined,

@@ -42,6 +42,7 @@ export const publishSurface = Effect.fnUntraced(function*(
       Effect.provide(
         listener.serve({
           app,
+          own: new Map(),
           watch: uses.requests,
           ...trustOf(proxies),
           tls: undefined,

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Roles } from "../domain/Role.ts"
-import type { App, Routed } from "../engine/http/Message.ts"
+import type { Answering } from "../engine/http/Message.ts"
 import { json } from "../engine/http/Message.ts"
 import { Loops } from "../engine/Loops.ts"
 import { LogOutput } from "../engine/telemetry/Sink.ts"
@@ -10,33 +10,28 @@ import { lifeMillis } from "../engine/Time.ts"
 export const readyPath = "/ready"
 
 /**
- * Answers GET and HEAD of {@link readyPath} before the app of a listener: 200, or 503 while background work that is
- * needed to answer and to issue keeps dying. It needs no credential, policy, database or slot. It does not depend on
- * the database: if that is away, every process would be unready at once, and a restart would help none. A log that
- * cannot be written is reported in the answer, but makes no process unready, because clients are still answered.
+ * Answers GET and HEAD of {@link readyPath}: 200, or 503 while background work that is needed to answer and to issue
+ * keeps dying. It needs no credential, policy, database or slot. It does not depend on the database: if that is away,
+ * every process would be unready at once, and a restart would help none. A log that cannot be written is reported in
+ * the answer, but makes no process unready, because clients are still answered.
  */
-export const withReadiness = <R>(app: App<R>, roles: Roles): App<R | Loops> => ({
-  route: (received): Routed<R | Loops> =>
-    received.path === readyPath
-      ? {
-        facts: {},
-        pattern: readyPath,
-        clientIp: received.clientIp,
-        handle: ({ method }) =>
-          method === "GET" || method === "HEAD"
-            ? Effect.map(Effect.all([Loops, lifeMillis, LogOutput]), ([{ failing }, life, { state }]) => {
-              const failed = failing(life)
-              const ready = failed.length === 0
-              const { trouble } = state()
-              return json(ready ? 200 : 503, {
-                ready,
-                roles: [...roles],
-                ...ready ? {} : { loops: failed },
-                ...trouble === undefined ? {} : { log: trouble }
-              })
+export const readiness = (roles: Roles): Effect.Effect<ReadonlyMap<string, Answering<never>>, never, Loops> =>
+  Loops.useSync(({ failing }) =>
+    new Map([[readyPath, {
+      handle: ({ method }) =>
+        method === "GET" || method === "HEAD"
+          ? Effect.map(Effect.zip(lifeMillis, LogOutput), ([life, { state }]) => {
+            const failed = failing(life)
+            const ready = failed.length === 0
+            const { trouble } = state()
+            return json(ready ? 200 : 503, {
+              ready,
+              roles: [...roles],
+              ...ready ? {} : { loops: failed },
+              ...trouble === undefined ? {} : { log: trouble }
             })
-            : Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } }),
-        late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } })
-      }
-      : app.route(received)
-})
+          })
+          : Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } }),
+      late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } })
+    }]])
+  )

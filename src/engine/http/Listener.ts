@@ -40,7 +40,7 @@ import {
 } from "./Head.ts"
 import type { InFlight } from "./InFlight.ts"
 import { handedOver, RequestsInFlight } from "./InFlight.ts"
-import type { Answer, App, Request, Routed } from "./Message.ts"
+import type { Answer, Answering, App, Request, Routed } from "./Message.ts"
 import { accessWeight, unmatched } from "./Message.ts"
 import { seldom } from "./Seldom.ts"
 
@@ -71,6 +71,8 @@ export interface Watch {
 /** What a listener serves, and how: `server.*` of the configuration. */
 export interface Serving<R> extends BodyLimits {
   readonly app: App<R>
+  /** Paths of the listener itself, for which the app is not asked. */
+  readonly own: ReadonlyMap<string, Answering<never>>
   readonly tls: TlsSettings | undefined
   readonly requestTimeoutMillis: number
   readonly watch: Watch | undefined
@@ -175,7 +177,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
     const forwarding = new ForwardingPeers()
     const serve = <R>(
-      { app, forwardedHeaders, isProxy, maxBodies, maxBodyBytes, requestTimeoutMillis, tls, watch }: Serving<R>
+      { app, forwardedHeaders, isProxy, maxBodies, maxBodyBytes, own, requestTimeoutMillis, tls, watch }: Serving<R>
     ) =>
       Effect.gen(function*() {
         const entropy = yield* Entropy
@@ -188,7 +190,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
 
         const answered = (
           one: InFlight,
-          { handle, late }: Routed<R>,
+          { handle, late }: Answering<R>,
           request: Request
         ): Effect.Effect<Answer | undefined, never, R> =>
           Effect.flatMap(Effect.exit(Effect.interruptible(handle(request))), (exit) => {
@@ -218,7 +220,11 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
               idOf(message, entropy),
               (id) => {
                 const received = readHead(id, message, one.target, bodies.read(message, response, limits))
-                const routed = app.route(received)
+                const { clientIp: peer, path } = received
+                const ours = own.get(path)
+                const routed = ours === undefined
+                  ? app.route(received)
+                  : { ...ours, facts: {}, pattern: path, clientIp: peer }
                 const { clientIp, facts, pattern } = routed
                 const request = { ...received, clientIp }
                 const span = {

@@ -32,18 +32,22 @@ export interface Answer {
   readonly stream?: Stream.Stream<Uint8Array, unknown>
 }
 
+/** How requests of a route are answered. */
+export interface Answering<R> {
+  /** Makes the answer. The request holds {@link Routed.clientIp} by then. */
+  readonly handle: (request: Request) => Effect.Effect<Answer, never, R>
+  /** Makes the answer if the deadline of the whole request interrupted `handle`. */
+  readonly late: (request: Request) => Effect.Effect<Answer, never, R>
+}
+
 /** The route of a request. It is found once, and the answer, the records and the metrics all use it. */
-export interface Routed<R> {
+export interface Routed<R> extends Answering<R> {
   /** Facts that every record has that is written while it is handled, and its span. */
   readonly facts: Span
   /** The pattern of the route it matches, or {@link unmatched}. */
   readonly pattern: string
   /** The address of the client: that of the peer, or the one that a trusted proxy reports. */
   readonly clientIp: string
-  /** Makes the answer. The request holds {@link Routed.clientIp} by then. */
-  readonly handle: (request: Request) => Effect.Effect<Answer, never, R>
-  /** Makes the answer if the deadline of the whole request interrupted `handle`. */
-  readonly late: (request: Request) => Effect.Effect<Answer, never, R>
 }
 
 /** What a listener serves. `route` is called once for each request, with the parsed head. */

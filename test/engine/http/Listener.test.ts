@@ -30,6 +30,7 @@ type Settings = Omit<Serving<never>, "app">
 const settings: Settings = {
   tls: undefined,
   watch: undefined,
+  own: new Map(),
   isProxy: () => false,
   forwardedHeaders: ["x-forwarded-for"],
   requestTimeoutMillis: 60_000,
@@ -1006,6 +1007,27 @@ describe("connections", () => {
 })
 
 describe("serve again", () => {
+  test("paths of its own are answered before the app is asked, and only those", () =>
+    Effect.gen(function*() {
+      const answer = Effect.succeed({ status: 200, headers: {}, body: "own" })
+      const own = new Map([["/own", { handle: () => answer, late: () => answer }]])
+      const app = appOf(
+        () => Effect.succeed({ status: 200, headers: {}, body: "app" }),
+        () => ({ pattern: "of the app" })
+      )
+      const patterns: Array<string> = []
+      const watch = {
+        begun: () => {},
+        answered: (_: unknown, { pattern }: { readonly pattern: string }) => patterns.push(pattern)
+      }
+      const { port } = yield* serving(app, { own, watch })
+      assert.match(yield* exchange(port, get("/own?a=b", once)), /own$/)
+      for (const path of ["/own/", "/OWN", "/owned", "/"]) {
+        assert.match(yield* exchange(port, get(path, once)), /app$/, path)
+      }
+      assert.deepStrictEqual(patterns, ["/own", ...Array.from({ length: 4 }, () => "of the app")])
+    }))
+
   test("a request that waits for the one before it begins with what is served by then", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
