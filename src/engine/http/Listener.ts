@@ -205,16 +205,18 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             return Cause.hasInterruptsOnly(exit.cause) ? Effect.succeed(undefined) : panicked(exit.cause)
           })
 
-        const program = (one: InFlight) =>
-          Effect.withFiber<void, never, R>((fiber) => {
+        const begin = (one: InFlight) =>
+          fork(Effect.uninterruptible(Effect.withFiber<void, never, R>((fiber) => {
             watch?.begun(fiber)
             const startedAt = millisOf(fiber)
             one.endsAt = startedAt + requestTimeoutMillis
             const { message, response } = one
             const header = forwardedHeaders.find((name) => message.headers[name] !== undefined)
-            const untrusted = header === undefined ? undefined : forwarding.told(message, header, isProxy)
-            if (header !== undefined && untrusted !== undefined) {
-              emitIn(fiber, "server_proxy_untrusted", { listener: options.name, address: untrusted, header })
+            if (header !== undefined) {
+              const address = forwarding.told(message, header, isProxy)
+              if (address !== undefined) {
+                emitIn(fiber, "server_proxy_untrusted", { listener: options.name, address, header })
+              }
             }
             return Effect.flatMap(
               idOf(message, entropy),
@@ -252,14 +254,16 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                     emitIn(fiber, "request_completed", { status, latency_ms: took }, accessWeight(status, request))
                   }
                   const stream = isSent ? send(one, request, given, now) : undefined
-                  if (stream !== undefined) return Effect.map(stream, ended)
+                  if (stream !== undefined) {
+                    return Effect.map(stream, ended)
+                  }
                   ended()
                   return Effect.void
                 })
                 return Effect.provideService(withinSpan(span, startedAt, whole), currentPeer, shareOf(clientIp))
               }
             )
-          })
+          })))
 
         /** Hands the answer to the socket. What is left to do is the stream of its body, if it has one. */
         const send = (
@@ -290,7 +294,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             const span = { client_ip: unmapped(remoteAddress ?? "") }
             log(Effect.flatMap(currentMillis, (now) => withinSpan(span, now, line)))
           }
-          inFlight.handle = (one) => fork(Effect.uninterruptible(program(one)))
+          inFlight.handle = begin
           connections.peerOf = shareOf
           deadlineMillis = requestTimeoutMillis
           socket.speak(tls)

@@ -85,12 +85,6 @@ class Bound {
     this.#mostWaiting = mostWaiting
   }
 
-  enter(ticket: Ticket): boolean {
-    if (!this.isFor(ticket.peer)) return false
-    this.#give(ticket)
-    return true
-  }
-
   wait(ticket: Ticket): void {
     if (this.#places.size >= this.#mostWaiting) {
       const victim = this.#places.victimOf(ticket.peer)
@@ -109,9 +103,11 @@ class Bound {
     if (!ticket.held) return this.#forget(ticket)
     this.#free++
     this.#count(ticket.peer, -1)
-    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+    while (this.#free > 0 && this.#waiting.size > 0) {
+      const next = this.#next()
+      if (next === undefined) return
       this.#forget(next)
-      this.#give(next)
+      this.give(next)
       next.called()
     }
   }
@@ -126,7 +122,7 @@ class Bound {
     return (this.#hosts.get(host) ?? 0) + (this.#waiting.get(host)?.size ?? 0)
   }
 
-  #give(ticket: Ticket): void {
+  give(ticket: Ticket): void {
     ticket.held = true
     this.#free--
     this.#count(ticket.peer, 1)
@@ -154,7 +150,6 @@ class Bound {
    * arrival.
    */
   #next(): Ticket | undefined {
-    if (this.#free === 0) return undefined
     let found: Ticket | undefined
     let [ofNetwork, ofHost] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
     for (const [ticket] of this.#waiting.values()) {
@@ -194,7 +189,10 @@ export const makeFairSemaphore = (
         const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {}, left: () => {} }
         const leave = () => bound.leave(ticket)
         // The uncontended path needs neither a timer nor a fiber.
-        if (bound.enter(ticket)) return finallyDo(restore(self), leave)
+        if (bound.isFor(ticket.peer)) {
+          bound.give(ticket)
+          return finallyDo(restore(self), leave)
+        }
         const turn = Effect.callback<void>((resume) => {
           ticket.called = () => resume(Effect.void)
           bound.wait(ticket)
