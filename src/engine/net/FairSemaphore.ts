@@ -85,6 +85,13 @@ class Bound {
     this.#mostWaiting = mostWaiting
   }
 
+  /** Gives a turn now, if there is one for it. */
+  enter(ticket: Ticket): boolean {
+    const isFree = this.isFor(ticket.peer)
+    if (isFree) this.#count(ticket, 1)
+    return isFree
+  }
+
   wait(ticket: Ticket): void {
     if (this.#places.size >= this.#mostWaiting) {
       const victim = this.#places.victimOf(ticket.peer)
@@ -101,13 +108,12 @@ class Bound {
 
   leave(ticket: Ticket): void {
     if (!ticket.held) return this.#forget(ticket)
-    this.#free++
-    this.#count(ticket.peer, -1)
+    this.#count(ticket, -1)
     while (this.#free > 0 && this.#waiting.size > 0) {
       const next = this.#next()
       if (next === undefined) return
       this.#forget(next)
-      this.give(next)
+      this.#count(next, 1)
       next.called()
     }
   }
@@ -122,16 +128,13 @@ class Bound {
     return (this.#hosts.get(host) ?? 0) + (this.#waiting.get(host)?.size ?? 0)
   }
 
-  give(ticket: Ticket): void {
-    ticket.held = true
-    this.#free--
-    this.#count(ticket.peer, 1)
-  }
-
-  #count(peer: Peer | undefined, by: 1 | -1): void {
-    if (peer === undefined) return
-    add(this.#hosts, peer.host, by)
-    add(this.#networks, peer.network, by)
+  /** Counts a turn that is given (1) or comes back (-1). */
+  #count(ticket: Ticket, by: 1 | -1): void {
+    ticket.held = by === 1
+    this.#free -= by
+    if (ticket.peer === undefined) return
+    add(this.#hosts, ticket.peer.host, by)
+    add(this.#networks, ticket.peer.network, by)
   }
 
   #forget(ticket: Ticket): void {
@@ -189,10 +192,7 @@ export const makeFairSemaphore = (
         const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {}, left: () => {} }
         const leave = () => bound.leave(ticket)
         // The uncontended path needs neither a timer nor a fiber.
-        if (bound.isFor(ticket.peer)) {
-          bound.give(ticket)
-          return finallyDo(restore(self), leave)
-        }
+        if (bound.enter(ticket)) return finallyDo(restore(self), leave)
         const turn = Effect.callback<void>((resume) => {
           ticket.called = () => resume(Effect.void)
           bound.wait(ticket)
