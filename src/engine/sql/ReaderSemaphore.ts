@@ -1,9 +1,9 @@
 import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import { makeFairSemaphore } from "../net/FairSemaphore.ts"
 import type { Peer } from "../net/Peer.ts"
-import { emit } from "../telemetry/EngineLog.ts"
-import { Late, SqlError } from "./SqlError.ts"
+import type { SqlError } from "./SqlError.ts"
+import { noConnection } from "./SqlError.ts"
 
 /**
  * The operator for whom the fiber reads beside the service; the reads count in the operator's share. `undefined` for
@@ -38,10 +38,6 @@ export interface ReaderSemaphore {
 /** Turns for `readers` connections. A wait ends after `patienceMillis`. */
 export const makeReaderSemaphore = (readers: number, patienceMillis: number): ReaderSemaphore => {
   const turns = makeFairSemaphore(readers, { peer: currentAsker, hostToFree: 1 })
-  const late = new SqlError({
-    cause: new Late(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
-    message: "no connection"
-  })
-  const none = Effect.andThen(emit("db_pool_timeout", { waited_ms: patienceMillis }), late)
-  return { take: (read) => turns.takeWithin(patienceMillis, read, none) }
+  const late = noConnection(patienceMillis)
+  return { take: (read) => turns.takeWithin(patienceMillis, read, late) }
 }

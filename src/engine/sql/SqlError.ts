@@ -1,7 +1,19 @@
 import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import { emit } from "../telemetry/EngineLog.ts"
 
 /** The engine refused a statement, or could not be asked. */
 export class SqlError extends Data.TaggedError("SqlError")<{ readonly cause: unknown; readonly message?: string }> {}
 
 /** The cause of a failure: the time for a read, or for the wait for a connection, was up. */
 export class Late extends Error {}
+
+/** Fails because no connection came free in time, and records that. */
+export const noConnection = (patienceMillis: number): Effect.Effect<never, SqlError> =>
+  Effect.andThen(
+    emit("db_pool_timeout", { waited_ms: patienceMillis }),
+    new SqlError({
+      cause: new Late(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
+      message: "no connection"
+    })
+  )

@@ -5,13 +5,12 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { finallyDo } from "../Finally.ts"
-import { emit } from "../telemetry/EngineLog.ts"
 import { Database } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
-import { Late, SqlError } from "./SqlError.ts"
+import { noConnection, SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
 /** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
@@ -134,11 +133,7 @@ const makeGate = (patienceMillis: number) => {
     }
     const timer = setTimeout(() => {
       waiting.delete(enter)
-      const late = new SqlError({
-        cause: new Late(`no connection within ${patienceMillis} ms (database.acquire_timeout_ms)`),
-        message: "no connection"
-      })
-      resume(Effect.andThen(emit("db_pool_timeout", { waited_ms: patienceMillis }), late))
+      resume(noConnection(patienceMillis))
     }, patienceMillis)
     waiting.add(enter)
     return Effect.sync(() => {
