@@ -3,18 +3,6 @@ import { int, nullable, rows, text } from "../engine/sql/Column.ts"
 import { all, first, partitioned, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
-const moment = { second: int, millisecond: nullable(int) }
-const momentColumns = `created_at AS "second", created_millisecond AS "millisecond"`
-
-/** A nonce and when it was made, in milliseconds since 1970; at the end of its second where an older version made it. */
-interface Made {
-  readonly value: string
-  readonly madeAt: number
-}
-
-const madeAt = ({ millisecond = 999, second }: { readonly second: number; readonly millisecond: number | undefined }) =>
-  second * 1000 + millisecond
-
 const insertBatch = statement({
   name: "nonce_insert",
   params: { values: rows, second: int, millisecond: int },
@@ -27,18 +15,10 @@ const insertBatch = statement({
 const consumeBatch = statement({
   name: "nonce_consume",
   params: { values: rows },
-  row: { value: text(), ...moment },
+  row: { value: text(), second: int, millisecond: nullable(int) },
   sql: ({ at, each }) =>
-    `DELETE FROM nonces WHERE value IN (SELECT ${at(0, "text")} FROM ${
-      each(":values")
-    }) RETURNING value, ${momentColumns}`
-})
-
-const consumeOne = statement({
-  name: "nonce_consume_one",
-  params: { value: text() },
-  row: moment,
-  sql: () => `DELETE FROM nonces WHERE value = :value RETURNING ${momentColumns}`
+    `DELETE FROM nonces WHERE value IN (SELECT ${at(0, "text")} FROM ${each(":values")})
+     RETURNING value, created_at AS "second", created_millisecond AS "millisecond"`
 })
 
 const sweepBatch = statement({
@@ -59,19 +39,15 @@ export const insert = (values: ReadonlyArray<string>, now: number) =>
   })
 
 /**
- * Deletes those of `values` that exist, and answers when each was made. The delete decides every race. One whose row cannot be read
- * counts as unknown.
+ * Deletes those of `values` that exist. Answers when each was made, in milliseconds since 1970, at the end of its second where an
+ * older version made it. The delete decides every race. One whose row cannot be read counts as unknown.
  */
-export const consume = ([first = "", ...others]: ReadonlyArray<string>) =>
-  others.length === 0
-    ? Effect.map(
-      partitioned(consumeOne, { value: first }),
-      ({ readable }) => readable.map((row): Made => ({ value: first, madeAt: madeAt(row) }))
-    )
-    : Effect.map(
-      partitioned(consumeBatch, { values: [first, ...others].map((value) => [value]) }),
-      ({ readable }) => readable.map((row): Made => ({ value: row.value, madeAt: madeAt(row) }))
-    )
+export const consume = (values: ReadonlyArray<string>) =>
+  Effect.map(
+    partitioned(consumeBatch, { values: values.map((value) => [value]) }),
+    ({ readable }) =>
+      readable.map(({ millisecond = 999, second, value }) => ({ value, madeAt: second * 1000 + millisecond }))
+  )
 
 /** Deletes up to `limit` nonces made before an epoch second; answers how many there were. */
 export const sweep = (before: number, limit: number) =>

@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { Entropy, tokenLength } from "../../crypto/Entropy.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
-import { Database, transaction } from "../../engine/sql/Database.ts"
+import { Database } from "../../engine/sql/Database.ts"
 import { currentMillis, millisOf } from "../../engine/Time.ts"
 import * as nonces from "../../store/NonceRows.ts"
 
@@ -43,9 +43,6 @@ interface Waiting {
   readonly nonce: string
   readonly answer: (verdict: Effect.Effect<Spent, StorageFailed>) => void
 }
-
-/** Whether this service can have made the nonce. Other text is not looked up: it may be as long as a request. */
-const isOurs = (nonce: string): boolean => nonce.length === tokenLength
 
 const make = (ttlSeconds: () => number) =>
   Effect.gen(function*() {
@@ -118,32 +115,26 @@ const make = (ttlSeconds: () => number) =>
     const waiting: Array<Waiting> = []
     let spending = false
 
-    const verdictOn = (found: { readonly madeAt: number } | undefined, now: number): Spent =>
-      found === undefined ? "unknown" : found.madeAt + ttlSeconds() * 1000 < now ? "expired" : "fresh"
-
     /**
-     * Spends the nonces of all requests that wait when the statement runs: on SQLite at the end of this turn of the event
-     * loop, on PostgreSQL now. If a batch has a nonce twice, the first request gets the row, and the second finds none.
+     * Spends the nonces of all requests that wait now. If a nonce is among them twice, the first request gets the row, and the
+     * second finds none.
      */
     const consumeWaiting = () => {
-      const group: Array<Waiting> = []
-      const gather = () => void group.push(...waiting.splice(0, largestSpend - group.length))
-      const consume = Effect.suspend(() => {
-        gather()
-        return nonces.consume([...new Set(group.map(({ nonce }) => nonce))])
-      })
+      const group = waiting.splice(0, largestSpend)
       // A batch of another process, or the sweep, may lock the same rows in another order.
-      const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
-      return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : patient, {
-        onFailure: (cause) => {
-          if (group.length === 0) gather() // no transaction could begin
-          return Effect.sync(() => group.forEach(({ answer }) => answer(Effect.failCause(cause))))
-        },
+      const consumed = Effect.retry(nonces.consume([...new Set(group.map(({ nonce }) => nonce))]), {
+        times: deadlocksBorne,
+        while: ({ transient }) => transient
+      })
+      return Effect.matchCauseEffect(consumed, {
+        onFailure: (cause) => Effect.sync(() => group.forEach(({ answer }) => answer(Effect.failCause(cause)))),
         onSuccess: (rows) =>
           Effect.map(currentMillis, (now) => {
-            const found = new Map(rows.map((row) => [row.value, row]))
+            const oldest = now - ttlSeconds() * 1000
+            const found = new Map<string, Spent>()
+            for (const { madeAt, value } of rows) found.set(value, madeAt < oldest ? "expired" : "fresh")
             for (const { answer, nonce } of group) {
-              answer(Effect.succeed(verdictOn(found.get(nonce), now)))
+              answer(Effect.succeed(found.get(nonce) ?? "unknown"))
               found.delete(nonce)
             }
           })
@@ -157,21 +148,20 @@ const make = (ttlSeconds: () => number) =>
     }).pipe(Effect.provideService(Database, database))
 
     const spend = (nonce: string): Effect.Effect<Spent, StorageFailed> =>
-      isOurs(nonce)
-        ? Effect.callback((resume) => {
-          const own = { nonce, answer: resume }
-          waiting.push(own)
-          if (!spending) {
-            spending = true
-            fork(spendWaiting)
-          }
-          // The client has gone, so its nonce need not be spent.
-          return Effect.sync(() => {
-            const at = waiting.indexOf(own)
-            if (at >= 0) waiting.splice(at, 1)
-          })
+      // Other text is not looked up: it may be as long as a request.
+      nonce.length !== tokenLength ? Effect.succeed("unknown") : Effect.callback((resume) => {
+        const own = { nonce, answer: resume }
+        waiting.push(own)
+        if (!spending) {
+          spending = true
+          fork(spendWaiting)
+        }
+        // The client has gone, so its nonce need not be spent.
+        return Effect.sync(() => {
+          const at = waiting.indexOf(own)
+          if (at >= 0) waiting.splice(at, 1)
         })
-        : Effect.succeed("unknown")
+      })
 
     return Nonces.of({ issue, spend })
   })

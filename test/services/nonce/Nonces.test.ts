@@ -159,7 +159,6 @@ describe.each(databases)("nonces on $name", (backend) => {
         const leaving = yield* Effect.forkChild(slow.spend(left))
         const waiting = yield* Effect.forkChild(slow.spend(last))
         yield* Effect.yieldNow
-        // On SQLite whoever waits when the statement runs is in it; the one who leaves is not.
         yield* Fiber.interrupt(leaving)
         yield* Deferred.succeed(go, undefined)
         assert.deepStrictEqual([yield* Fiber.join(spending), yield* Fiber.join(waiting)], ["fresh", "fresh"])
