@@ -74,7 +74,7 @@ export const adminSurface = Effect.fnUntraced(function*(
               route: (received) => isOfApi(received.path) ? api.route(received) : pages.route(received)
             },
             own,
-            watch: uses.requests,
+            watch: uses,
             ...trustOf([admin.filter]),
             tls: tls.settings,
             requestTimeoutMillis: config.server.request_timeout_ms,

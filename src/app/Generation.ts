@@ -70,19 +70,6 @@ export interface Generation {
 
 const maxConnections = 4096
 
-/** Handlers whose attempts count as uses of their generation. */
-const counting = <R>(
-  known: ReadonlyArray<AnyHandler<R, JobFailure>>,
-  { counted }: Uses
-): ReadonlyArray<AnyHandler<R, JobFailure>> =>
-  known.map((one) => ({
-    ...one,
-    prepare: (job) => {
-      const prepared = one.prepare(job)
-      return prepared && { ...prepared, run: counted(prepared.run) }
-    }
-  }))
-
 const acmeSurface = Effect.fnUntraced(function*(
   config: Config,
   { roles, version }: Build,
@@ -128,7 +115,7 @@ const acmeSurface = Effect.fnUntraced(function*(
           listener.serve({
             app,
             own,
-            watch: uses.requests,
+            watch: uses,
             ...trustOf([config, ...mounted].map(({ filter }) => filter)),
             tls: tls.settings,
             requestTimeoutMillis: request_timeout_ms,
@@ -261,7 +248,7 @@ export const build = (
       return {
         config,
         surfaces: [...served, ...yield* metricsSurface(config, process.roles, known, served)],
-        handlers: counting(work, uses),
+        handlers: work.map((one) => ({ ...one, begun: uses.begun })),
         signers: working,
         before: { signers: signers?.bySection, issuers: known.bySection },
         close,

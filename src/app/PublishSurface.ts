@@ -43,7 +43,7 @@ export const publishSurface = Effect.fnUntraced(function*(
         listener.serve({
           app,
           own: new Map(),
-          watch: uses.requests,
+          watch: uses,
           ...trustOf(proxies),
           tls: undefined,
           requestTimeoutMillis: server.request_timeout_ms,

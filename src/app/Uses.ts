@@ -7,10 +7,10 @@ import type { Watch } from "../engine/http/Listener.ts"
 
 /** The requests and attempts that use a generation, so that it stays open until the last of them has ended. */
 export interface Uses {
-  /** For its listeners: each request is a use, and is counted in the metrics. Those of no profile are counted as of `none`. */
-  readonly requests: Watch
-  /** Makes what a fiber of its own does, as attempts have one, a use. */
-  readonly counted: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** A request or an attempt begins to use it, until its fiber ends. */
+  readonly begun: (fiber: Fiber.Fiber<unknown, unknown>) => void
+  /** Counts an answered request in the metrics. Those of no profile are counted as of `none`. */
+  readonly answered: Watch["answered"]
   /** Waits until the last use has ended. */
   readonly ended: Effect.Effect<void>
 }
@@ -22,23 +22,15 @@ export const makeUses = (): Uses => {
     uses--
     if (isRetired && uses === 0) Deferred.doneUnsafe(over, Exit.void)
   }
-  const enter = (fiber: Fiber.Fiber<unknown, unknown>) => {
-    uses++
-    fiber.addObserver(leave)
-  }
   return {
-    requests: {
-      begun: enter,
-      answered: (fiber, { facts: { profile = "none" }, pattern: route, status }, seconds) => {
-        countIn(fiber, "acme_svc_requests_total", { profile, route, status })
-        countIn(fiber, "acme_svc_request_duration_seconds", { profile, route }, seconds)
-      }
+    begun: (fiber) => {
+      uses++
+      fiber.addObserver(leave)
     },
-    counted: (self) =>
-      Effect.withFiber((fiber) => {
-        enter(fiber)
-        return self
-      }),
+    answered: (fiber, { facts: { profile = "none" }, pattern: route, status }, seconds) => {
+      countIn(fiber, "acme_svc_requests_total", { profile, route, status })
+      countIn(fiber, "acme_svc_request_duration_seconds", { profile, route }, seconds)
+    },
     ended: Effect.suspend(() => {
       isRetired = true
       return uses === 0 ? Effect.void : Deferred.await(over)

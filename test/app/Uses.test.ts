@@ -11,13 +11,9 @@ describe("the uses of a generation", () => {
     Effect.gen(function*() {
       const uses = makeUses()
       const leave = yield* Deferred.make<void>()
-      const request = yield* Effect.forkChild(
-        Effect.withFiber((fiber) => {
-          uses.requests.begun(fiber)
-          return Deferred.await(leave)
-        })
-      )
-      const attempt = yield* Effect.forkChild(uses.counted(Effect.never))
+      const request = yield* Effect.forkChild(Deferred.await(leave))
+      const attempt = yield* Effect.forkChild(Effect.never)
+      for (const fiber of [request, attempt]) uses.begun(fiber)
       yield* Effect.yieldNow
       const ended = yield* Effect.forkChild(uses.ended)
       yield* Effect.yieldNow
@@ -32,10 +28,10 @@ describe("the uses of a generation", () => {
 
   it.effect("count a request of no profile as of `none`", () =>
     Effect.gen(function*() {
-      const { requests } = makeUses()
+      const uses = makeUses()
       const answered = (facts: { readonly profile?: string }) =>
         Effect.withFiber((fiber) => {
-          requests.answered(fiber, { facts, pattern: "/ready", status: 200 }, 0.01)
+          uses.answered(fiber, { facts, pattern: "/ready", status: 200 }, 0.01)
           return Effect.void
         })
       yield* answered({})

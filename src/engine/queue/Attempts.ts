@@ -115,7 +115,10 @@ export const make = <R, F extends Failure>(runner: {
   /** Handles a claimed row: runs an attempt at its job, or ends the job without an attempt. */
   const claimed = Effect.fnUntraced(
     function*(job: Job, startedAt: number, heldAt: number) {
+      const fiber = yield* Effect.fiber
+      // In one step, so that what the handler uses is not given up in between.
       const known = runner.handlerOf(job.kind)
+      known?.begun?.(fiber)
       const prepared = known?.prepare(job)
       const periodic = known?.periodic === true
       const ended = { job, startedAt, periodic, abandon: prepared?.abandon ?? (() => Effect.void) }

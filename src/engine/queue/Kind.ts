@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
@@ -84,6 +85,8 @@ export interface AnyHandler<R, F extends Failure = Failure> {
   readonly subjects: ReadonlyArray<Subject<string>>
   /** Its rows depend on the configuration. */
   readonly looksAgain: boolean
+  /** Is told of each attempt that begins: of its fiber, which ends when the attempt is settled. */
+  readonly begun?: (fiber: Fiber.Fiber<unknown, unknown>) => void
   /** `undefined` if the payload is unreadable. */
   readonly prepare: (job: Job) =>
     | {

@@ -211,6 +211,27 @@ describe.each(databases)("the queue on $name", (backend) => {
   })
 
   describe("outcomes", () => {
+    test("a handler is told of the fiber of an attempt, which ends when its job is settled", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const told: Array<string> = []
+        const handler = validation(() =>
+          Effect.as(
+            Effect.sync(() => told.push("runs")),
+            Done({ commit: Effect.andThen(mark("written"), Effect.sync(() => told.push("settles"))) })
+          )
+        )
+        const runner = yield* Runner.make(options, [{
+          ...handler,
+          begun: (fiber) => {
+            told.push("begun")
+            fiber.addObserver(() => told.push("over"))
+          }
+        }])
+        yield* pass(runner)
+        assert.deepStrictEqual(told, ["begun", "runs", "settles", "over"])
+      }))
+
     test("done settles, its writes with it", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
