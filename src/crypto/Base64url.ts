@@ -1,8 +1,9 @@
 import { shownCharacter } from "./Character.ts"
 
 /**
- * Strict base64url (RFC 4648 section 5): no padding, white space, foreign characters or stray trailing bits. The result
- * is encoded again and compared, because the runtime's decoder accepts all of those. `undefined` for any other text.
+ * Decodes strict base64url (RFC 4648 section 5): no padding, white space, foreign characters or stray trailing bits.
+ * The runtime's decoder accepts all of those, so the result is encoded again and compared. Returns `undefined` for any
+ * other text.
  */
 export const decodeBase64url = (text: string): Buffer | undefined => {
   const bytes = Buffer.from(text, "base64url")
@@ -11,7 +12,10 @@ export const decodeBase64url = (text: string): Buffer | undefined => {
 
 const PEM = "-----BEGIN "
 
-/** Why {@link decodeBase64url} refused a text, as the end of a sentence. It shows at most one character of the text. */
+/**
+ * Returns why {@link decodeBase64url} refused a text, as the end of a sentence. It shows at most one character of the
+ * text.
+ */
 export const base64urlFault = (text: string): string => {
   if (text.includes(PEM)) return "it is PEM; send the DER inside it, as base64url"
   if (/^[A-Za-z0-9_-]*=+$/.test(text)) return "it has padding"
@@ -24,6 +28,6 @@ export const base64urlFault = (text: string): string => {
     : `it holds ${shownCharacter(foreign)}`
 }
 
-/** Whether octets that should be DER are PEM text. */
+/** Returns whether octets that should be DER are PEM text. */
 export const isPem = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 100)).toString("latin1").trimStart().startsWith(PEM)

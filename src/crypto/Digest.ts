@@ -1,15 +1,15 @@
 import { createHash, createHmac, hash, timingSafeEqual } from "node:crypto"
 
-/** Lower-case hexadecimal SHA-256, the name of keys, certificates and files. */
+/** Returns the SHA-256 in lower-case hexadecimal. It names keys, certificates and files. */
 export const sha256 = (content: string | Uint8Array): string => hash("sha256", content)
 
 /** The octets of a SHA-256. */
 export const sha256Octets = (content: string | Uint8Array): Buffer => hash("sha256", content, "buffer")
 
-/** Lower-case hexadecimal SHA-1, for names that others have made with it. It proves nothing any more. */
+/** Returns the SHA-1 in lower-case hexadecimal, only for names that others make with it. SHA-1 is no longer secure. */
 export const sha1 = (content: string | Uint8Array): string => hash("sha1", content)
 
-/** A SHA-256 of content that is not held in memory as a whole. */
+/** A SHA-256 of content that is added piece by piece. */
 export interface RunningDigest {
   readonly add: (content: string | Uint8Array) => void
   /** The lower-case hexadecimal digest of all content added. Nothing can be added after it. */
@@ -41,6 +41,6 @@ export const hmac = (
   return mac.digest()
 }
 
-/** Equality in constant time: the time does not show where two texts of one length differ. */
+/** Compares in constant time: the time does not show where two texts of equal length differ. */
 export const isSame = (given: Uint8Array, wanted: Uint8Array): boolean =>
   given.length === wanted.length && timingSafeEqual(given, wanted)

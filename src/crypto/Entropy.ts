@@ -23,7 +23,7 @@ export class Entropy extends Context.Service<Entropy, {
 }>()("acme/crypto/Entropy") {
   static readonly layer: Layer.Layer<Entropy> = Layer.sync(this, () => make(pooled()))
 
-  /** Repeatable: SHA-256 of the seed and a counter. */
+  /** A repeatable source: SHA-256 of the seed and a counter. */
   static readonly layerSeeded = (seed: string): Layer.Layer<Entropy> =>
     Layer.sync(this, () => {
       let counter = 0
@@ -41,7 +41,8 @@ type Source = (size: number) => Buffer
 
 const poolSize = 4096
 
-// Random bytes are taken from a pool: a system call for every 16 bytes costs forty times the bytes themselves.
+// Random bytes are taken from a pool: one system call for every 16 bytes would cost forty times as much as the bytes
+// themselves.
 const pooled = (): Source => {
   const pool = Buffer.alloc(poolSize)
   let used = poolSize

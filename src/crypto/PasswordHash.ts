@@ -24,7 +24,7 @@ const unpadded = (octets: Uint8Array): string => Buffer.from(octets).toString("b
 export const printPasswordHash = ({ hash, iterations, salt }: PasswordHash): string =>
   `$pbkdf2-sha256$i=${iterations}$${unpadded(salt)}$${unpadded(hash)}`
 
-/** Reads the text that {@link printPasswordHash} writes. Answers `undefined` for any other text. */
+/** Reads the text that {@link printPasswordHash} writes. Returns `undefined` for any other text. */
 export const parsePasswordHash = (text: string): PasswordHash | undefined => {
   const [, digits, salt, hash] = form.exec(text) ?? []
   if (digits === undefined || salt === undefined || hash === undefined) return undefined
@@ -45,7 +45,7 @@ export const derive: Derive = (password, salt, iterations) =>
     })
   }))
 
-/** A hash that no password has. It consists of random octets, so nobody knows a password that would give it. */
+/** Returns a hash that matches no password. It consists of random octets, so nobody knows a password with this hash. */
 export const unmatchable = (drawn: Uint8Array, iterations: number): PasswordHash => ({
   iterations,
   salt: drawn.subarray(0, saltSize),
@@ -55,5 +55,5 @@ export const unmatchable = (drawn: Uint8Array, iterations: number): PasswordHash
 /** The octets that {@link unmatchable} needs. */
 export const unmatchableSize = saltSize + hashSize
 
-/** Whether a derived hash is the stored one. The time of the comparison does not show where they differ. */
+/** Returns whether a derived hash is the stored one. The time of the comparison does not show where they differ. */
 export const isHashOf = (derived: Uint8Array, { hash }: PasswordHash): boolean => isSame(derived, hash)

@@ -9,7 +9,7 @@ export const totpSecretSize = 20
 
 const form = /^[0-9]{6}$/
 
-/** Whether a text has the shape of a code. */
+/** Returns whether a text has the shape of a code. */
 export const isTotpCode = (text: string): boolean => form.test(text)
 
 /** The code of an epoch second. */
@@ -17,8 +17,8 @@ export const totpCode = (secret: Uint8Array, epoch: number): string =>
   generateSync({ secret, epoch, digits: totp.digits, period: totp.period, algorithm: "sha1" })
 
 /**
- * The time step of a code: the present one or one of its neighbours. Answers `undefined` if the code belongs to none of
- * them. The caller must claim the step. Otherwise the code would pass again.
+ * The time step of a code: the present one or one of its neighbours. Returns `undefined` if the code belongs to none of
+ * them. The caller must claim the step; otherwise the code would be accepted again.
  */
 export const totpStep = (secret: Uint8Array, code: string, epoch: number): number | undefined => {
   if (!isTotpCode(code)) return undefined
@@ -34,7 +34,7 @@ export const totpStep = (secret: Uint8Array, code: string, epoch: number): numbe
   return found.valid && "timeStep" in found ? found.timeStep : undefined
 }
 
-/** The URI with which an authenticator imports a secret, as a picture or a link. */
+/** Returns the URI from which an authenticator imports a secret. It is shown as a picture or a link. */
 export const totpUri = (issuer: string, username: string, secret: Uint8Array): string => {
   const [shownIssuer, shownName] = [encodeURIComponent(issuer), encodeURIComponent(username)]
   const { algorithm, digits, period } = totp

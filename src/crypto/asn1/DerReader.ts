@@ -39,22 +39,22 @@ export const Tag = {
 const MAX_DEPTH = 32
 
 /**
- * The most elements that are read of one document, counting some twice. A certificate of a hundred names has a few
- * hundred.
+ * The most elements that are read from one document; some are counted twice. A certificate with a hundred names has a
+ * few hundred elements.
  */
 const mostElements = 10_000
 
 /**
- * A cursor over DER. A method throws {@link DerFault} if it does not find the element that its name says. Only {@link
- * decode} makes readers, and it catches the faults, so that none leaves this file as an exception. Results are views,
- * not copies.
+ * A cursor over DER. A method throws {@link DerFault} if the next element is not the one that the method is named
+ * after. Only {@link decode} makes readers, and it catches the faults, so that none leaves this file as an exception.
+ * Results are views, not copies.
  */
 export class DerReader {
   readonly #bytes: Uint8Array
   readonly #end: number
   #at: number
   #contentAt = 0
-  /** How many elements may still be read; one count for the whole document. */
+  /** How many elements may still be read. All readers of one document share this count. */
   readonly #budget: { left: number }
 
   constructor(bytes: Uint8Array, at: number, end: number, budget: { left: number }) {
@@ -64,7 +64,7 @@ export class DerReader {
     this.#end = end
   }
 
-  /** The tag of the next element, 0 when there is none. */
+  /** The tag of the next element, or 0 at the end. */
   get next(): number {
     return this.#at < this.#end ? this.#bytes[this.#at] ?? 0 : 0
   }
@@ -77,7 +77,7 @@ export class DerReader {
     throw new DerFault({ detail, at: this.#at })
   }
 
-  /** Moves past the next element and returns where it began; its content then starts at `#contentAt`. */
+  /** Moves past the next element and returns its offset. Its content then starts at `#contentAt`. */
   #advance(tag: number | undefined): number {
     const bytes = this.#bytes
     const start = this.#at
@@ -103,7 +103,7 @@ export class DerReader {
     return start
   }
 
-  /** A second reader at the same place, to read something twice. */
+  /** Returns a second reader at the same position, so that the same octets can be read twice. */
   fork(): DerReader {
     return new DerReader(this.#bytes, this.#at, this.#end, this.#budget)
   }
@@ -120,7 +120,7 @@ export class DerReader {
     return this.#bytes.subarray(this.#contentAt, this.#at)
   }
 
-  /** The next element whole, header included; of any type when `tag` is absent. */
+  /** Returns the whole next element, header included. Without `tag`, it may have any type. */
   raw(tag?: number): Uint8Array {
     const start = this.#advance(tag)
     return this.#bytes.subarray(start, this.#at)
@@ -200,8 +200,8 @@ export class DerReader {
   }
 
   /**
-   * Epoch seconds of a Time in the form that RFC 5280 section 4.1.2.5 requires: UTCTime to 2049, GeneralizedTime from
-   * 2050, seconds present, no fraction, `Z`.
+   * Returns the epoch seconds of a Time in the form that RFC 5280 section 4.1.2.5 requires: UTCTime to 2049,
+   * GeneralizedTime from 2050, seconds present, no fraction, `Z`.
    */
   time(): number {
     const general = this.next === Tag.generalizedTime
@@ -229,8 +229,8 @@ export class DerReader {
   }
 
   /**
-   * Reads all remaining elements, at every depth, and refuses everything that is not DER, also in parts that no other
-   * code reads. Content of OCTET STRINGs is opaque and stays unread.
+   * Reads all remaining elements, at every depth, and refuses everything that is not DER, even in parts that no other
+   * code reads. The content of OCTET STRINGs is opaque and is not read.
    */
   verify(depth = 0): void {
     if (depth > MAX_DEPTH) this.fail("elements are nested too deeply")
@@ -270,13 +270,13 @@ const verifyBits = (reader: DerReader): void => {
   else if (((octets[octets.length - 1] ?? 0) & ((1 << unused) - 1)) !== 0) reader.fail("unused bits are set")
 }
 
-/** Runs `read` over `bytes`. It must read all of them, and at most `elements` elements. */
+/** Runs `read` over `bytes`. `read` must use up all bytes and may read at most `elements` elements. */
 export const decode = <A>(
   bytes: Uint8Array,
   read: (reader: DerReader) => A,
   elements: number = mostElements
 ): Result.Result<A, DerFault> => {
-  // A view of a Buffer is a Buffer, which costs several times as much as a view of a plain array.
+  // A view of a Buffer is a Buffer too, and costs several times as much as a view of a plain array.
   const plain = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
   const reader = new DerReader(plain, 0, plain.length, { left: elements })
   try {
@@ -289,5 +289,5 @@ export const decode = <A>(
   }
 }
 
-/** Octet for octet equality. */
+/** Compares octet for octet. */
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && Buffer.compare(a, b) === 0

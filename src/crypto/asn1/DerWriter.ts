@@ -1,6 +1,6 @@
 import { Tag } from "./DerReader.ts"
 
-/** Writes DER: one element at a time, from parts that are DER already. */
+/** Writes DER, one element at a time, from parts that are already DER. */
 
 /** One element: header and the concatenated parts. */
 export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
@@ -13,7 +13,7 @@ export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8
   let at = 2
   for (let i = octets - 1; i >= 0; i--) out[at++] = Math.floor(length / 2 ** (8 * i)) & 0xff
   for (const part of parts) {
-    // A native call costs as much as a loop over a few dozen octets.
+    // Below this length a loop is cheaper than the native call.
     if (part.length > 48) out.set(part, at)
     else for (let i = 0; i < part.length; i++) out[at + i] = part[i] ?? 0
     at += part.length

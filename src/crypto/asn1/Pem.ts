@@ -21,7 +21,7 @@ const HEADER = /^[A-Za-z][A-Za-z0-9-]*:/
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * The blocks of a text, in order; an empty array if there are none. Line ends may be LF or CRLF.
+ * Returns the blocks of a text, in order; an empty array if the text has no block. Line ends may be LF or CRLF.
  *
  * `outside` says what may stand around the blocks besides whitespace: `"nothing"`, or `"before"` for text in front of a
  * block. Tools write comments there (RFC 7468 section 2). Text after the last block is always refused.

@@ -9,7 +9,7 @@ import { BadPublicKey } from "./JoseRefused.ts"
 export const signatureAlgorithms = ["ES256", "RS256", "ES384", "ES512", "EdDSA"] as const
 export type SignatureAlgorithm = (typeof signatureAlgorithms)[number]
 
-/** What signs with each of them. */
+/** The kind of key that signs with each algorithm, in words. */
 export const keyKinds: { readonly [A in SignatureAlgorithm]: string } = {
   ES256: "a P-256 key",
   RS256: "an RSA key",
@@ -78,7 +78,7 @@ const importEc = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
   }
   const spki = Buffer.concat([prefix, left, right])
   try {
-    // For the larger curves the check of the JWK import costs four times that of the DER import (crypto/keys/WeakKey.ts).
+    // For the larger curves, the JWK import costs four times as much as the DER import (crypto/keys/WeakKey.ts).
     const key = crv === "P-256"
       ? createPublicKey({ key: { kty: "EC", crv, x: String(x), y: String(y) }, format: "jwk" })
       : createPublicKey({ key: spki, format: "der", type: "spki" })
@@ -108,8 +108,8 @@ const importOkp = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
 }
 
 /**
- * The bound of an RSA exponent. A verification costs as many multiplications as the exponent has bits, on the event
- * loop, and any client can ask for it.
+ * The most octets of an RSA exponent. A verification takes one multiplication for each bit of the exponent. It runs on
+ * the event loop, and any client can cause it.
  */
 export const maxExponentOctets = 8
 
@@ -157,9 +157,9 @@ const importRsa = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
 }
 
 /**
- * Reads a `jwk` header (RFC 7517): EC on P-256, P-384 or P-521, Ed25519, and RSA of 2048 to 8192 bits. Other members than the
- * required ones, private ones included, are neither kept nor read. The algorithm follows from the key, never from a header;
- * which of them a request may use is another question.
+ * Reads a `jwk` header (RFC 7517): EC on P-256, P-384 or P-521, Ed25519, and RSA of 2048 to 8192 bits. Other members,
+ * private ones included, are neither read nor kept. The algorithm follows from the key, never from a header.
+ * {@link checkKey} decides whether requests may use that algorithm.
  */
 export const importJwk = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
   switch (jwk["kty"]) {
@@ -174,7 +174,7 @@ export const importJwk = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => 
   }
 }
 
-/** Reads a stored key, which {@link importJwk} has checked before it was stored. */
+/** Reads a stored key. {@link importJwk} checked it before it was stored. */
 export const importSpki = (spki: Uint8Array): AccountKey => {
   const der = Buffer.from(spki)
   const key = createPublicKey({ key: der, format: "der", type: "spki" })

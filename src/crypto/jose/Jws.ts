@@ -35,7 +35,7 @@ type Members = { readonly [member: string]: unknown }
 const maxDepth = 64
 const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = Buffer.from(`"\\[]{}`)
 
-/** Whether JSON is nested deeper than any client has reason to send. */
+/** Returns whether JSON is nested deeper than any honest client needs. */
 const isTooDeep = (bytes: Uint8Array): boolean => {
   let depth = 0
   let inText = false
@@ -53,8 +53,8 @@ const isTooDeep = (bytes: Uint8Array): boolean => {
 }
 
 /**
- * Parses UTF-8 JSON that must be an object; `undefined` for anything else. A byte order mark, invalid UTF-8 or too deep
- * nesting is not accepted.
+ * Parses UTF-8 JSON that must be an object, and returns `undefined` for anything else. It refuses a byte order mark,
+ * invalid UTF-8 and JSON that is nested too deep.
  */
 export const parseObject = (bytes: Uint8Array): Members | undefined => {
   if (isTooDeep(bytes)) return undefined
@@ -70,7 +70,7 @@ const malformed = (detail: string) => Result.fail(new MalformedJws({ detail }))
 
 const own = (object: Members, member: string): unknown => Object.hasOwn(object, member) ? object[member] : undefined
 
-/** The same for a member that may be left out. */
+/** Reads a member that may be left out. */
 const optional = (object: Members, member: string): unknown => {
   const value = own(object, member)
   return isAbsent(value) ? undefined : value
@@ -81,13 +81,14 @@ const isObject = (value: unknown): value is Members =>
 
 const textMembers = ["alg", "nonce", "url", "kid"] as const
 
-/** Row 2 of docs/decisions/acme-surface.md, "Order of the checks": a flattened JWS whose protected header decodes. */
+/**
+ * Makes the check of row 2 of docs/decisions/acme-surface.md, "Order of the checks": a flattened JWS whose protected
+ * header decodes.
+ */
 export const parseJws = (body: Uint8Array): Result.Result<Jws, MalformedJws> =>
   readJws(parseObject(body), "The body is not a JSON object.")
 
-/**
- * Like {@link parseJws}, for parsed JSON. `notAnObject` is the detail of the refusal of a value that is not an object.
- */
+/** Like {@link parseJws}, for parsed JSON. If the value is not an object, the refusal has the detail `notAnObject`. */
 export const readJws = (envelope: unknown, notAnObject: string): Result.Result<Jws, MalformedJws> => {
   if (!isObject(envelope)) return malformed(notAnObject)
   if (optional(envelope, "header") !== undefined) return malformed("An unprotected header is not accepted.")
@@ -142,8 +143,8 @@ const described = (algorithms: ReadonlyArray<SignatureAlgorithm>): string =>
   algorithms.map((algorithm) => `${algorithm}, with ${keyKinds[algorithm]}`).join(", or ")
 
 /**
- * Whether requests may be signed with an `alg` (RFC 8555 section 6.2). This is checked before the key, because a client
- * that learns which algorithms are accepted can make a key for one of them.
+ * Returns whether requests may be signed with an `alg` (RFC 8555 section 6.2). This is checked before the key: the
+ * refusal lists the accepted algorithms, so that the client can make a key for one of them.
  */
 export const checkAlgorithm = (
   alg: string | undefined,
@@ -153,7 +154,7 @@ export const checkAlgorithm = (
     ? Result.void
     : Result.fail(new BadSignatureAlgorithm({ detail: `The alg must be ${described(algorithms)}.`, algorithms }))
 
-/** The key's own algorithm decides: `alg` must agree with it, and it must be one of those that are accepted. */
+/** Checks that `alg` is the key's own algorithm, and that the algorithm is accepted. */
 export const checkKey = (
   alg: string | undefined,
   { algorithm }: AccountKey,
@@ -171,8 +172,8 @@ export const checkKey = (
 const es256Half = 32
 
 /**
- * Whether an ES256 signature, R and S of 32 octets each (RFC 7518 section 3.4), verifies. The runtime takes that form too,
- * beside a key with options: that costs half as much again (81 us to 53 us, on Node 24).
+ * Returns whether an ES256 signature, R and S of 32 octets each (RFC 7518 section 3.4), verifies. A key with options
+ * would let the runtime verify this form too, but that costs half as much again (81 us instead of 53 us on Node 24).
  */
 export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8Array): boolean =>
   signature.length === 2 * es256Half
@@ -183,11 +184,11 @@ export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8A
     sequence(unsigned(signature.subarray(0, es256Half)), unsigned(signature.subarray(es256Half)))
   )
 
-/** The other ECDSA forms (RFC 7518 section 3.4): R and S of equal length, one behind the other. */
+/** Verifies the other ECDSA signatures (RFC 7518 section 3.4): R and S of equal length, one after the other. */
 const verifyEcdsa = (digest: string, half: number, { signature, signingInput }: Jws, key: KeyObject): boolean =>
   signature.length === 2 * half && verify(digest, signingInput, { key, dsaEncoding: "ieee-p1363" }, signature)
 
-/** Check 7: the signature verifies under the key, by the algorithm that belongs to the key. */
+/** Check 7: returns whether the signature verifies under the key, with the key's own algorithm. */
 export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => {
   const { signature, signingInput } = jws
   switch (algorithm) {
@@ -204,7 +205,7 @@ export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => 
   }
 }
 
-/** How many octets a signature has, where the algorithm alone decides it (RFC 7518 section 3.4, RFC 8037 section 3.1). */
+/** The octets of a signature, for algorithms that fix the length (RFC 7518 section 3.4, RFC 8037 section 3.1). */
 const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
   ES256: 2 * es256Half,
   ES384: 96,
@@ -212,7 +213,10 @@ const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
   EdDSA: 64
 }
 
-/** Why {@link verifyJws} says no, as a client can be told: a part that was encoded too short, or DER, is seen by the length. */
+/**
+ * Returns a sentence for the client about a signature that {@link verifyJws} refused. The length shows whether a part
+ * was encoded too short, or the signature is DER.
+ */
 export const signatureFault = ({ signature }: Jws, { algorithm }: AccountKey): string => {
   const octets = signatureOctets[algorithm]
   return octets === undefined || signature.length === octets
@@ -222,11 +226,11 @@ export const signatureFault = ({ signature }: Jws, { algorithm }: AccountKey): s
 
 const macDigests: { readonly [alg: string]: MacDigest } = { HS256: "sha256", HS384: "sha384", HS512: "sha512" }
 
-/** The digest of a MAC algorithm (RFC 7518 section 3.2), if `alg` is one. */
+/** The digest of a MAC algorithm (RFC 7518 section 3.2), or `undefined` if `alg` is not a MAC algorithm. */
 export const macDigestOf = (alg: string | undefined): MacDigest | undefined =>
   alg !== undefined && Object.hasOwn(macDigests, alg) ? macDigests[alg] : undefined
 
-/** Whether the signature is the MAC (RFC 7518 section 3.2) under a secret, compared in constant time. */
+/** Returns whether the signature is the MAC (RFC 7518 section 3.2) under a secret. It compares in constant time. */
 export const verifyMac = ({ signature, signingInput }: Jws, digest: MacDigest, secret: Uint8Array): boolean =>
   isSame(signature, hmac(digest, secret, [signingInput]))
 

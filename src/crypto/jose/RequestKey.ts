@@ -30,7 +30,10 @@ export interface RequestKey {
 /** The text is not a key to sign requests with: it is not a private key in PEM, or the key is not ECDSA P-256. */
 export class NoRequestKey extends Data.TaggedError("NoRequestKey")<{ readonly reason: "unreadable" | "kind" }> {}
 
-/** Reads a key from unencrypted PEM: PKCS#8, or the older form for EC keys only, which the library does not read. */
+/**
+ * Reads a key from unencrypted PEM: PKCS#8, or the older form that only EC keys have. The library itself does not read
+ * the older form.
+ */
 export const readRequestKey = (pem: string): Effect.Effect<RequestKey, NoRequestKey> =>
   Effect.gen(function*() {
     const key = yield* Effect.try({
@@ -62,7 +65,7 @@ const flattened = (
     signature
   }))
 
-/** A new P-256 key as PEM. The caller has to read it back before use, as every later start does. */
+/** A new P-256 key as PEM. The caller must read it back before use, as every later start does. */
 export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
   const { exportPKCS8, generateKeyPair } = yield* library
   const pem = yield* Effect.promise(async () =>
@@ -71,7 +74,10 @@ export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
   return `${pem}\n`
 })
 
-/** A JWS with HS256 under a secret that is not empty, such as an external account binding (RFC 8555 section 7.3.4). */
+/**
+ * Returns a JWS signed with HS256 under a secret that is not empty. An external account binding is such a JWS (RFC 8555
+ * section 7.3.4).
+ */
 export const signByMac = (secret: Uint8Array, header: Header, payload: string): Effect.Effect<SignedJws> =>
   Effect.flatMap(
     library,

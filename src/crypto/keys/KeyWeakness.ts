@@ -5,7 +5,7 @@ import { ED25519, readAlgorithm, readModulus, RSA, rsaWeakness } from "./WeakKey
 
 /* Weaknesses of a public key itself, independent of its owner and its use. */
 
-/** The modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo; undefined if it is not an RSA key. */
+/** The modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo, or undefined if it is not an RSA key. */
 export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
   const read = decode(spki, (reader) => keyOf(reader, RSA))
   const key = Result.isSuccess(read) ? read.success : undefined
@@ -13,7 +13,8 @@ export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
 }
 
 /**
- * The weakness of a well-formed key (DER SubjectPublicKeyInfo), as a part of a sentence for the client, or undefined.
+ * Returns the weakness of a well-formed key (DER SubjectPublicKeyInfo), as a part of a sentence for the client, or
+ * undefined.
  */
 export const keyWeakness = (spki: Uint8Array): string | undefined => {
   const modulus = modulusOf(spki)
@@ -22,7 +23,7 @@ export const keyWeakness = (spki: Uint8Array): string | undefined => {
   return Result.isSuccess(read) && read.success !== undefined ? edwardsWeakness(read.success) : undefined
 }
 
-/** The octets of the key, if it is of this family. */
+/** Returns the octets of the key, or `undefined` if it is not of this family. */
 const keyOf = (reader: DerReader, family: string): Uint8Array | undefined => {
   const info = reader.enter(Tag.sequence)
   const { oid } = readAlgorithm(info)
@@ -36,7 +37,7 @@ const eighth = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e82
 
 /**
  * The y coordinates of the eight points whose order divides the cofactor (RFC 7748 section 7 describes such points).
- * Anybody can make signatures that verify under such a key.
+ * Anyone can make signatures that verify under such a key.
  */
 const smallOrder: ReadonlySet<bigint> = new Set([0n, 1n, P - 1n, eighth, P - eighth])
 

@@ -27,7 +27,7 @@ export const readAlgorithm = (reader: DerReader): AlgorithmIdentifier => {
   return { oid, parameters }
 }
 
-/** Whether the parameters are a NULL. */
+/** Returns whether the parameters are a NULL. */
 export const isNull = (parameters: Uint8Array | undefined): boolean =>
   parameters !== undefined && parameters.length === 2 && parameters[0] === Tag.null
 
@@ -54,8 +54,9 @@ const EC = "1.2.840.10045.2.1"
 /** The algorithm of Ed25519 keys. */
 export const ED25519 = "1.3.101.112"
 
-// Unlike the DER import, the JWK import does not search for a decoder. But for the two larger curves its own check of
-// the group order costs more than that (measured: 75 against 150 us for P-256, 570 against 136 for P-384).
+// Unlike the DER import, the JWK import does not search for a decoder. For the two larger curves, however, the JWK
+// import checks the group order, and this check costs more than the search (measured: 75 against 150 us for P-256, 570
+// against 136 us for P-384).
 const curves: { readonly [oid: string]: { readonly name: string; readonly size: number; readonly jwk: boolean } } = {
   "1.2.840.10045.3.1.7": { name: "P-256", size: 32, jwk: true },
   "1.3.132.0.34": { name: "P-384", size: 48, jwk: false },
@@ -63,8 +64,8 @@ const curves: { readonly [oid: string]: { readonly name: string; readonly size: 
 }
 
 /**
- * Reads a DER SubjectPublicKeyInfo under the "key" row of Finalize. Keys must have their one canonical encoding, so
- * that equal keys have equal octets.
+ * Reads a DER SubjectPublicKeyInfo under the "key" row of Finalize. A key must have its canonical encoding, so that
+ * equal keys have equal octets.
  */
 export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyRefused> => {
   const read = decode(spki, (reader) => {
@@ -85,7 +86,7 @@ export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyR
   return imported("ed25519", { key: { kty: "OKP", crv: "Ed25519", x: base64url(key) }, format: "jwk" })
 }
 
-/** The family of a key that {@link readSubjectKey} has accepted before, by its algorithm alone. */
+/** Returns the family of a key that {@link readSubjectKey} accepted earlier. It reads only the algorithm. */
 export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
   const read = decode(spki, (reader) => {
     const info = reader.enter(Tag.sequence)
@@ -161,8 +162,9 @@ const imported = (
   })
 
 /**
- * The weakness of an RSA modulus (big-endian magnitude), as a text for the client, or undefined: a ROCA fingerprint, a
- * factor below 2^16, or primes that a hundred Fermat rounds find. Under a millisecond for 2048 bits.
+ * Returns the weakness of an RSA modulus (big-endian magnitude), as a text for the client, or undefined: a ROCA
+ * fingerprint, a factor below 2^16, or primes that a hundred Fermat rounds find. It takes less than a millisecond for
+ * 2048 bits.
  */
 export const rsaWeakness = (modulus: Uint8Array): string | undefined => {
   const n = BigInt(`0x${Buffer.from(modulus.buffer, modulus.byteOffset, modulus.length).toString("hex")}`)
@@ -183,7 +185,7 @@ const primesBelow = (limit: number): ReadonlyArray<number> => {
   return primes
 }
 
-/** Primes multiplied up to a bound; `primes` are the members of `product`. */
+/** `product` is the product of `primes`, and stays below a bound. */
 interface Chunk {
   readonly product: bigint
   readonly primes: ReadonlyArray<number>
@@ -225,7 +227,7 @@ const nodesOf = (chunks: ReadonlyArray<Chunk>): ReadonlyArray<Node> => {
   return nodes
 }
 
-// Made when the first key is judged: a command judges none.
+// Made when the first key is checked, because a command of the command line checks no key.
 let madeNodes: ReadonlyArray<Node> | undefined
 const trialNodes = (): ReadonlyArray<Node> => madeNodes ??= nodesOf(chunksOf(primesBelow(0x10000)))
 
@@ -243,7 +245,7 @@ const hasSmallFactor = (n: bigint): boolean => {
 }
 
 /**
- * The residues of the powers of 65537, for each prime of the primorial that the flawed library used (Nemec et al., "The
+ * For each prime of the primorial that the flawed library used: the residues of the powers of 65537 (Nemec et al., "The
  * Return of Coppersmith's Attack", section 2.3). A sound modulus matches all of them with probability below 2^-27.
  */
 const rocaPrimes = primesBelow(168).filter((prime) => prime > 2).map((prime) => {
@@ -258,7 +260,9 @@ const hasRocaFingerprint = (n: bigint): boolean => {
   return rocaPrimes.every(({ prime, residues }) => residues[Number(rest % BigInt(prime))] === 1)
 }
 
-/** Fermat's method: n = a^2 - b^2, where `a` is one of the first hundred integers from the square root up. */
+/**
+ * Searches by Fermat's method: n = a^2 - b^2, where `a` is one of the first hundred integers from the square root up.
+ */
 const hasClosePrimes = (n: bigint): boolean => {
   let a = squareRoot(n)
   if (a * a < n) a += 1n
@@ -292,7 +296,7 @@ const SIEVE = 63 * 65 * 11
 const squares64 = squaresModulo(64)
 const squaresSieve = squaresModulo(SIEVE)
 
-/** Residues exclude most numbers that are not squares, so that few roots are computed. */
+/** Returns whether a number is a square. Residues exclude most other numbers, so that few roots are computed. */
 const isSquare = (n: bigint): boolean => {
   if (squares64[Number(n & 63n)] !== 1 || squaresSieve[Number(n % BigInt(SIEVE))] !== 1) return false
   const root = squareRoot(n)

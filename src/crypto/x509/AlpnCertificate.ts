@@ -19,18 +19,19 @@ export type AlpnCertificateFault =
   | "extension_length"
   | "extension_mismatch"
 
-/** A fault, and of `san_mismatch` the names that the certificate has instead, as it has them. */
+/** A fault. For `san_mismatch` it includes the names that the certificate has instead, unchanged. */
 export interface FoundFault {
   readonly fault: AlpnCertificateFault
   readonly names: ReadonlyArray<string>
 }
 
-/** id-pe-acmeIdentifier. The drafts used another one, `.30.1`. */
+/** id-pe-acmeIdentifier. The drafts used another OID, `.30.1`. */
 const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 
 /**
- * The first fault of the certificate shown for a name, or undefined. The certificate must be self-signed, have one SAN
- * with only that name, and one critical acmeIdentifier with the digest of the key authorization.
+ * Returns the first fault of the certificate that a server presented for a name, or undefined. The certificate must be
+ * self-signed, have one SAN with only that name, and one critical acmeIdentifier with the digest of the key
+ * authorization.
  */
 export const alpnCertificateFault = (
   der: Uint8Array,
@@ -58,7 +59,10 @@ const isSelfSigned = (der: Uint8Array, { issuer, subject }: Certificate): boolea
     () => false
   )
 
-/** The DNS names of the SAN; undefined without a SAN. Empty if the SAN also has other names, or is there twice. */
+/**
+ * Returns the DNS names of the SAN, or undefined without a SAN. The result is empty if the SAN has names of other types
+ * too, or occurs twice.
+ */
 const namesOf = ({ extensions }: Certificate): ReadonlyArray<string> | undefined => {
   const [san, another] = extensions.filter(({ oid }) => oid === SUBJECT_ALT_NAME)
   if (san === undefined) return undefined

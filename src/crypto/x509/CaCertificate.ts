@@ -7,7 +7,7 @@ import { generateSelfSigned } from "./SelfSigned.ts"
 
 /** Generates a CA (docs/decisions/local-ca.md, "Files"). Not on the hot path. */
 
-/** `signer.local_ca.subject`. An empty or absent part is left out; `country` is two letters. */
+/** `signer.local_ca.subject`. An empty or absent part is left out; `country` has two letters. */
 export interface CaSubject {
   readonly commonName: string
   readonly organization?: string | undefined

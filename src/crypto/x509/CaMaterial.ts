@@ -18,8 +18,8 @@ import { readNameConstraints } from "./NameConstraints.ts"
 export class CaUnusable extends Data.TaggedError("CaUnusable")<{ readonly detail: string }> {}
 
 /**
- * The certificate of a chain that expires first: when, in epoch seconds, and its name for people, with one attribute
- * per line.
+ * The certificate of a chain that expires first: its expiry in epoch seconds, and its subject in readable form, with
+ * one attribute per line.
  */
 export interface FirstToEnd {
   readonly notAfter: number
@@ -40,27 +40,27 @@ export interface CaMaterial {
   readonly fingerprint: string
   readonly notBefore: number
   readonly notAfter: number
-  /** The certificate of the file that expires first. What the CA signs is worth nothing after that time. */
+  /** The certificate of the file that expires first. Verifiers accept nothing that the CA signed after that time. */
   readonly firstToEnd: FirstToEnd
   readonly selfSigned: boolean
   readonly keyType: "ecdsa-p256" | "ecdsa-p384" | "rsa"
   /** DER Name of the issuer. */
   readonly subject: Uint8Array
-  /** The same name for people, with one attribute per line. */
+  /** The same name in readable form, with one attribute per line. */
   readonly subjectText: string
   /** The key identifier in the AKI of leaves: the issuer's own SKI or, if it has none, RFC 7093 method 1 of its key. */
   readonly keyIdentifier: Uint8Array
   /** The constraints of every certificate in the file that has any. A leaf must satisfy all of them. */
   readonly nameConstraints: ReadonlyArray<NameConstraints>
   readonly publicKey: KeyObject
-  /** Undefined in a process that does not sign. */
+  /** The private key; undefined in a process that does not sign. */
   readonly privateKey: KeyObject | undefined
 }
 
 /**
  * Reads a CA from the text of its two files. It does not check whether the CA is valid now; {@link datesFault} does. A
- * process that only publishes the certificate gives no key. The checks that concern signing (whether the key fits, cA,
- * keyUsage) are then skipped, because the worker, which signs, makes them.
+ * process that only publishes the certificate passes no key. The checks that concern signing (whether the key fits, cA,
+ * keyUsage) are then skipped, because the worker that signs makes them.
  */
 export const loadCa = (files: {
   readonly certificatePem: string
@@ -108,8 +108,8 @@ export const loadCa = (files: {
   })
 
 /**
- * Why nothing can be signed at an epoch second, as a clause: the CA's certificate, or one above it, is not valid then. Lists of an
- * ended CA are signed on.
+ * Returns, as a clause, why no certificate can be signed at an epoch second: the CA's certificate, or a certificate
+ * above it, is not valid then. An expired CA still signs its revocation lists.
  */
 export const datesFault = (
   { firstToEnd, notBefore }: Pick<CaMaterial, "firstToEnd" | "notBefore">,
@@ -191,7 +191,7 @@ const isEncrypted = ({ headers, label }: PemBlock): boolean =>
 const readPrivateKey = (pem: string): Result.Result<KeyObject, CaUnusable> => {
   const blocks = splitPem(pem, "before")
   if (Result.isFailure(blocks)) return unusable(`the CA key file is not readable PEM: ${blocks.failure.detail}`)
-  // A common tool writes the name of the curve into a separate block in front of the key.
+  // A common tool writes the name of the curve into a separate block before the key.
   const [block, another] = blocks.success.filter(({ label }) => label !== "EC PARAMETERS")
   if (block === undefined) return unusable("the CA key file holds no key")
   if (another !== undefined) return unusable("the CA key file holds more than one block")

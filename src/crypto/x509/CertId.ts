@@ -6,14 +6,14 @@ import type { Certificate } from "./Certificate.ts"
 import { only, readCertificate } from "./Certificate.ts"
 import { serialText } from "./Serial.ts"
 
-/** The identifier by which a client names a certificate (RFC 9773 section 4.1). */
+/** The identifier with which a client names a certificate (RFC 9773 section 4.1). */
 export interface CertId {
   readonly keyIdentifier: Uint8Array
   /** Lower-case hexadecimal without leading zero octets, as serials are stored. */
   readonly serial: string
 }
 
-/** `base64url(AKI keyIdentifier).base64url(serial octets)`; undefined for anything else. */
+/** Parses `base64url(AKI keyIdentifier).base64url(serial octets)`. Returns undefined for anything else. */
 export const parseCertId = (text: string): CertId | undefined => {
   const [identifier = "", serial = "", ...more] = text.split(".")
   const [keyIdentifier, octets] = [decodeBase64url(identifier), decodeBase64url(serial)]
@@ -25,7 +25,7 @@ export const parseCertId = (text: string): CertId | undefined => {
 const AUTHORITY_KEY_IDENTIFIER = "2.5.29.35"
 const keyIdentifier = 0x80
 
-/** The key identifier of the issuer, as a certificate names it. */
+/** Returns the issuer's key identifier that a certificate states. */
 export const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undefined => {
   const extension = extensions.find(({ oid }) => oid === AUTHORITY_KEY_IDENTIFIER)
   if (extension === undefined) return undefined
@@ -63,7 +63,7 @@ const named = (leaf: Certificate, own: Uint8Array | undefined): NamedLeaf => {
   return { notBefore, notAfter, certId: `${text(own ?? new Uint8Array())}.${text(serial)}` }
 }
 
-/** The leaf of a stored chain, if it is the named one. A leaf without AKI is compared by its serial alone. */
+/** Returns the leaf of a stored chain if the certID names it. For a leaf without AKI, only the serial is compared. */
 export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): NamedLeaf | undefined => {
   const leaf = leafOf(chainPem)
   if (leaf === undefined || serialText(leaf.serial) !== serial) return undefined
@@ -71,7 +71,7 @@ export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): 
   return own !== undefined && !sameBytes(own, keyIdentifier) ? undefined : named(leaf, own)
 }
 
-/** The leaf of a stored chain with its certID; undefined if the chain cannot be read. */
+/** Returns the leaf of a stored chain with its certID, or undefined if the chain cannot be read. */
 export const namedLeafOf = (chainPem: string): NamedLeaf | undefined => {
   const leaf = leafOf(chainPem)
   return leaf === undefined ? undefined : named(leaf, keyIdentifierOf(leaf))

@@ -10,7 +10,7 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 interface Extension {
   readonly oid: string
   readonly critical: boolean
-  /** Whether `critical FALSE` is written. DER leaves this default out; in foreign certificates it is tolerated. */
+  /** Whether `critical FALSE` is written. DER leaves this default out; certificates of other CAs may have it. */
   readonly spelledDefault: boolean
   /** The DER inside the OCTET STRING. */
   readonly value: Uint8Array
@@ -22,7 +22,7 @@ interface Extension {
  */
 export interface Certificate {
   readonly signed: Uint8Array
-  /** 2 is v3. */
+  /** The version; 2 means v3. */
   readonly version: number
   /** Content octets of the serial number. */
   readonly serial: Uint8Array
@@ -81,7 +81,7 @@ export const only = <A>(reader: DerReader, read: (reader: DerReader) => A): A =>
   return value
 }
 
-/** Reads DER inside a field of `outer`. A fault in it is a fault of the whole. */
+/** Reads DER inside a field of `outer`. A fault there is reported as a fault of `outer`. */
 const within = <A>(outer: DerReader, der: Uint8Array, read: (reader: DerReader) => A): A =>
   Result.getOrElse(decode(der, read), (fault) => outer.fail(fault.detail))
 
@@ -99,7 +99,7 @@ const readExtensions = (reader: DerReader): ReadonlyArray<Extension> => {
   return extensions
 }
 
-/** The octets as characters of the same number: exact for ASCII. */
+/** Returns the octets as characters with the same code points. For ASCII this is the text itself. */
 export const latin1 = (octets: Uint8Array): string =>
   Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("latin1")
 
@@ -114,7 +114,7 @@ export const readNames = (list: DerReader, kind: number): ReadonlyArray<string> 
   return names
 }
 
-/** How an issuer's key signs: the AlgorithmIdentifier as hexadecimal DER, and the digest. */
+/** Returns how an issuer's key signs: the AlgorithmIdentifier as hexadecimal DER, and the digest. */
 export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly digest: string } | undefined => {
   if (key.asymmetricKeyType === "rsa") return { algorithm: "300d06092a864886f70d01010b0500", digest: "sha256" }
   const curve = key.asymmetricKeyDetails?.namedCurve
@@ -122,14 +122,14 @@ export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly
   return curve === "secp384r1" ? { algorithm: "300a06082a8648ce3d040303", digest: "sha384" } : undefined
 }
 
-/** Whether the signature verifies under this key. */
+/** Returns whether the signature verifies under this key. */
 export const isSigned = (certificate: Certificate, key: KeyObject, digest: string): boolean =>
   Result.getOrElse(Result.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
 
 /**
- * Whether one certificate, that of a CA, issued another: checks names, key identifiers, usage and signature. False if
- * one of them is undecodable. A root that issued itself needs no CA extension, because it may be older than that
- * extension.
+ * Returns whether one certificate, a CA's, issued another. It checks names, key identifiers, usage and signature, and
+ * returns false if one of these cannot be decoded. A self-issued root needs no CA extension, because it may be older
+ * than that extension.
  */
 export const issued = (issuer: Uint8Array, subject: Uint8Array): boolean =>
   Result.getOrElse(

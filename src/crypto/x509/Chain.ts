@@ -14,7 +14,7 @@ import { lintForeignLeaf } from "./ForeignLint.ts"
 /** The failed check of a chain: the field `check` of `order_finalize_chain_rejected`. */
 export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "sequence" | ForeignCheck
 
-/** What was found, and what a program of the operator has to do about it where there is more to say. */
+/** What was found. If there is more to say, also what an operator's program has to do about it. */
 const faults: { readonly [check in ChainCheck]: readonly [found: string, program?: string] } = {
   undecodable: ["it must be PEM certificates and nothing else", "a script has to print only the chain, leaf first"],
   key: [
@@ -44,10 +44,10 @@ const faults: { readonly [check in ChainCheck]: readonly [found: string, program
   ]
 }
 
-/** Who made a chain: a program of the operator, or somebody else's CA. */
+/** Who made a chain: an operator's program, or another party's CA. */
 export type ChainMaker = "program" | "upstream"
 
-/** A failed check as a sentence for the operator of the signer: what was found, and what to do about it. */
+/** Describes a failed check to the operator of the signer: what was found, and what to do about it. */
 export const faultText = (check: ChainCheck, maker: ChainMaker): string => {
   const [found, program] = faults[check]
   const way = maker === "program" ? program : "the profile at the upstream decides that; ask who runs it"
@@ -62,14 +62,14 @@ export interface KnownIssuer {
   readonly publicKey: KeyObject
 }
 
-/** The most certificates of a chain, more than any honest chain has. It bounds the work. */
+/** The most certificates of a chain. No honest chain has so many; the limit bounds the work. */
 const MAX_CHAIN = 10
 
 /**
- * The first failed check of a chain, leaf first, or undefined. With `issuer`, if a chain is one leaf followed by that
- * issuer's own chain, only the leaf is read. `lintedLeaf` is the DER of a leaf that `lintLeaf` passed under that
- * issuer: the same octets are not verified twice. With `csr`, the leaf was made elsewhere, and is linted as a foreign
- * leaf.
+ * Returns the first failed check of a chain, leaf first, or undefined. With `issuer`, a chain that is one leaf followed
+ * by that issuer's own chain is accepted after reading the leaf alone. `lintedLeaf` is the DER of a leaf that
+ * `lintLeaf` passed under that issuer: the same octets are not verified twice. With `csr`, another CA made the leaf, so
+ * it is linted as a foreign leaf.
  */
 export const checkChain = (
   chainPem: string,
@@ -110,7 +110,7 @@ export const checkChain = (
   return scheme !== undefined && isSigned(leaf, known.publicKey, scheme.digest) ? undefined : "sequence"
 }
 
-/** Whether the CA that follows each certificate has signed it. The last certificate is not checked. */
+/** Returns whether the CA that follows each certificate has signed it. The last certificate is not checked. */
 const isSequence = (chain: ReadonlyArray<Uint8Array>): boolean =>
   chain.every((subject, at) => {
     const issuer = chain[at + 1]
@@ -134,7 +134,9 @@ export const readStoredChain = (chainPem: string): StoredChain | undefined => {
   return { leaf: leaf.der, issuerId: read === undefined ? undefined : sha256(read.spki) }
 }
 
-/** Both the reader of this service and OpenSSL must accept a certificate, because clients use either kind of reader. */
+/**
+ * A certificate must be accepted by this service's reader and by OpenSSL, because clients use either kind of reader.
+ */
 const isReadable = (der: Uint8Array): boolean =>
   Result.isSuccess(readCertificate(der)) && Result.isSuccess(Result.try(() => new X509Certificate(der)))
 

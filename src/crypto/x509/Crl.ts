@@ -16,7 +16,7 @@ export interface CrlEntry {
   readonly serial: string
   /** Epoch seconds. */
   readonly revokedAt: number
-  /** RFC 5280 code. A code that a list does not state is left out. */
+  /** The RFC 5280 code, or undefined if the list states none. */
   readonly reason: number | undefined
 }
 
@@ -60,7 +60,10 @@ const CRL_NUMBER = oid("2.5.29.20")
 const numberExtension = (number: number): Uint8Array =>
   extension(CRL_NUMBER, false, unsigned(hexOctets(number.toString(16))))
 
-/** Signs lists in the way the issuer signs leaves. The certificate and the key must match; this does not check it. */
+/**
+ * Returns a signer that signs lists as the issuer signs leaves. The certificate and the key must match; this does not
+ * check it.
+ */
 export const makeCrlSigner = (issuer: {
   /** DER Name. */
   readonly subject: Uint8Array
@@ -124,7 +127,7 @@ export const listHead = (
     return { keyIdentifier, number }
   }, Number.POSITIVE_INFINITY)
 
-/** Whether octets are a DER revocation list, of any version and CA. */
+/** Returns whether octets are a DER revocation list, of any version and CA. */
 export const isRevocationList = (der: Uint8Array): boolean =>
   Result.isSuccess(decode(der, (whole) => {
     const list = whole.enter(Tag.sequence)

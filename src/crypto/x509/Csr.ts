@@ -26,14 +26,14 @@ export interface Csr {
   readonly spki: Uint8Array
   readonly keyType: KeyType
   /**
-   * SAN dNSNames: lower case, without one trailing dot, without duplicates, in first-seen order; none without a SAN.
+   * SAN dNSNames: lower case, without one trailing dot, without duplicates, in first-seen order; empty without a SAN.
    */
   readonly names: ReadonlyArray<string>
-  /** OIDs of the requested extensions other than the SAN, and than a basicConstraints that asks for no CA. */
+  /** OIDs of the requested extensions, without the SAN and without a basicConstraints that does not ask for a CA. */
   readonly extensions: ReadonlyArray<string>
-  /** CNs that read as a DNS name with a dot, normalised in the same way, in order of appearance. */
+  /** CNs that look like a DNS name with a dot, normalised in the same way, in order of appearance. */
   readonly commonNames: ReadonlyArray<string>
-  /** Every CN as it was written, free text included, because policies may judge it. */
+  /** Every CN as it was written, free text included, because policies may check it. */
   readonly subjectNames: ReadonlyArray<string>
 }
 
@@ -87,11 +87,11 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.
 }
 
 /**
- * SAN and common names together must be exactly the set of the order's names (RFC 8555 section 7.4: either may hold a
- * name). A common name counts if it is an ordered name. If it reads as any other DNS name, it is refused; other text is
- * ignored by a signer of the service's own. Any other signer may copy the subject, and its certificate would be
- * refused, after it was signed, for a common name that is not among the ordered names: `mayCopySubject` refuses such
- * common names too. `orderedNames` are normalised.
+ * Checks that SAN and common names together are exactly the set of the order's names (RFC 8555 section 7.4: either may
+ * hold a name). A common name counts if it is a name of the order. It is refused if it looks like any other DNS name. A
+ * signer of this service ignores other text. Any other signer may copy the subject, and the signed certificate would
+ * then be refused, because its common name is not a name of the order. So `mayCopySubject` refuses such common names
+ * too. `orderedNames` are normalised.
  */
 export const checkCsrNames = (
   csr: Csr,
@@ -112,7 +112,7 @@ export const checkCsrNames = (
   return refuse("san_missing", `The CSR lacks ${firstOf(missing)}, which the order has.`)
 }
 
-/** The first of some names, and how many more there are. */
+/** Returns the first of some names, and how many more follow. */
 const firstOf = ([first = "", ...more]: ReadonlyArray<string>): string =>
   more.length === 0 ? first : `${first} and ${more.length} more`
 
@@ -133,7 +133,7 @@ interface Request {
 }
 
 const COMMON_NAME = "2.5.4.3"
-// The tools of one vendor write the second in place of the first. A backend may read either, so both count.
+// One vendor's tools write the second OID instead of the first. A backend may read either, so both count.
 const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3.6.1.4.1.311.2.1.14"]
 
 const readRequest = (whole: DerReader): Request => {

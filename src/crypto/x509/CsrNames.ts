@@ -28,12 +28,15 @@ const normalise = (name: string): string => {
 
 const BASIC_CONSTRAINTS = "2.5.29.19"
 
-/** `cA FALSE`, with the default left out as DER has it, or written. A certificate without the extension says the same. */
+/**
+ * Returns whether the value is `cA FALSE`, either left out as DER requires, or written. A certificate without the
+ * extension means the same.
+ */
 const isNoCa = (value: Uint8Array): boolean => ["3000", "3003010100"].includes(Buffer.from(value).toString("hex"))
 
 /** What the extension requests of a CSR ask for. */
 export interface Requested {
-  /** SAN dNSNames: normalised, without duplicates, in first-seen order; none without a SAN. */
+  /** SAN dNSNames: normalised, without duplicates, in first-seen order; empty without a SAN. */
   readonly names: ReadonlyArray<string>
   /** OIDs of the other extensions, without duplicates. */
   readonly extensions: ReadonlyArray<string>
@@ -90,7 +93,7 @@ const otherNames: { readonly [number: number]: string } = {
   8: "a registered ID"
 }
 
-/** Why a text is not a DNS name, and the text. */
+/** Returns why a text is not a DNS name, together with the text. */
 const faultOf = (name: string): string => {
   if (name === "") return "an empty name"
   const strange = /[^a-z0-9_*.-]/u.exec(name)?.[0]
@@ -108,17 +111,17 @@ const readGeneralNames = (reader: DerReader): ReadonlyArray<RawText> => {
   return names
 }
 
-// Letters of any script, because a reader of the CSR may fold them. The additional dots are those of UTS 46.
+// Letters of any script, because other readers of the CSR may map them to ASCII. UTS 46 defines the additional dots.
 const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}\p{N}_*-]+)+[.\u3002\uff0e\uff61]?$/u
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** The DNS name in free text, if the text is one: of certificates and their requests alike. */
+/** Returns free text normalised as a DNS name. It serves for certificates and for requests. */
 export const nameIn = (text: string): string => normalise(text.trim())
 
 /**
- * Every common name as text (`subjectNames`), and those that read as a DNS name with a dot (`commonNames`). The latter
- * matter for every order.
+ * Returns every common name as text (`subjectNames`), and the common names that look like a DNS name with a dot
+ * (`commonNames`). The latter are checked for every order.
  */
 export const readCommonNames = (
   raw: ReadonlyArray<RawText>
@@ -145,8 +148,8 @@ export const readCommonNames = (
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
- * The text of a DirectoryString, or of another string type that occurs in practice; undefined if its octets do not fit
- * its type.
+ * Returns the text of a DirectoryString, or of another string type that occurs in practice, or undefined if its octets
+ * do not fit its type.
  */
 export const readText = ({ octets, tag }: RawText): string | undefined => {
   switch (tag) {

@@ -19,11 +19,11 @@ export type CsrReason =
   | "san_type"
   | "common_name"
 
-/** A CSR that gets no certificate. `detail` is a sentence for the client. Of the CSR's content it shows only names. */
+/** A CSR is refused. `detail` is a sentence for the client. It shows only names from the CSR. */
 export class CsrRefused extends Data.TaggedError("CsrRefused")<{
   readonly reason: CsrReason
   readonly detail: string
 }> {}
 
-/** A refusal as a value. */
+/** Returns a refusal as a failed `Result`. */
 export const refuse = (reason: CsrReason, detail: string) => Result.fail(new CsrRefused({ reason, detail }))

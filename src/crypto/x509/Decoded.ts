@@ -11,11 +11,14 @@ import type { Certificate } from "./Certificate.ts"
 import { latin1, readCertificate, SUBJECT_ALT_NAME, URI } from "./Certificate.ts"
 import { serialText } from "./Serial.ts"
 
-/** Decodes the certificates of a stored chain for people. It judges nothing; `Chain.ts` did before the chain was stored. */
+/**
+ * Decodes the certificates of a stored chain for people. It checks nothing: `Chain.ts` checked the chain before it was
+ * stored.
+ */
 
-/** A certificate in words. Times are epoch seconds, octets lower-case hexadecimal. */
+/** A certificate in readable form. Times are epoch seconds, octets lower-case hexadecimal. */
 export interface DecodedCertificate {
-  /** Most specific part last; empty where all names are in `sans`. */
+  /** The subject, most specific part last; empty if all names are in `sans`. */
   readonly subject: string
   readonly issuer: string
   readonly serial: string
@@ -23,7 +26,7 @@ export interface DecodedCertificate {
   readonly notAfter: number
   readonly keyType: string
   readonly signatureAlgorithm: string
-  /** DNS names as they are; names of another kind with it in front. */
+  /** DNS names unchanged; names of another kind with the kind in front. */
   readonly sans: ReadonlyArray<string>
   readonly sha256: string
   readonly ski: string | undefined
@@ -160,7 +163,7 @@ const readIsCa = (reader: DerReader): ReadonlyArray<boolean> => {
   return [fields.next === Tag.boolean && fields.boolean()]
 }
 
-// For an empty name the runtime answers undefined, although its type says string.
+// For an empty name the runtime returns undefined, although the declared type is string.
 const nameText = (lines: string | undefined): string => (lines ?? "").split("\n").join(", ")
 
 const decoded = (der: Uint8Array, certificate: Certificate): DecodedCertificate => {
@@ -188,7 +191,7 @@ const decoded = (der: Uint8Array, certificate: Certificate): DecodedCertificate 
   }
 }
 
-/** The certificates of a stored chain, leaf first; one that cannot be read is left out. */
+/** Returns the certificates of a stored chain, leaf first. It leaves out a certificate that cannot be read. */
 export const decodeChain = (chainPem: string): ReadonlyArray<DecodedCertificate> =>
   Result.getOrElse(splitPem(chainPem, "nothing"), () => []).flatMap(({ der }) =>
     Result.match(

@@ -29,8 +29,8 @@ const AGREES = 0x08
 const SIGNS_CERTIFICATES_OR_LISTS = 0x04 | 0x02
 
 /**
- * The first failed check of a leaf, or undefined. `csr` is the DER of the request that it answers; `names` are lower
- * case.
+ * Returns the first failed check of a leaf, or undefined. `csr` is the DER of the request for the leaf; `names` are
+ * lower case.
  */
 export const lintForeignLeaf = (
   leaf: Certificate,
@@ -56,11 +56,14 @@ const readIsNoCa = (reader: DerReader): boolean => {
   return fields.next !== Tag.boolean || !fields.boolean()
 }
 
-/** The first octet of the bits of a KeyUsage; undefined if the value is not a KeyUsage. */
+/** The first octet of the bits of a KeyUsage, or undefined if the value is not a KeyUsage. */
 const usageBits = (value: Uint8Array): number | undefined =>
   Result.getOrUndefined(decode(value, (reader) => reader.content(Tag.bitString)[1] ?? reader.fail("no bit is set")))
 
-/** An absent extension restricts nothing. Many small CAs write certificates of servers without these extensions. */
+/**
+ * Returns whether the extensions allow TLS. An absent extension restricts nothing, and many small CAs issue server
+ * certificates without these extensions.
+ */
 const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
   const usage = extensions.get(KEY_USAGE)
   if (usage !== undefined && ((usageBits(usage) ?? 0) & (SIGNS | ENCIPHERS | AGREES)) === 0) return false

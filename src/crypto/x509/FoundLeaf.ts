@@ -3,7 +3,7 @@ import { createPublicKey, X509Certificate } from "node:crypto"
 import { sha256 } from "../Digest.ts"
 import { foldSerial } from "./Serial.ts"
 
-/** A certificate that a signer made and that may be against the rules: it is read by OpenSSL, and by no strict reader. */
+/** A certificate that a signer made and that may break the rules. Only OpenSSL reads it, not the strict reader. */
 export interface FoundLeaf {
   /** DER. */
   readonly leaf: Uint8Array
@@ -19,7 +19,7 @@ export interface FoundLeaf {
 
 const block = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----([^-]*)-----END/g
 
-/** Reads a certificate, DER; undefined where OpenSSL reads none. */
+/** Reads a DER certificate. Returns undefined if OpenSSL cannot read it. */
 export const readLeaf = (der: Uint8Array): FoundLeaf | undefined =>
   Result.getOrUndefined(Result.try(() => factsOf(new X509Certificate(der))))
 
@@ -34,8 +34,8 @@ const factsOf = (certificate: X509Certificate): FoundLeaf => ({
 })
 
 /**
- * The certificate for this key, DER SubjectPublicKeyInfo, anywhere in the output of a signer: behind other text, in a
- * broken bundle, or after its issuer. Certificates for other keys, such as those of CAs, are ignored.
+ * Finds the certificate for this key (DER SubjectPublicKeyInfo) anywhere in the output of a signer: after other text,
+ * in a broken bundle, or after its issuer. Certificates for other keys, such as those of CAs, are ignored.
  */
 export const findLeaf = (given: string, spki: Uint8Array): FoundLeaf | undefined => {
   const key = Result.getOrUndefined(

@@ -21,7 +21,7 @@ export interface LeafRequest {
   readonly keyType: KeyType
   /** SAN dNSNames in the order's identifier order; at least one. */
   readonly names: ReadonlyArray<string>
-  /** One of `names`, at most 64 characters; undefined for an empty subject. */
+  /** One of `names`, at most 64 characters, or undefined for an empty subject. */
   readonly commonName: string | undefined
   /** From {@link serialFrom}. */
   readonly serial: Uint8Array
@@ -199,8 +199,8 @@ const issuerUrls = (crlDistributionPoints: ReadonlyArray<string>, caIssuerUrls: 
 }
 
 /**
- * Encodes everything that belongs to the issuer. The URLs are ASCII; empty arrays leave their extension out. The
- * certificate and the key must match; `loadCa` has checked it.
+ * Encodes everything that belongs to the issuer. The URLs are ASCII. If an array is empty, its extension is left out.
+ * The certificate and the key must match, which `loadCa` checks.
  */
 export const makeLeafIssuer = (issuer: {
   readonly issuerCertDer: Uint8Array
@@ -251,20 +251,23 @@ const DAY = 86400
 export interface ValidityWindow {
   readonly notBefore: number
   readonly notAfter: number
-  /** Rule 3: the requested dates left no time and were dropped; `local_ca_requested_validity_discarded`. */
+  /** By rule 3, the requested dates left no validity and were dropped; `local_ca_requested_validity_discarded`. */
   readonly discardedRequest: boolean
 }
 
 /** The five rules of docs/decisions/local-ca.md, "Validity". All times are epoch seconds; fractions are dropped. */
 export const validityWindow = (input: {
   readonly now: number
-  /** When the dates were asked for. A requested end is no later than the latest of that time: the client was told so. */
+  /**
+   * When the client asked for the dates. A requested end is limited to the latest possible end at that time, which the
+   * client was told.
+   */
   readonly orderedAt: number
   readonly validityDays: number
   readonly requestedNotBefore: number | undefined
   readonly requestedNotAfter: number | undefined
   readonly issuerNotBefore: number
-  /** The end of the issuer, and of everything above it. */
+  /** The earliest expiry of the issuer and every certificate above it. */
   readonly issuerNotAfter: number
 }): Result.Result<ValidityWindow, "issuer_expired"> => {
   const now = Math.floor(input.now)
@@ -274,7 +277,7 @@ export const validityWindow = (input: {
   const requestedEnd = input.requestedNotAfter === undefined
     ? end
     : Math.min(end, Math.floor(input.orderedAt) + input.validityDays * DAY, Math.floor(input.requestedNotAfter))
-  // A time that has passed since it was asked for leaves nothing either.
+  // Nothing is left either if the requested end has passed in the meantime.
   const discardedRequest = requestedStart >= requestedEnd || requestedEnd <= now
   const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)
   const notAfter = Math.min(discardedRequest ? end : requestedEnd, input.issuerNotAfter)

@@ -21,8 +21,7 @@ import type { LeafRequest } from "./Leaf.ts"
 
 /**
  * Checks a leaf of this service after it was made and before it is stored (docs/decisions/local-ca.md, "Lint"). The
- * check reads the finished DER and shares no expected value with `Leaf.ts`, so that a mistake there is not repeated
- * here.
+ * check reads the finished DER and shares no expected value with `Leaf.ts`, so a mistake there is not repeated here.
  */
 
 /** The failed check of a leaf: the field `check` of `local_ca_lint_failed`. */
@@ -45,21 +44,22 @@ export type LintCheck =
   | "authority_info_access"
   | "san"
 
-/** The issuer that a leaf is compared with: a `CaMaterial` with the two URL lists of the configuration. */
+/** The issuer that a leaf is checked against: a `CaMaterial` with the two URL lists of the configuration. */
 export interface LintIssuer {
   readonly publicKey: KeyObject
   /** DER Name. */
   readonly subject: Uint8Array
   readonly keyIdentifier: Uint8Array
   readonly notBefore: number
-  /** The end of the issuer, and of everything above it. */
+  /** The earliest expiry of the issuer and every certificate above it. */
   readonly notAfter: number
   readonly crlDistributionPoints: ReadonlyArray<string>
   readonly caIssuerUrls: ReadonlyArray<string>
 }
 
 /**
- * The first failed check of a leaf, cheapest first, or undefined. `request` is the one that the leaf was built from.
+ * Makes the checks of a leaf, cheapest first, and returns the first failed check or undefined. The leaf was built from
+ * `request`.
  */
 export const lintLeaf = (
   der: Uint8Array,
@@ -113,7 +113,9 @@ const isList = (found: Result.Result<ReadonlyArray<string>, DerFault>, wanted: R
 const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequest): LintCheck | undefined => {
   const left = new Map(leaf.extensions.map((extension) => [extension.oid, extension]))
   if (left.size !== leaf.extensions.length) return "extensions"
-  /** Removes the extension from `left`. Answers its value if it has the wanted criticality, else an empty one. */
+  /**
+   * Removes the extension from `left`. Returns its value if it has the wanted criticality, otherwise an empty value.
+   */
   const take = (oid: string, critical: boolean): Uint8Array => {
     const found = left.get(oid)
     left.delete(oid)

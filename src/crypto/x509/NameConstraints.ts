@@ -3,19 +3,20 @@ import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { DNS_NAME, latin1, only } from "./Certificate.ts"
 
-/** The subtrees of a CA certificate that a leaf may be outside of, lower case. */
+/** The subtrees of a CA certificate that limit the names of leaves, in lower case. */
 export interface NameConstraints {
   /** Undefined if no permitted subtree is of type dNSName, so that permitted subtrees do not limit names. */
   readonly permitted: ReadonlyArray<string> | undefined
   readonly excluded: ReadonlyArray<string>
-  /** The same for subtrees of type directoryName, which limit subjects that are not empty. */
+  /** Likewise for permitted subtrees of type directoryName, which limit subjects that are not empty. */
   readonly permittedSubjects: ReadonlyArray<DirectoryBase> | undefined
   readonly excludedSubjects: ReadonlyArray<DirectoryBase>
 }
 
 /**
- * What a directoryName covers of the subjects of leaves, which are one common name or nothing: "every" if it is empty, the
- * common name if that is all it has, and otherwise none, since it is longer than they are.
+ * Which subjects of leaves a directoryName covers. A leaf's subject is one common name or empty. An empty directoryName
+ * covers "every" subject. A directoryName that is one common name covers that name. Any other is longer than the
+ * subject of a leaf, and covers "none".
  */
 type DirectoryBase = "every" | "none" | { readonly commonName: string }
 
@@ -68,8 +69,8 @@ const readDirectoryBase = (reader: DerReader): DirectoryBase => {
 const COMMON_NAME = "2.5.4.3"
 
 /**
- * Whether a leaf under these constraints may have a subject that is this common name, in lower case. An empty subject, with
- * the names in the subjectAltName alone, they never forbid.
+ * Returns whether a leaf under these constraints may have this common name, in lower case, as its subject. The
+ * constraints never forbid an empty subject, with which all names are in the subjectAltName.
  */
 export const permitsCommonName = (
   constraints: ReadonlyArray<Pick<NameConstraints, "permittedSubjects" | "excludedSubjects">>,
@@ -82,9 +83,9 @@ export const permitsCommonName = (
 }
 
 /**
- * The first name for which a certificate under these constraints would not be valid, or undefined. A base covers itself
- * and all names below it; with a leading dot, only the names below it. A wildcard is excluded if any name that it
- * matches is excluded.
+ * Returns the first name for which a certificate under these constraints would not be valid, or undefined. A base
+ * covers itself and all names below it; with a leading dot, only the names below it. A wildcard is excluded if any name
+ * that it matches is excluded.
  */
 export const nameConstraintsViolation = (
   constraints: ReadonlyArray<Pick<NameConstraints, "permitted" | "excluded">>,
@@ -100,6 +101,6 @@ export const nameConstraintsViolation = (
 const isUnder = (name: string, base: string): boolean =>
   base === "" || (base.startsWith(".") ? name.endsWith(base) : name === base || name.endsWith(`.${base}`))
 
-/** Whether a wildcard matches the base itself, so that some of the names it matches are excluded. */
+/** Returns whether a wildcard matches the base itself. If so, some of the names that it matches are excluded. */
 const isStoodFor = (name: string, base: string): boolean =>
   name.startsWith("*.") && base.slice(Math.max(0, base.indexOf("."))) === name.slice(1) && !base.startsWith(".")

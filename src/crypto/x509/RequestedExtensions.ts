@@ -18,10 +18,13 @@ const extensionNames: { readonly [oid: string]: string } = {
   "2.5.29.37": "extKeyUsage"
 }
 
-/** More than any request has that was made in good faith. */
+/** No honest request names more extensions. */
 const mostNamed = 10
 
-/** The extensions that a request asks for and its certificate lacks, by their names, or their OIDs: at most ten. */
+/**
+ * Returns the extensions that a request asks for and its certificate lacks, at most ten. It names them, or gives the
+ * OID of an extension that has no name here.
+ */
 export const notGranted = ({ extensions }: Csr, chainPem: string): ReadonlyArray<string> => {
   if (extensions.length === 0) return []
   const leaf = readStoredChain(chainPem)?.leaf

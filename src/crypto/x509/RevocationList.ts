@@ -9,7 +9,7 @@ import { splitPem } from "../asn1/Pem.ts"
 import type { CrlEntry } from "./Crl.ts"
 import { serialText } from "./Serial.ts"
 
-/** Reads revocation lists that come from outside of the database, of this service or of another (RFC 5280 section 5). */
+/** Reads revocation lists from outside the database, made by this service or by another CA (RFC 5280 section 5). */
 
 /** A complete list. Byte fields are views into the DER. Times are epoch seconds. */
 export interface RevocationList {
@@ -17,18 +17,18 @@ export interface RevocationList {
   /** OID of the signature's algorithm. */
   readonly algorithm: string
   readonly signature: Uint8Array
-  /** 0 where the list has none. */
+  /** The CRL number; 0 if the list has none. */
   readonly number: number
   readonly thisUpdate: number
   readonly entries: ReadonlyArray<CrlEntry>
 }
 
-/** The list is of no use. `detail` is the end of a sentence that begins with the name of its file. */
+/** The list cannot be used. `detail` is the end of a sentence that begins with the name of its file. */
 export class ListUnusable extends Data.TaggedError("ListUnusable")<{ readonly detail: string }> {}
 
 const unusable = (detail: string) => new ListUnusable({ detail })
 
-/** The largest number a list may have, so that there is always a next one: half of the exact integers. */
+/** The largest number that a list may have, so that there is always a next number: half of the exact integers. */
 export const largestNumber = 2 ** 52
 
 /** Extensions of a list that change nothing about its entries, or that are read below. */
@@ -57,7 +57,7 @@ const readExtensions = (
 
 const numberOf = (octets: Uint8Array): number => Number(`0x${Buffer.from(octets).toString("hex")}`)
 
-/** Whether an issuingDistributionPoint says that the list is an indirect one. */
+/** Returns whether an issuingDistributionPoint says that the list is an indirect one. */
 const isIndirect = (value: DerReader): boolean => {
   const point = value.enter(Tag.sequence)
   while (point.more) {
@@ -70,7 +70,7 @@ const isIndirect = (value: DerReader): boolean => {
 interface Head extends Omit<RevocationList, "entries"> {
   /** The entries one after another. */
   readonly revoked: Uint8Array
-  /** Why the list may not be used, in spite of its form. */
+  /** Why the list must not be used although it is well formed. */
   readonly refusal: string | undefined
 }
 
@@ -103,7 +103,7 @@ const readHead = (whole: DerReader): Head => {
   return { signed, algorithm, signature, number, thisUpdate, revoked, refusal }
 }
 
-/** The entries, and why the list may not be used. */
+/** Reads the entries into `entries`, and returns why the list must not be used, if there is a reason. */
 const readEntries = (list: DerReader, entries: Array<CrlEntry>): string | undefined => {
   let refusal: string | undefined
   while (list.more) {
@@ -127,7 +127,7 @@ const readEntries = (list: DerReader, entries: Array<CrlEntry>): string | undefi
 
 const entriesAtOnce = 2000
 
-/** Where each part of so many entries ends. */
+/** Returns where each part of the entries ends; a part holds a fixed number of entries. */
 const partsOf = (revoked: Uint8Array) =>
   decode(revoked, (list) => {
     const ends: Array<number> = []
@@ -146,8 +146,9 @@ const decoded = <A>(der: Uint8Array, read: (reader: DerReader) => A): Effect.Eff
   )
 
 /**
- * Reads a complete list of one CA. A delta list, an indirect one, and one with a critical extension that is not known are refused
- * (RFC 5280 sections 5.2 and 5.3). The signature is not checked. Other work goes on between parts of a long list.
+ * Reads a complete list of one CA. A delta list, an indirect one, and a list with an unknown critical extension are
+ * refused (RFC 5280 sections 5.2 and 5.3). The signature is not checked. A long list is read in parts, so that other
+ * work can run between them.
  */
 export const readRevocationList = Effect.fnUntraced(function*(
   der: Uint8Array
@@ -169,7 +170,7 @@ export const readRevocationList = Effect.fnUntraced(function*(
   return { ...head, entries }
 })
 
-/** The digest of each algorithm, by the kind of key it is of (RFC 4055, RFC 5758). */
+/** The kind of key and the digest of each signature algorithm (RFC 4055, RFC 5758). */
 const digests: { readonly [oid: string]: readonly [kind: string, digest: string] } = {
   "1.2.840.113549.1.1.11": ["rsa", "sha256"],
   "1.2.840.113549.1.1.12": ["rsa", "sha384"],
@@ -179,7 +180,7 @@ const digests: { readonly [oid: string]: readonly [kind: string, digest: string]
   "1.2.840.10045.4.3.4": ["ec", "sha512"]
 }
 
-/** Refuses a list that this key has not signed. The work is done beside the event loop. */
+/** Refuses a list that was not signed with this key. The verification does not block the event loop. */
 export const verifyList = (
   { algorithm, signature, signed }: Pick<RevocationList, "algorithm" | "signature" | "signed">,
   key: KeyObject
@@ -202,7 +203,7 @@ export const verifyList = (
 /** The key of a CA, from the DER of its certificate. */
 export const publicKeyOf = (certificate: Uint8Array): KeyObject => new X509Certificate(certificate).publicKey
 
-/** The DER of a list in a file, which holds it as it is or as one block of PEM. */
+/** Returns the DER of a list in a file. The file holds the DER itself or one block of PEM. */
 export const listInFile = (octets: Buffer): Result.Result<Uint8Array, ListUnusable> => {
   if (octets[0] === Tag.sequence) return Result.succeed(octets)
   const blocks = Result.getOrElse(splitPem(octets.toString("latin1"), "before"), () => [])

@@ -39,8 +39,8 @@ const BACKDATE_SECONDS = 3600
 
 /**
  * What goes into a self-signed certificate. `name` is the DER Name of subject and issuer, `extensions` makes the DER
- * extensions for the key, and `serial` comes from `serialFrom`. It is valid for so many days from one hour before `now`
- * (epoch seconds).
+ * extensions for the key, and `serial` comes from `serialFrom`. The certificate is valid from one hour before `now`
+ * (epoch seconds), for the given number of days.
  */
 export interface SelfSignedFields {
   readonly name: Uint8Array
@@ -50,7 +50,7 @@ export interface SelfSignedFields {
   readonly extensions: (spki: Uint8Array) => ReadonlyArray<Uint8Array>
 }
 
-/** A certificate for a key, signed by that key, PEM. */
+/** Returns a certificate for a key, signed with that key, as PEM. */
 export const signSelf = Effect.fnUntraced(function*(
   { privateKey, spki }: { readonly privateKey: KeyObject; readonly spki: Uint8Array },
   { extensions, name, now, serial, validityDays }: SelfSignedFields
@@ -69,7 +69,7 @@ export const signSelf = Effect.fnUntraced(function*(
   return encodePem("CERTIFICATE", der)
 })
 
-/** A new key and its self-signed certificate. */
+/** Generates a key and its self-signed certificate. */
 export const generateSelfSigned = Effect.fnUntraced(function*(
   { keyType, ...fields }: SelfSignedFields & { readonly keyType: CaKeyType }
 ): Effect.fn.Return<CertificatePair, LeafNotSigned | UnsupportedIssuer> {

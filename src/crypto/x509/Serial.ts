@@ -12,8 +12,8 @@ export const serialText = (octets: Uint8Array): string => foldSerial(Buffer.from
 const octetsWithHyphens = /^\s*[0-9a-f]{2}(?:-[0-9a-f]{2})+\s*$/i
 
 /**
- * A serial number as people and programs write it, with colons, blanks or hyphens between its octets, in its stored form; `undefined`
- * for other text. An id has hyphens too, elsewhere.
+ * Reads a serial number as people and programs write it, with colons, blanks or hyphens between its octets. Returns its
+ * stored form, or `undefined` for other text. An id has hyphens too, but in other places.
  */
 export const parseSerial = (text: string): string | undefined => {
   const digits = text.replaceAll(octetsWithHyphens.test(text) ? /[-\s]/g : /[:\s]/g, "")

@@ -3,17 +3,20 @@ import { sha256 } from "../Digest.ts"
 
 const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** The facts that are logged about a certificate that is only served. Nothing in it is checked. */
+/** The facts that are logged about a certificate that is only served. The certificate is not checked. */
 export interface TlsCertificate {
   /** Lower-case hexadecimal SHA-256 of its DER. */
   readonly fingerprint: string
-  /** When it ends, or when a certificate of its chain does, if that is earlier. */
+  /** When the certificate expires, or a certificate of its chain if that expires earlier. */
   readonly notAfter: Date
   /** Whether its subject and issuer are the same name. */
   readonly selfIssued: boolean
 }
 
-/** The certificates of a PEM text, whatever stands around them; undefined if OpenSSL cannot read one. */
+/**
+ * Returns the certificates of a PEM text and ignores any text around them. Returns undefined if OpenSSL cannot read one
+ * of the certificates.
+ */
 export const certificatesIn = (pem: string): ReadonlyArray<string> | undefined => {
   try {
     return (pem.match(blocks) ?? []).map((one) => new X509Certificate(one).toString())
@@ -22,7 +25,10 @@ export const certificatesIn = (pem: string): ReadonlyArray<string> | undefined =
   }
 }
 
-/** The first certificate of a PEM text, whose chain is behind it. Throws if OpenSSL finds none, or cannot read one. */
+/**
+ * Reads the first certificate of a PEM text; its chain follows it. Throws if OpenSSL finds no certificate, or cannot
+ * read one.
+ */
 export const readTlsCertificate = (pem: string): TlsCertificate => {
   const { issuer, raw, subject, validTo } = new X509Certificate(pem)
   const all = pem.match(blocks) ?? []

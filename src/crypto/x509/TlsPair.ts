@@ -18,15 +18,18 @@ import {
 import type { CertificatePair, SelfSignedFields } from "./SelfSigned.ts"
 import { generateSelfSigned, signSelf } from "./SelfSigned.ts"
 
-/* The pair of a TLS listener that has none from its operator (docs/decisions/listeners.md, "A pair of its own"). */
+/* Makes the pair of a TLS listener if its operator provides none (docs/decisions/listeners.md, "A pair of its own"). */
 
 /**
- * The organization in the subject of a pair that was made here. Pairs of earlier versions have none: they are valid for
- * ten years, and are left to their operators.
+ * The organization in the subject of a pair that was made here. Pairs of earlier versions have no organization. They
+ * are valid for ten years, and their operators renew them.
  */
 const MARK = "acme-svc listener pair"
 
-/** Apple's systems refuse more than 825 days, and what judges a private CA like a public one, more than 398. */
+/**
+ * Apple's systems refuse more than 825 days. Verifiers that apply the rules of public CAs to private ones refuse more
+ * than 398.
+ */
 const VALIDITY_DAYS = 397
 
 /** The host is the only name; an address may be an IPv6 one with or without brackets. `now` is epoch seconds. */
@@ -57,15 +60,15 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
 }
 
 /**
- * A self-signed certificate for the service's own TLS listener with its key: ECDSA P-256, 397 days from one hour ago,
- * SAN the host as dNSName or, for an address, as iPAddress.
+ * Generates a self-signed certificate for the service's own TLS listener with its key: ECDSA P-256, 397 days from one
+ * hour ago, SAN the host as dNSName or, for an address, as iPAddress.
  */
 export const generateTlsPair = (
   request: TlsPairRequest
 ): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> =>
   generateSelfSigned({ ...fieldsOf(request), keyType: "ecdsa-p256" })
 
-/** Another such certificate for the key of such a pair, PEM. */
+/** Makes a new certificate for the key of a pair that was made here, as PEM. */
 export const renewTlsCertificate = (
   key: string,
   request: TlsPairRequest
@@ -76,7 +79,7 @@ export const renewTlsCertificate = (
     return signSelf({ privateKey, spki }, fieldsOf(request))
   })
 
-/** Whether a text is the certificate of a pair that was made here, PEM, and nothing else. */
+/** Returns whether a PEM text is exactly the certificate of a pair that was made here. */
 export const isOwnTlsCertificate = (text: string): boolean => {
   const blocks = Result.getOrElse(splitPem(text, "nothing"), () => [])
   return blocks.length === 1 && Result.getOrElse(
