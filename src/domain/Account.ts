@@ -26,22 +26,22 @@ const scheme = /^mailto:/i
 // An addr-spec without header fields, lists or control characters (RFC 6068 allows both, RFC 8555 section 7.3 neither).
 const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
 
-/** Whether a text is one mail address and nothing else. */
+/** Returns whether a text is one mail address and nothing else. */
 export const isMailAddress = (text: string): boolean => address.test(text) && hiddenIn(text) === undefined
 
 const domain = /@(?:[^.]+\.)+([^.]+)\.?$/
 const ownHost = /^local(?:host|domain)$/i
 
 /**
- * Whether the mailbox of an address can be on another host. A domain without a dot, or one below `localhost`, belongs
- * to the mail host itself: a client could have mail sent to any local user there.
+ * Returns whether the mailbox of an address can be on another host. A domain without a dot, or a domain below
+ * `localhost`, belongs to the mail host itself. There, a client could make the service send mail to any local user.
  */
 const isElsewhere = (address: string): boolean => {
   const [, last] = domain.exec(address) ?? []
   return last !== undefined && !ownHost.test(last)
 }
 
-/** The decoded text; when the escapes are not UTF-8, the empty text, which is not an address. */
+/** Decodes the percent escapes. If they are not UTF-8, returns the empty text, which is not an address. */
 const percentDecoded = (text: string): string => {
   try {
     return decodeURIComponent(text)
@@ -53,8 +53,8 @@ const percentDecoded = (text: string): string => {
 const longestAddress = 254
 
 /**
- * The distinct addresses of an account's contacts to which mail can be sent. Contacts of old rows may hold anything;
- * those that are no such address are left out.
+ * Returns the distinct addresses, among an account's contacts, to which mail can be sent. Contacts in old rows may hold
+ * any text; contacts without such an address are left out.
  */
 export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => {
   const found = contacts.slice(0, maxContacts).flatMap((contact) => {
@@ -73,8 +73,8 @@ const trimmed = (text: string): string => {
 }
 
 /**
- * Removes blanks at both ends and behind the colon, where scripts leave them. Other white space stays, and the contact
- * is refused for it.
+ * Removes blanks at both ends and after the colon, where scripts leave them. Other white space stays, so the contact is
+ * refused later.
  */
 const withoutBlanks = (contact: string): string => {
   const uri = trimmed(contact)
@@ -82,8 +82,9 @@ const withoutBlanks = (contact: string): string => {
 }
 
 /**
- * The contacts without blanks around scheme and address, if each is acceptable (RFC 8555 section 7.3 and docs/protocol.md,
- * "Accounts"): mailto URIs with one address of a domain with a dot, and no header fields, at most 32.
+ * Removes blanks around scheme and address of the contacts, and checks that each contact is acceptable (RFC 8555
+ * section 7.3 and docs/protocol.md, "Accounts"): at most 32 mailto URIs, each with one address whose domain has a dot,
+ * and without header fields.
  */
 export const checkContacts = (
   given: ReadonlyArray<string>

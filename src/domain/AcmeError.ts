@@ -15,12 +15,12 @@ export interface Detailed {
 export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
 export class NotFound extends Data.TaggedError("NotFound") {}
 /**
- * The profile has issued no such certificate. For requests that name the certificate itself. `isOtherKey` if one has the serial of
- * the certID, but another authority key identifier.
+ * The profile has issued no such certificate. Used for requests that name the certificate itself. `isOtherKey` is true
+ * if a certificate has the serial of the certID, but another authority key identifier.
  */
 export class NoSuchCertificate
   extends Data.TaggedError("NoSuchCertificate")<{ readonly isOtherKey?: boolean | undefined }> {}
-/** The profile's signer has no such resource of its own to publish. */
+/** The profile's signer itself has no such resource to publish. */
 export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
 export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
@@ -38,7 +38,7 @@ export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed>
 /** `terms` is the URL to agree to. */
 export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{ readonly terms: string }> {}
 
-/** A new account needs an external account binding here. */
+/** The profile requires an external account binding for a new account. */
 export class ExternalAccountRequired extends Data.TaggedError("ExternalAccountRequired") {}
 /** `accountId` is the account that has the key. */
 export class KeyInUse extends Data.TaggedError("KeyInUse")<{ readonly accountId: string }> {}
@@ -56,17 +56,20 @@ export class InvalidProfile extends Data.TaggedError("InvalidProfile")<{ readonl
 export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** No worker can sign for the profile at present. */
 export class ProfileDegraded extends Data.TaggedError("ProfileDegraded") {}
-/** Several identifiers were refused, each for its own reason. `unlisted` is the number of those that are not among the parts. */
+/**
+ * Several identifiers were refused, each for its own reason. `unlisted` is the number of refused identifiers that are
+ * not among the parts.
+ */
 export class Compound extends Data.TaggedError("Compound")<{
   readonly parts: ReadonlyArray<IdentifierRefused>
   readonly unlisted?: number
 }> {}
-/** The CA of the certificate revokes nothing at present, since the record of its lists cannot be read. */
+/** The CA of the certificate revokes nothing at present, because the record of its lists cannot be read. */
 export class RevocationStopped extends Data.TaggedError("RevocationStopped") {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
 /**
- * `status` is the order status that the client is shown, if it is known, and `because` a sentence of the order's own error.
- * `expiredAt` is the time in epoch seconds since which it is too late.
+ * `status` is the order status that the client sees, if it is known. `because` is a sentence from the order's own
+ * error. `expiredAt` is the time, in epoch seconds, at which the order expired.
  */
 export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{
   readonly status?: OrderStatus
@@ -79,7 +82,9 @@ export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 export class BadRevocationReason extends Data.TaggedError("BadRevocationReason")<{ readonly code: number }> {}
 /** A limit of the configuration is reached. `again` is when a new request may succeed, in epoch seconds. */
 export class RateLimited extends Data.TaggedError("RateLimited")<Reached & { readonly again: number }> {}
-/** `most` validations of the account are in progress, as many as may be at once. `again` is when to ask again, in epoch seconds. */
+/**
+ * The account has `most` validations in progress, which is the limit. `again` is when to ask again, in epoch seconds.
+ */
 export class TooManyValidations extends Data.TaggedError("TooManyValidations")<{
   readonly most: number
   readonly retryAfter: number
@@ -93,14 +98,14 @@ export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFa
 export class RevocationPending extends Data.TaggedError("RevocationPending") {}
 /** The signer failed to revoke the certificate in every attempt, or an operator ended the attempts. */
 export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned") {}
-/** The upstream does not take the reason of the revocation; `detail` is its own text. */
+/** The upstream does not accept the reason of the revocation; `detail` is its own text. */
 export class UpstreamRefusedReason extends Data.TaggedError("UpstreamRefusedReason")<Detailed> {}
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
 export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
-// Stored with a challenge or an order and read when the client polls.
+// These failures are stored with a challenge or an order. A client reads them when it polls.
 /** `port` is the port to which the service is configured to connect. */
 export class ChallengeUnreachable
   extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string; readonly port: number }> {}
@@ -108,7 +113,7 @@ export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")
 export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
 export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
   readonly name: string
-  /** Number of TXT records that were found, and how many of them were compared. */
+  /** `answers` TXT records were found, and `compared` of them were compared. */
   readonly answers: number
   readonly compared: number
   /** Whether one of them has blanks or quotation marks around the expected value. */
@@ -119,18 +124,18 @@ export class HandshakeFailed
 export class AlpnCertificateMismatched
   extends Data.TaggedError("AlpnCertificateMismatched")<{ readonly name: string }> {}
 export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned") {}
-/** The client has deactivated an authorization of the order before finalize. */
+/** The client deactivated an authorization of the order before finalize. */
 export class AuthorizationDeactivated extends Data.TaggedError("AuthorizationDeactivated")<{ readonly name: string }> {}
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
-/** What an upstream said: `detail` is its own text, `subproblems` what it said of names of the order. */
+/** A refusal by an upstream: `detail` is its own text, `subproblems` are what it reported about names of the order. */
 export interface FromUpstream extends Detailed {
   readonly subproblems?: ReadonlyArray<Subproblem> | undefined
 }
 
 /** The upstream refused the order, for a reason that is not the client's. */
 export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<FromUpstream> {}
-/** The upstream limits requests; `detail` has the time when it may be asked again if it told one. */
+/** The upstream limits requests; `detail` has the time when it may be asked again, if the upstream gave a time. */
 export class UpstreamRateLimited extends Data.TaggedError("UpstreamRateLimited")<Detailed> {}
 /** The upstream did not finish in time. */
 export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}
@@ -138,18 +143,18 @@ export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}
 export class UpstreamRefusedName extends Data.TaggedError("UpstreamRefusedName")<FromUpstream> {}
 /** The upstream certifies no names of that kind. */
 export class UpstreamUnsupportedName extends Data.TaggedError("UpstreamUnsupportedName")<FromUpstream> {}
-/** The upstream takes a name of the order, or the validity it asks for, for malformed. */
+/** The upstream considers a name of the order, or the requested validity, malformed. */
 export class UpstreamMalformedOrder extends Data.TaggedError("UpstreamMalformedOrder")<FromUpstream> {}
 /** The upstream refused several names, each for its own reason. */
 export class UpstreamRefusedNames extends Data.TaggedError("UpstreamRefusedNames")<FromUpstream> {}
 /** A CAA record forbids the upstream to issue (RFC 8659). */
 export class UpstreamForbiddenByCaa extends Data.TaggedError("UpstreamForbiddenByCaa")<FromUpstream> {}
-/** The upstream does not take the key of the CSR. */
+/** The upstream does not accept the key of the CSR. */
 export class UpstreamRefusedKey extends Data.TaggedError("UpstreamRefusedKey")<FromUpstream> {}
 
 export type IdentifierRefused = UnsupportedIdentifier | RejectedIdentifier | MalformedIdentifier
 
-/** Failures that are stored with a challenge, and end its order. */
+/** Failures that are stored with a challenge, and that end its order. */
 export type ChallengeFailed =
   | ChallengeUnreachable
   | ChallengeMismatched
@@ -159,7 +164,7 @@ export type ChallengeFailed =
   | AlpnCertificateMismatched
   | ValidationAbandoned
 
-/** Failures that are stored with an order, and are not those of a challenge. */
+/** Failures that are stored with an order, and that are not failures of a challenge. */
 export type IssuanceFailed =
   | BadCsr
   | AuthorizationDeactivated

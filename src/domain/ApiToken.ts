@@ -17,18 +17,19 @@ export const printApiToken = (drawn: string): string => `${prefix}${drawn}_${che
 export const apiTokenHash = (token: string): string => sha256(token)
 
 /**
- * Whether a text has the shape and the checksum of a token. A text without them was never issued, and needs no look-up.
+ * Returns whether a text has the shape and the checksum of a token. A text without them was never issued, so it needs
+ * no look-up.
  */
 export const isApiToken = (text: string): boolean => {
   const [, body = "", checksum = ""] = form.exec(text) ?? []
   return body !== "" && isSame(Buffer.from(checksumOf(body)), Buffer.from(checksum))
 }
 
-/** The fewest and the most days that a token may live. */
+/** The shortest and longest lifetime of a token, in days. */
 export const tokenLife = { least: 1, most: 366 } as const
 
 /** The most characters of a token's name. */
 export const longestTokenName = 64
 
-/** The most ranges of addresses that a token may name. */
+/** The most address ranges that a token may list. */
 export const mostTokenAddresses = 32

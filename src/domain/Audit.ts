@@ -3,13 +3,16 @@ import type { OrderStatus } from "./Order.ts"
 /** Every kind of actor. */
 export const actorKinds = ["acme", "admin", "cli", "system"] as const
 
-/** Who caused a row: a client, an operator in the panel or over the API, one at the command line, or the service itself. */
+/**
+ * Who caused a row: a client, an operator in the panel or over the API, an operator at the command line, or the service
+ * itself.
+ */
 export type ActorKind = (typeof actorKinds)[number]
 
 /** Both outcomes. */
 export const auditOutcomes = ["success", "failure"] as const
 
-/** Whether what was tried was done. */
+/** Whether the attempted action was done. */
 export type AuditOutcome = (typeof auditOutcomes)[number]
 
 /** The audit vocabulary, one definition per event (docs/decisions/audit-rows.md). The event determines the outcome. */
@@ -109,17 +112,17 @@ interface JobDetail {
   readonly subject: string
 }
 
-/** The name of the operator that was acted on. */
+/** The name of the operator whom the action concerned. */
 interface TargetDetail {
   readonly target: string
 }
 
-/** The operator that was acted on, and how many of their sessions ended with it. */
+/** The operator whom the action concerned, and how many of their sessions it ended. */
 interface EndingDetail extends TargetDetail {
   readonly sessions_revoked: number
 }
 
-/** An API token; `target` owns it. What it was made for is its name. */
+/** An API token. `target` owns it; its name says what it is for. */
 interface TokenDetail extends TargetDetail {
   readonly name: string
   readonly role: string
@@ -127,8 +130,8 @@ interface TokenDetail extends TargetDetail {
 }
 
 /**
- * A change of contacts: how many there were and are, and the first ten that were removed and added. It is the evidence
- * when somebody has an account's mail sent elsewhere.
+ * A change of contacts: the number of contacts before and after, and the first ten that were removed and added. It is
+ * the evidence when somebody redirects an account's mail.
  */
 interface ContactChange {
   readonly contacts_before: number
@@ -139,7 +142,7 @@ interface ContactChange {
 
 interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
-  /** `rule` is the rule of the filter that decided; without it, the default did. */
+  /** `rule` is the filter rule that decided. If it is absent, the default decided. */
   readonly certificate_issue_failed: {
     readonly cause: IssueFailureCause
     readonly error?: string
@@ -162,7 +165,10 @@ interface Details {
   }
   readonly certificate_orphan_revoked: {}
   readonly certificate_orphan_kept: { readonly error: string }
-  /** The database lacked a revocation that a list of the CA names; the list's number and file, and its date of the revocation. */
+  /**
+   * The database lacked a revocation that a list of the CA contains. The detail has the list's number and file, and the
+   * revocation date in the list.
+   */
   readonly revocation_restored: {
     readonly issuer: string
     readonly crl_number: number
@@ -211,7 +217,7 @@ interface Details {
   readonly operator_totp_enrolled: EndingDetail
   readonly operator_totp_disabled: EndingDetail
   readonly operator_recovery_codes_regenerated: TargetDetail
-  /** `target` is absent where the sessions of all operators were ended. */
+  /** `target` is absent if the sessions of all operators were ended. */
   readonly session_revoked: {
     readonly target?: string
     readonly scope: "one" | "operator" | "all"
@@ -219,7 +225,7 @@ interface Details {
   }
   readonly token_created: TokenDetail
   readonly token_revoked: TokenDetail
-  /** How many samples were delivered, and how many were not; `target` is what the operator named. */
+  /** The numbers of samples that were and were not delivered. `target` is what the operator named. */
   readonly notifications_tested: { readonly target?: string; readonly delivered: number; readonly failed: number }
   readonly database_transferred: { readonly tables: number; readonly rows: number }
 }
@@ -239,17 +245,17 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly userAgent?: string | undefined
   readonly requestId?: string | undefined
   readonly reason?: string | undefined
-  /** The name of the API token that an operator's program used. It is added to the detail. */
+  /** The name of the API token that an operator's program used. The name is added to the detail. */
   readonly token?: string | undefined
   readonly detail: Details[E]
 }
 
 const mostContacts = 10
 
-/** The first contacts of a list, as many as a row has. */
+/** Returns the first contacts of a list, as many as a row stores. */
 export const shownContacts = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => contacts.slice(0, mostContacts)
 
-/** The detail of a change of contacts. */
+/** Returns the detail of a change of contacts. */
 export const contactChange = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ContactChange => ({
   contacts_before: before.length,
   contacts_after: after.length,

@@ -4,7 +4,7 @@ import { expiryOf } from "./Order.ts"
 /** RFC 8555 section 7.1.6. `revoked` may occur in old data; nothing writes it. */
 export type AuthorizationStatus = "pending" | "valid" | "invalid" | "deactivated" | "expired" | "revoked"
 
-/** What may happen to an authorization ("States and transitions: Authorization"). */
+/** The moves that an authorization can make ("States and transitions: Authorization"). */
 export const authorizationMoves = {
   accept: { from: ["pending"], to: "valid" },
   refuse: { from: ["pending"], to: "invalid" },

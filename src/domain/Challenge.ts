@@ -2,8 +2,9 @@ import type { AuthorizationId, ChallengeId } from "./Id.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 
 /**
- * The challenge types (RFC 8555 section 8, RFC 8737), and what each proves: control of a host, or of the DNS. Only the latter
- * proves a wildcard, because no host stands for every name below its base. A CHECK of the table `challenges` names them too.
+ * The challenge types (RFC 8555 section 8, RFC 8737), and what each proves: control of a host, or of the DNS. Only
+ * control of the DNS proves a wildcard, because no host stands for every name below its base. A CHECK of the table
+ * `challenges` lists the types too.
  */
 export const challengeTypes = {
   "http-01": { proves: "host" },
@@ -13,12 +14,12 @@ export const challengeTypes = {
 
 export type ChallengeType = keyof typeof challengeTypes
 
-/** Whether a challenge of this type proves control of the DNS. */
+/** Returns whether a challenge of this type proves control of the DNS. */
 export const provesDns = (type: ChallengeType): boolean => challengeTypes[type].proves === "dns"
 
 export type ChallengeStatus = "pending" | "processing" | "valid" | "invalid"
 
-/** What may happen to a challenge ("States and transitions: Challenge"). */
+/** The moves that a challenge can make ("States and transitions: Challenge"). */
 export const challengeMoves = {
   claim: { from: ["pending"], to: "processing" },
   accept: { from: ["processing"], to: "valid" },
@@ -38,5 +39,8 @@ export interface Challenge {
   readonly error: ProblemDocument | undefined
 }
 
-/** RFC 8555 section 8.1: what the client must show it controls, for one token and one account key. */
+/**
+ * Returns the key authorization (RFC 8555 section 8.1) for a token and an account key. The client must present it to
+ * prove control.
+ */
 export const keyAuthorization = (token: string, thumbprint: string): string => `${token}.${thumbprint}`

@@ -10,7 +10,7 @@ export interface ProxySettings {
 interface Sent {
   /** Address of the connection's peer. */
   readonly clientIp: string
-  /** As the runtime provides them: it joins the values of a repeated header in order, with commas. */
+  /** The headers as the runtime provides them: it joins the values of a repeated header in order, with commas. */
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
@@ -21,16 +21,20 @@ const entryOf = (text: string): Comparable | undefined => {
   return comparable(wide ?? narrow ?? trimmed)
 }
 
-/** Whether an address is a trusted proxy by any of some filters, and the headers, in lower case, that name its clients. */
+/**
+ * Returns whether any of the filters trusts an address as a proxy, and the headers, in lower case, that name the
+ * proxy's clients.
+ */
 export const trustOf = (filters: ReadonlyArray<ProxySettings>) => ({
   isProxy: makeAddressSet(filters.flatMap(({ trusted_proxies }) => trusted_proxies)),
   forwardedHeaders: [...new Set(filters.map(({ forwarded_header }) => forwarded_header.toLowerCase()))]
 })
 
 /**
- * The address of the client that sent a request (docs/policy.md, "Behind a proxy"). It is the peer, unless the peer is a
- * trusted proxy. Then it is the rightmost address in the forwarded header that is not a trusted proxy, or the leftmost
- * address when all are trusted. An unreadable entry ends the list: anybody may have written the entries to its left.
+ * Returns the address of the client that sent a request (docs/policy.md, "Behind a proxy"). It is the peer, unless the
+ * peer is a trusted proxy. Then it is the rightmost address in the forwarded header that is not a trusted proxy, or the
+ * leftmost address when all are trusted. An unreadable entry ends the list, because anyone may have written the entries
+ * to its left.
  */
 export const clientAddress = (settings: ProxySettings): (sent: Sent) => string => {
   if (settings.trusted_proxies.length === 0) return ({ clientIp }) => clientIp
@@ -46,7 +50,7 @@ export const clientAddress = (settings: ProxySettings): (sent: Sent) => string =
       const entry = entries[at] ?? ""
       if (entry.trim() === "") continue // a list may have empty elements (RFC 9110 section 5.6.1)
       const address = entryOf(entry)
-      // No trusted proxy vouches for the entries to the left of an unreadable one.
+      // No trusted proxy confirms the entries to the left of an unreadable entry.
       if (address === undefined) return leftmost
       if (!isTrusted(address)) return address.text
       leftmost = address.text

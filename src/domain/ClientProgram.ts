@@ -1,8 +1,11 @@
-/* Names the program behind a User-Agent in words of this service, because a client may send any text. */
+/* Names the program in a User-Agent header. The words are this service's own, because a client may send any text. */
 
 type Known = ReadonlyArray<readonly [pattern: RegExp, word: string]>
 
-/** The first match counts. Most browsers also name other browsers, which stand further down in this list. */
+/**
+ * The known programs. The first match counts: most browsers also name other browsers, and those come later in this
+ * list.
+ */
 const programs: Known = [
   [/\bEdg(?:e|A|iOS)?\//, "Edge"],
   [/\bOPR\//, "Opera"],
@@ -27,7 +30,10 @@ const systems: Known = [
 const wordOf = (known: Known, userAgent: string): string | undefined =>
   known.find(([pattern]) => pattern.test(userAgent))?.[1]
 
-/** A program and its system as a User-Agent claims them, such as `Firefox on Linux`. Nothing of its own text is in the answer. */
+/**
+ * Returns the program and the system that a User-Agent claims, such as `Firefox on Linux`. The result contains none of
+ * the header's own text.
+ */
 export const clientProgram = (userAgent: string): string => {
   const program = wordOf(programs, userAgent) ?? "another program"
   const system = wordOf(systems, userAgent)

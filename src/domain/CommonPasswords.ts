@@ -1,6 +1,6 @@
 /**
- * Passwords of twelve characters or more that many people use, in lower case: those of the frequency list of zxcvbn
- * (MIT licence), and shorter ones that people lengthen. Runs of the keyboard are refused by a rule.
+ * Passwords of twelve characters or more that many people use, in lower case. They come from the frequency list of
+ * zxcvbn (MIT licence), and from shorter passwords that people lengthen. A rule refuses runs of neighbouring keys.
  */
 export const commonPasswords: ReadonlySet<string> = new Set(
   `

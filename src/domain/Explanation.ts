@@ -21,7 +21,7 @@ export interface Evidence {
     /** Absent if the failure was stored by a version that kept no causes. */
     readonly cause: ValidationCause | undefined
   }>
-  /** The `cause` of the last audit row about the failure. */
+  /** The `cause` in the last audit row about the failure. */
   readonly cause: string | undefined
   readonly requestId: string | undefined
 }
@@ -164,7 +164,7 @@ const ownWords: { readonly [T in OwnType]: Words } = {
   ]
 }
 
-/** Refusals of an upstream share one cause; the words for the type say more. */
+/** Refusals by an upstream share one cause. These words for the problem type say more. */
 const upstreamWords: { readonly [T in Exclude<ProblemTypeOf<IssuanceFailed>, OwnType>]: Words } = {
   rejectedIdentifier: [
     "The upstream authority refused a name of the order.",
@@ -207,7 +207,7 @@ const wordsOf = (words: { readonly [word: string]: Words }, word: string | undef
 
 const suffixOf = ({ type = "" }: ProblemDocument): string => type.slice(type.lastIndexOf(":") + 1)
 
-/** The explanation of an `invalid` order; undefined when no failure is recorded. */
+/** Explains why an order is `invalid`. Returns undefined if no failure is recorded. */
 export const explainEnd = ({ cause, challengeFailures, orderError, requestId }: Evidence): Explanation | undefined => {
   const [failure] = challengeFailures
   const found = failure?.error ?? orderError

@@ -1,6 +1,6 @@
 import * as Brand from "effect/Brand"
 
-/** Record ids: lower-case hyphenated UUIDs; new ones are version 7, converted rows may hold version 4. */
+/** Record ids are lower-case hyphenated UUIDs. New ids have version 7; converted rows may have version 4. */
 export type AccountId = string & Brand.Brand<"AccountId">
 export const AccountId = Brand.nominal<AccountId>()
 export type OrderId = string & Brand.Brand<"OrderId">
@@ -12,11 +12,14 @@ export const ChallengeId = Brand.nominal<ChallengeId>()
 
 const form = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** A lower bound of all ids made in this epoch second or later: version 7 ids begin with the time. */
+/** Returns a lower bound of all ids made in this epoch second or later. Version 7 ids begin with the time. */
 export const firstIdAt = (seconds: number): string => {
   const time = Math.max(0, seconds * 1000).toString(16).padStart(12, "0")
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
 }
 
-/** Whether a text is an id in the form that this service writes. Upper case and other spellings are not accepted. */
+/**
+ * Returns whether a text is an id in the form that this service writes. Upper case and other spellings are not
+ * accepted.
+ */
 export const isId = (text: string): boolean => form.test(text)

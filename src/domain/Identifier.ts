@@ -7,8 +7,9 @@ import { shownCharacter } from "../crypto/Character.ts"
 
 /**
  * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly
- * with a leading `*.`. The schema is for values read back from storage; a client's text goes through
- * {@link normalizeIdentifier}, which knows more rules than the pattern (docs/protocol.md, "Orders and authorizations").
+ * with a leading `*.`. The schema is for values read back from storage; a client's text must go through
+ * {@link normalizeIdentifier}, which applies more rules than the pattern (docs/protocol.md, "Orders and
+ * authorizations").
  */
 export const DnsName = Schema.String.pipe(
   Schema.check(Schema.isMaxLength(253), Schema.isPattern(/^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?$/)),
@@ -38,13 +39,13 @@ const longestForTxt = 253 - "_acme-challenge.".length
 
 const strict = { checkBidi: true, checkHyphens: true, checkJoiners: true, useSTD3ASCIIRules: true }
 
-// RFC 5892 on top of UTS #46, which admits symbols: the letter and digit classes of section 2.1 with the exceptions of
-// section 2.6, and the classes that sections 2.4, 2.6 and 2.9 take away again.
+// UTS #46 allows symbols, so RFC 5892 is applied as well: the letter and digit classes of section 2.1 with the
+// exceptions of section 2.6, without the classes that sections 2.4, 2.6 and 2.9 exclude.
 const allowed =
   /^(?:[\p{Ll}\p{Lo}\p{Lm}\p{Nd}\p{Mn}\p{Mc}\u00b7\u0375\u05f3\u05f4\u06fd\u06fe\u0f0b\u3007\u30fb-]|\u200c|\u200d)+$/u
 const disallowed =
   /[\u0640\u07fa\u1100-\u11ff\u3031-\u3035\u303b\ua960-\ua97c\ud7b0-\ud7fb]|[\u20d0-\u20ff]|[\u302e\u302f]|[\u{1d100}-\u{1d24f}]/u
-// RFC 5892 appendix A.3 to A.9: each is a character out of the context it needs.
+// RFC 5892 appendix A.3 to A.9: each pattern finds a character without the context that it needs.
 const outOfContext = [
   /(?<!l)\u00b7|\u00b7(?!l)/u,
   /\u0375(?!\p{Script=Greek})/u,
@@ -53,7 +54,10 @@ const outOfContext = [
   /^(?=.*[\u0660-\u0669])(?=.*[\u06f0-\u06f9])/u
 ]
 
-/** Whether an `xn--` label is the one spelling of a label IDNA2008 allows (RFC 5891 section 5.4, RFC 5892, RFC 5893). */
+/**
+ * Returns whether an `xn--` label is the one valid spelling of a label that IDNA2008 allows (RFC 5891 section 5.4, RFC
+ * 5892, RFC 5893).
+ */
 const isIdna2008 = (label: string): boolean => {
   const { domain, error } = tr46.toUnicode(label, strict)
   return !error && allowed.test(domain) && !disallowed.test(domain) &&
@@ -61,7 +65,9 @@ const isIdna2008 = (label: string): boolean => {
     tr46.toASCII(domain, strict) === label
 }
 
-/** Limit of different xn-- labels that are checked for one request: one check takes as long as verifying a signature. */
+/**
+ * The most different xn-- labels that are checked for one request. One check takes as long as verifying a signature.
+ */
 const mostLabels = 256
 const mostRemembered = 4096
 const remembered = new Map<string, boolean>()
@@ -69,7 +75,7 @@ const remembered = new Map<string, boolean>()
 /** The xn-- labels of one request that have been checked, and whether each is valid. */
 export type KnownLabels = Map<string, boolean>
 
-/** Whether a label is valid; `undefined` when too many labels have been checked for one request. */
+/** Returns whether a label is valid, or `undefined` if too many labels have been checked for one request. */
 const judged = (label: string, known: KnownLabels): boolean | undefined => {
   const before = known.get(label)
   if (before !== undefined) return before
@@ -105,9 +111,9 @@ const labelFault = (label: string, known: KnownLabels): string | undefined => {
 }
 
 /**
- * Normalizes a `dns` identifier: lower-case ASCII without its one trailing dot. Total and idempotent.
- * The rules are those of docs/protocol.md, "Orders and authorizations". A wildcard passes here, whatever the profile offers;
- * see {@link isWildcard}. All names of a request share one `known`, which bounds their cost together.
+ * Normalizes a `dns` identifier: lower-case ASCII without its one trailing dot. The function is total and idempotent.
+ * docs/protocol.md, "Orders and authorizations", has the rules. It accepts wildcards, whether or not the profile offers
+ * them; see {@link isWildcard}. All names of a request share one `known`, which bounds their total cost.
  */
 export const normalizeIdentifier = (
   value: string,
@@ -137,7 +143,7 @@ export const normalizeIdentifier = (
   return Result.succeed(named(name))
 }
 
-/** Whether the name stands for every name one label below its base. */
+/** Returns whether the name stands for every name one label below its base. */
 export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
 
 /** The name whose control the client proves: a wildcard without `*.`, any other name itself (RFC 8555 section 7.1.3). */

@@ -5,7 +5,7 @@ import { cut, queueFailures, rowOf, Words } from "../engine/queue/Outcome.ts"
 
 /* Why jobs fail: failures that the queue detects and that operations report (docs/decisions/job-outcomes.md, "Failures"). */
 
-/** The profile is served by another process, or by none. */
+/** Another process serves the profile, or no process does. */
 export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("ProfileNotServed", {
   profile: Schema.String
 }) implements Failure {
@@ -37,13 +37,13 @@ export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFail
     "signer_failed"
   ]),
   detail: Words,
-  /** The suffix of the problem type, when an upstream refused: for good, or for the time being (`rateLimited`). */
+  /** The suffix of the problem type, if an upstream refused for good, or for the time being (`rateLimited`). */
   problemType: Schema.optional(Words),
   subproblems: Schema.optional(Schema.Array(Subproblem)),
   /** The epoch second before which the upstream asked not to be asked again. */
   notBefore: Schema.optional(Schema.Int)
 }) implements Failure {
-  /** The upstream refused a name of the order, not the order. */
+  /** Whether the upstream refused a name of the order, not the whole order. */
   get isOfName(): boolean {
     return this.problemType === "rejectedIdentifier"
   }
@@ -94,7 +94,7 @@ export class ValidationPostponed extends Schema.TaggedClass<ValidationPostponed>
   }
 }
 
-/** The CA of a revocation list signs for no profile of this process. */
+/** No profile of this process uses the CA of the revocation list. */
 export class IssuerNotServed extends Schema.TaggedClass<IssuerNotServed>()("IssuerNotServed", {
   issuer: Schema.String
 }) implements Failure {
@@ -127,7 +127,7 @@ export class ListsOvertaken extends Schema.TaggedClass<ListsOvertaken>()("ListsO
   }
 }
 
-/** A receiver was not told. */
+/** A notification was not delivered to its receiver. */
 export class NotDelivered extends Schema.TaggedClass<NotDelivered>()("NotDelivered", {
   detail: Words,
   /** What an HTTP or SMTP server answered. */
@@ -141,7 +141,7 @@ export class NotDelivered extends Schema.TaggedClass<NotDelivered>()("NotDeliver
   }
 }
 
-/** The receiver is in the configuration of another process, or of none any more. */
+/** The receiver is in the configuration of another process, or no longer in any configuration. */
 export class TargetNotServed extends Schema.TaggedClass<TargetNotServed>()("TargetNotServed", {
   scope: Schema.String,
   target: Schema.String
@@ -174,13 +174,15 @@ export type JobFailure = typeof JobFailure.Type
 const read = Schema.decodeUnknownOption(Schema.fromJsonString(JobFailure))
 
 /**
- * The failure in a job's row, for those who wait for a job that another process runs; `undefined` if it cannot be read.
+ * Reads the failure in a job's row. Callers that wait for a job of another process use it. Returns `undefined` if the
+ * failure cannot be read.
  */
 export const readFailure = (row: string | undefined): JobFailure | undefined => Option.getOrUndefined(read(row))
 
 /**
- * The text of `jobs.last_error` for operators. Older versions stored plain text, and a newer version may store failures that
- * this one does not know. A value that cannot be decoded is shown as it is (docs/decisions/compatibility.md, "Neighbours").
+ * Returns the text of `jobs.last_error` for operators. Older versions stored plain text, and a newer version may store
+ * failures that this one does not know. A value that cannot be decoded is shown unchanged
+ * (docs/decisions/compatibility.md, "Neighbours").
  */
 export const shown = (row: string): string =>
   Option.match(read(row), { onNone: () => row, onSome: ({ text }) => cut(text) })

@@ -6,7 +6,7 @@ export type LimitName =
   | "pending_authorizations_per_account"
   | "orders_per_replacement"
 
-/** What a limit counts, for the sentence to a client that has reached it. */
+/** What each limit counts, in words, for the sentence to a client that has reached it. */
 export const limitedThings: { readonly [Name in LimitName]: string } = {
   accounts_per_network: "new accounts from this network",
   orders_per_account: "new orders of this account",
@@ -20,7 +20,7 @@ export interface Reached {
   readonly limit: LimitName
   /** The limit's value. */
   readonly most: number
-  /** The window of the limit, in seconds; absent if the limit is on what exists at one time. */
+  /** The window of the limit, in seconds; absent if the limit counts what exists at the same time. */
   readonly windowSeconds?: number
   /** The seconds until there is room again, at least 1. */
   readonly retryAfter: number

@@ -3,16 +3,17 @@
  * section 5.2.2 allows at most 100 of them, and suggests waits that grow.
  */
 
-/** A series of wrong passwords. From `most` on, only one password a day is compared. */
+/** A series of wrong passwords. Once there are `most` wrong passwords, only one password a day is compared. */
 export interface FailureLimit {
   readonly most: number
 }
 
-/** For all addresses together from which the operator has not signed in lately. */
+/** The limit for all addresses together from which the operator has not signed in recently. */
 export const fromStrangers: FailureLimit = { most: 50 }
 
 /**
- * For each of the five addresses from which the operator signed in last. With the limit for strangers this makes 100.
+ * The limit for each of the five addresses from which the operator signed in last. Together with the limit for
+ * strangers the sum is 100.
  */
 export const fromKnown: FailureLimit = { most: 10 }
 
@@ -32,5 +33,5 @@ export const waitAfter = (failures: number, { most }: FailureLimit): number => {
   return failureWaits[Math.min(failures - freeFailures, failureWaits.length) - 1] ?? 0
 }
 
-/** Whether a failure is reported to people: each tenth in a row is. */
+/** Returns whether a failure is reported to people: every tenth in a row is. */
 export const isTold = (failures: number): boolean => failures % 10 === 0

@@ -10,8 +10,9 @@ const rangeOf = (value: bigint, groups: number): string => {
 }
 
 /**
- * The key under which attempts of an address are counted. For IPv6 it is the /64, because a client with one address has
- * the whole network. An IPv6 address that stands for an IPv4 host counts as the IPv4 address.
+ * Returns the key under which attempts from an address are counted. For IPv6 it is the /64 network, because a client
+ * that has one address usually has the whole network. An IPv6 address that stands for an IPv4 host counts as the IPv4
+ * address.
  */
 export const addressKey = (address: string): string => {
   const read = clientAddress(address)
@@ -20,42 +21,45 @@ export const addressKey = (address: string): string => {
 }
 
 /**
- * The key under which attempts of the network around an IPv6 address are counted, its /48: one site has thousands of /64s.
- * Undefined for IPv4, where the hosts of a network belong to different people.
+ * Returns the key under which attempts from the /48 network of an IPv6 address are counted, because one site has
+ * thousands of /64 networks. Returns undefined for IPv4, where the hosts of a network belong to different people.
  */
 export const networkKey = (address: string): string | undefined => {
   const read = clientAddress(address)
   return read === undefined || isOneHost(read) ? undefined : rangeOf(read.value, 3)
 }
 
-/** The key under which codes of an operator's second factor are counted, from addresses that are not known. */
+/** Returns the key under which second-factor codes of an operator from unknown addresses are counted. */
 export const mfaKey = (userId: string): string => `mfa:${userId}`
 
-/** The key under which codes of an operator's second factor are counted that come from an address that is known. */
+/** Returns the key under which second-factor codes of an operator from a known address are counted. */
 export const knownMfaKey = (userId: string, address: string): string => `${mfaKey(userId)}@${addressKey(address)}`
 
 /**
- * Reports that an operator gets once in a window: attempts that are used up, a wrong code, a wrong password in a
+ * Reports that an operator gets at most once in a window: used-up attempts, a wrong code, a wrong password in a
  * session.
  */
 export type ToldOnce = "lockout" | "code" | "step_up"
 
-/** The key under which it is counted that an operator was told. */
+/** Returns the key under which reports to an operator are counted. */
 export const toldKey = (told: ToldOnce, userId: string): string =>
   told === "lockout" ? `told:${userId}` : `told:${told}:${userId}`
 
-/** How many hexadecimal digits tell names apart that no operator has, which bounds the rows of them to 65,536. */
+/**
+ * How many hexadecimal digits of the hash distinguish names that no operator has. Their rows are therefore limited to
+ * 65,536.
+ */
 const nameDigits = 4
 
-/** Whether an address is one of those that an operator has signed in from lately. */
+/** Returns whether the operator has recently signed in from an address. */
 export const isKnownAddress = (known: ReadonlyArray<string>, address: string): boolean =>
   known.some((one) => addressKey(one) === addressKey(address))
 
-/** The key under which wrong passwords for an operator are counted, from addresses that are not known. */
+/** Returns the key under which wrong passwords for an operator from unknown addresses are counted. */
 export const operatorKey = (userId: string): string => `operator:${userId}`
 
-/** The key under which wrong passwords for an operator are counted that come from an address that is known. */
+/** Returns the key under which wrong passwords for an operator from a known address are counted. */
 export const knownKey = (userId: string, address: string): string => `${operatorKey(userId)}@${addressKey(address)}`
 
-/** The key under which wrong passwords for a name are counted that no operator has. */
+/** Returns the key under which wrong passwords are counted for a name that no operator has. */
 export const nameKey = (typed: string): string => `name:${sha256(typed.trim().toLowerCase()).slice(0, nameDigits)}`

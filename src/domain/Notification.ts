@@ -19,19 +19,20 @@ const operatorEvents = ["admin_sign_in", "admin_credential_changed"] as const
 export const notificationEvents = [...profileEvents, ...operatorEvents] as const
 
 /**
- * The events of an entry that names none: those of the first version. An entry gets a newer event only if it names it.
+ * The events that an entry gets if it names no events. They are the events of the first version. An entry gets a newer
+ * event only if it names that event.
  */
 export const usualEvents = notificationEvents.filter((event) => event !== "authority_expiring")
 
 export type NotificationEvent = (typeof notificationEvents)[number]
 
 /**
- * The kind of the mail to an account's contacts about its certificates. Entries do not name it among their events;
- * `notify.expiry.to_contacts` turns it on.
+ * The kind of mail that goes to an account's contacts about its certificates. Entries cannot list it among their
+ * events; `notify.expiry.to_contacts` turns it on.
  */
 export const contactEvent = "expiry_reminder"
 
-/** Everything that there is a message for. */
+/** Everything that has a message. */
 export const messageKinds = [...notificationEvents, contactEvent] as const
 
 export type MessageKind = (typeof messageKinds)[number]
@@ -42,10 +43,10 @@ export type Scope = string
 /** The scope of `[admin.notify]`. No profile has this name. */
 export const operatorScope = "__admin__"
 
-/** One entry of a section that delivers: a webhook, a script, or the mail server, whose entry is `-`. */
+/** A backend that delivers for an entry of a section: a webhook, a script, or the mail server, whose entry is `-`. */
 export type NotificationBackend = "email" | "webhook" | "custom"
 
-/** The entry of the backend that has only one. */
+/** The name of the entry of a backend that has only one entry. */
 export const onlyEntry = "-"
 
 /** One certificate of a digest. */
@@ -75,7 +76,7 @@ interface OfOperator extends Client {
   readonly user_agent?: string | undefined
 }
 
-/** The members of each event beside `hook`, `profile`, `at` and `delivery_id`. One that has no value is left out. */
+/** The members of each event beside `hook`, `profile`, `at` and `delivery_id`. A member without a value is left out. */
 export interface NotificationFields {
   readonly profile_mounted: object
   readonly account_created: Client & {
@@ -112,25 +113,25 @@ export interface NotificationFields {
   readonly certificates_expiring: {
     readonly generated_at: number
     readonly lead_days: number
-    /** How many certificates end within these days. */
+    /** How many certificates expire within these days. */
     readonly total: number
-    /** How many of them were replaced by another one. */
+    /** How many of the certificates were replaced. */
     readonly superseded: number
-    /** Those that were not replaced come first, then the soonest. */
+    /** Certificates that were not replaced come first. Then certificates that expire sooner come first. */
     readonly certificates: ReadonlyArray<ExpiringCertificate>
   }
   readonly authority_expiring: {
     /** Hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
     readonly issuer: string
     readonly subject: string
-    /** The subject of the certificate in its chain that ends first. */
+    /** The subject of the certificate in the CA's chain that expires first. */
     readonly chain_ends_with: string
     readonly not_after: number
     readonly days_remaining: number
   }
   readonly expiry_reminder: {
     readonly account_id: string
-    /** The contact. The mail goes there. */
+    /** The contact to which the mail goes. */
     readonly recipient?: string | undefined
     readonly total: number
     readonly certificates: ReadonlyArray<ExpiringCertificate>
@@ -143,9 +144,9 @@ export interface NotificationFields {
       | "step_up_refused"
       | "password_guessed"
       | "locked_out"
-    /** How many wrong passwords there were in a row. */
+    /** The number of wrong passwords in a row. */
     readonly failures?: number | undefined
-    /** The addresses of the admins, whom the mail goes to as well. */
+    /** The addresses of the admins, who get the mail too. */
     readonly admins?: ReadonlyArray<string> | undefined
   }
   readonly admin_credential_changed: OfOperator & {
@@ -156,17 +157,17 @@ export interface NotificationFields {
       | "recovery_codes_regenerated"
       | "contact_address"
     readonly by_self: boolean
-    /** The address before a change of it. The mail goes there. */
+    /** The operator's address before it was changed. The mail goes to this address. */
     readonly previous_recipient?: string | undefined
   }
 }
 
-/** Something that happened in a scope. */
+/** An event in a scope, with its members. */
 export type Occurrence = {
   readonly [E in NotificationEvent]: Told<E>
 }[NotificationEvent]
 
-/** What a message of a kind is about. */
+/** The values that a message of a kind is about. */
 export interface Told<E extends MessageKind> {
   readonly event: E
   readonly scope: Scope
@@ -184,7 +185,7 @@ export interface Payload {
   readonly [member: string]: unknown
 }
 
-/** The members of an occurrence, at an epoch second. */
+/** Returns the payload of an occurrence at an epoch second. */
 export const payloadOf = (
   { event, fields, scope }: { readonly event: MessageKind; readonly scope: Scope; readonly fields: object },
   at: number,
@@ -200,8 +201,8 @@ export const payloadOf = (
 })
 
 /**
- * The one address that a mail goes to: that of the operator it is about or, if that address was changed, the former
- * one. Without it, the mail goes to the recipients of the section.
+ * Returns the single address to which a mail goes: the address of the operator whom it concerns or, if that address was
+ * changed, the previous address. If there is no such address, the mail goes to the recipients of the section.
  */
 const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string | undefined => {
   const own = fields["change"] === "contact_address" ? fields["previous_recipient"] : fields["recipient"]
@@ -212,9 +213,9 @@ const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string 
 const alarming: ReadonlyArray<unknown> = ["password_guessed", "step_up_refused"]
 
 /**
- * Who gets a mail; `to` are the recipients of the section. A mail about an operator goes to that operator, or to `to`
- * if the operator has no address. A mail about an attempt to get into an operator's account goes to that operator, to
- * the admins and to `to`.
+ * Returns who gets a mail; `to` are the recipients of the section. A mail about an operator goes to that operator, or
+ * to `to` if the operator has no address. A mail about an attempt to get into an operator's account goes to that
+ * operator, to the admins and to `to`.
  */
 export const recipientsOf = (
   fields: { readonly [member: string]: unknown },

@@ -26,20 +26,20 @@ export type Noun =
 /** A member, a parameter or the body cannot be read. `detail` names it and says what it takes. */
 export class BadRequest extends Data.TaggedError("BadRequest")<{ readonly detail: string }> {}
 
-/** A word outside a closed set, such as a status or an event. */
+/** A word is not in its closed set, such as the set of statuses or events. */
 export class UnknownWord extends Data.TaggedError("UnknownWord")<{
   readonly name: string
   readonly word: string
   readonly known: ReadonlyArray<string>
 }> {}
 
-/** More than one of the filters for names. */
+/** The request has more than one filter for names. */
 export class ConflictingIdentifierFilter extends Data.TaggedError("ConflictingIdentifierFilter") {}
 
 /** A new password is refused; `why` is the end of a sentence that begins with "The password". */
 export class WeakPassword extends Data.TaggedError("WeakPassword")<{ readonly why: string }> {}
 
-/** In a session, the code that a new authenticator shows is mistyped. */
+/** In a session, the code of a new authenticator is wrong. */
 export class InvalidCode extends Data.TaggedError("InvalidCode") {}
 
 /** More rows match than one export holds. */
@@ -70,9 +70,9 @@ export class MfaPending extends Data.TaggedError("MfaPending") {}
 /** A changing request lacks the CSRF token of its session. */
 export class CsrfFailed extends Data.TaggedError("CsrfFailed") {}
 
-/** A request comes from another origin than that of `admin.base_url`. */
+/** A request does not come from the origin of `admin.base_url`. */
 export class ForeignOrigin extends Data.TaggedError("ForeignOrigin")<{
-  /** The origin that the browser names. Undefined if it names none, or several. */
+  /** The origin that the browser names. Undefined if it names no origin, or several. */
   readonly from: string | undefined
   /** The URL of the panel. */
   readonly panel: string
@@ -110,14 +110,14 @@ export class MediaTypeRefused extends Data.TaggedError("MediaTypeRefused") {}
 
 // 409
 
-/** Certificates of the record that was to be deleted are neither revoked nor ended. */
+/** The record to be deleted has certificates that are neither revoked nor expired. */
 export class LiveCertificates extends Data.TaggedError("LiveCertificates")<{
   readonly noun: "order" | "account" | "credential"
   readonly id: string
   readonly count: number
 }> {}
 
-/** The profile is not served, so nothing of it can be revoked. */
+/** The profile is not served, so none of its certificates can be revoked. */
 export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ readonly profile: string }> {}
 
 /** The order has no certificate. */
@@ -126,10 +126,12 @@ export class OrderNotIssued extends Data.TaggedError("OrderNotIssued")<{ readonl
 /** The certificate is revoked already. */
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 
-/** No worker has seen the CA that signed the certificate, so no revocation list would name it. */
+/** No worker knows the CA that signed the certificate, so no revocation list would contain it. */
 export class IssuerUnknown extends Data.TaggedError("IssuerUnknown") {}
 
-/** The CA of the certificate revokes nothing, since no worker can read the record of its lists; `trouble` says why. */
+/**
+ * The CA of the certificate revokes nothing, because no worker can read the record of its lists. `trouble` says why.
+ */
 export class IssuerStopped extends Data.TaggedError("IssuerStopped")<{ readonly trouble: string }> {}
 
 /** The job runs, or has ended. */
@@ -138,7 +140,7 @@ export class JobNotCancellable extends Data.TaggedError("JobNotCancellable")<{
   readonly status: string
 }> {}
 
-/** The job cannot run again, or another one has taken its place. */
+/** The job cannot run again, or another job has replaced it. */
 export class JobNotRunnable extends Data.TaggedError("JobNotRunnable")<{
   readonly id: string
   readonly status: string
@@ -162,14 +164,15 @@ export class MfaNotPending extends Data.TaggedError("MfaNotPending") {}
 /** Another live record of the same owner has this name. */
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {}
 
-/** The number of a revocation list is not above the stored one. */
+/** The number of a revocation list is not larger than the stored number. */
 export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonly current: number }> {}
 
 // 429, 500, 502, 503
 
 /**
- * Too many attempts, or too much work at once. Another try may succeed after `retryAfter` seconds. `isOwnDoing`: the
- * client's own work is too much. `isPassing`: attempts in progress use up the limit, and may free it again.
+ * Too many attempts, or too much work at once. Another try may succeed after `retryAfter` seconds. `isOwnDoing` means
+ * that the client's own work is too much. `isPassing` means that attempts in progress use up the limit, and may release
+ * it soon.
  */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: number

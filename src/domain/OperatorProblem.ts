@@ -1,7 +1,7 @@
 import type { OperatorError } from "./OperatorError.ts"
 
 /**
- * The codes of the table below. Scripts branch on them, so a code that was released stays
+ * The codes of the table below. Scripts depend on them, so a released code never changes
  * (docs/decisions/compatibility.md, "Each surface").
  */
 export type OperatorCode =
@@ -204,7 +204,7 @@ export type RefusalWith<C extends OperatorCode> = Extract<
   { readonly _tag: { [T in Tag]: (typeof table)[T]["code"] extends C ? T : never }[Tag] }
 >
 
-/** The codes that every route may answer. */
+/** The codes that every route may send. */
 export const usualCodes = [
   "bad_request",
   "invalid_status",
@@ -224,7 +224,7 @@ export const usualCodes = [
   "busy"
 ] as const satisfies ReadonlyArray<OperatorCode>
 
-/** See {@link usualCodes}. */
+/** One of {@link usualCodes}. */
 export type UsualCode = (typeof usualCodes)[number]
 
 /** The problem of a refusal. */
@@ -238,7 +238,7 @@ export const operatorProblemOf = (error: OperatorError): OperatorProblem => {
   }
 }
 
-/** Whether a failure is a refusal for operators. */
+/** Returns whether a failure is a refusal for operators. */
 export const isOperatorError = (error: { readonly _tag: string }): error is OperatorError =>
   Object.hasOwn(table, error._tag)
 

@@ -8,18 +8,19 @@ export type OperatorRole = (typeof operatorRoles)[number]
 const isOperatorRole = (text: string): text is OperatorRole => operatorRoles.some((role) => role === text)
 
 /**
- * What a stored role permits. A row without a role is older than roles, and permits everything. A role that another version
- * stored and this one does not know permits the least (docs/decisions/compatibility.md, "Neighbours").
+ * Returns the role that a stored role stands for. A row without a role is older than roles, and permits everything. A
+ * role that another version stored and that this version does not know permits the least
+ * (docs/decisions/compatibility.md, "Neighbours").
  */
 export const roleRead = (stored: string | undefined): OperatorRole =>
   stored === undefined ? "admin" : isOperatorRole(stored) ? stored : "viewer"
 
-/** Whether a stored role is unknown, so that another one is read for it. */
+/** Returns whether a stored role is unknown, so that {@link roleRead} returns another role for it. */
 export const isRoleUnknown = (stored: string | undefined): boolean => stored !== undefined && !isOperatorRole(stored)
 
 const rank = (role: OperatorRole): number => operatorRoles.indexOf(role)
 
-/** Whether a role permits what another role permits. */
+/** Returns whether a role permits everything that the needed role permits. */
 export const permits = (role: OperatorRole, needed: OperatorRole): boolean => rank(role) >= rank(needed)
 
 /** The lower of two roles. */

@@ -9,17 +9,17 @@ export type OrderStatus = (typeof orderStatuses)[number]
 export const orderFilterWords = [...orderStatuses, "revoked"] as const
 export type OrderFilterWord = (typeof orderFilterWords)[number]
 
-/** Whether an order is one that a filter asks for. */
+/** Returns whether an order matches a filter word. */
 export const hasFilterWord = (
   word: OrderFilterWord,
   order: { readonly status: OrderStatus; readonly revokedAt: number | undefined }
 ): boolean => word === "revoked" ? order.revokedAt !== undefined : order.status === word
 
-/** What may happen to an order, from which status and to which ("States and transitions: Order"). */
+/** The moves of an order between statuses ("States and transitions: Order"). */
 export const orderMoves = {
   /** Every authorization is valid. */
   promote: { from: ["pending"], to: "ready" },
-  /** An authorization was deactivated before finalize. The error that the order gets says so. */
+  /** An authorization was deactivated before finalize. The order's error says so. */
   demote: { from: ["ready"], to: "pending" },
   /** Finalize was accepted. */
   claim: { from: ["ready"], to: "processing" },
@@ -55,21 +55,21 @@ export interface Order {
 }
 
 /**
- * When an order was made, and the expiry that its client was told, in epoch seconds. Versions before 0.1 stored no
+ * When an order was made, and the expiry that the client was told, in epoch seconds. Versions before 0.1 stored no
  * expiry.
  */
 export type Lifetime = Pick<Order, "createdAt" | "expiresAt">
 
 /**
- * When an order and its authorizations expire. It is the time that the client was told, even if the configuration has
- * changed since (docs/decisions/data-model.md, "Expiry is kept").
+ * Returns when an order and its authorizations expire. This is the time that the client was told, even if the
+ * configuration has changed since then (docs/decisions/data-model.md, "Expiry is kept").
  */
 export const expiryOf = ({ createdAt, expiresAt }: Lifetime, validitySeconds: number): number =>
   expiresAt ?? createdAt + validitySeconds
 
 /**
- * Whether an order expired before it was finalized, even if that is not stored yet. An order that failed earlier has an
- * error and counts as failed, not as expired.
+ * Returns whether an order expired before it was finalized, even if that is not stored yet. An order that failed
+ * earlier has an error and counts as failed, not as expired.
  */
 export const isLapsed = (
   order: Lifetime & Pick<Order, "error" | "status">,
@@ -79,7 +79,10 @@ export const isLapsed = (
   now >= expiryOf(order, validitySeconds) &&
   (order.status === "pending" || order.status === "ready" || (order.status === "invalid" && order.error === undefined))
 
-/** The status for clients: an unfinished order past its expiry is shown as `invalid`; the stored status stays. */
+/**
+ * Returns the status for clients. An unfinished order past its expiry is shown as `invalid`; the stored status does not
+ * change.
+ */
 export const statusShown = (
   order: Lifetime & { readonly status: OrderStatus },
   validitySeconds: number,

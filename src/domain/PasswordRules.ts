@@ -2,14 +2,14 @@ import * as Result from "effect/Result"
 import { commonPasswords } from "./CommonPasswords.ts"
 import { WeakPassword } from "./OperatorError.ts"
 
-/* The rules for a new password (docs/decisions/admin.md, "Passwords"). A stored password is never judged again. */
+/* The rules for a new password (docs/decisions/admin.md, "Passwords"). Stored passwords are never checked again. */
 
 const fewestCharacters = 12
 const mostOctets = 1024
 const shortestWord = 4
 const shortestRun = 3
 
-/** Characters that are neighbours: on keyboards, in rows and in columns, and in the alphabet. */
+/** Sequences of neighbouring characters: in rows and columns of keyboards, and in the alphabet. */
 const sides = [
   "abcdefghijklmnopqrstuvwxyzab",
   "0123456789012",
@@ -24,10 +24,10 @@ const sides = [
 
 const isRun = (text: string): boolean => sides.some((side) => side.includes(text)) || new Set(text).size === 1
 
-/** Whether a text consists only of runs of three characters or more, one after another. */
+/** Returns whether a text consists only of runs of three characters or more, one after another. */
 const isMadeOfRuns = (text: string): boolean => {
   const characters = [...text]
-  // `ends[at]` says whether the text before `at` consists of runs. A run of six or more is two shorter ones.
+  // `ends[at]` says whether the text before `at` consists of runs. A run of six or more characters is two shorter runs.
   const ends = [true]
   for (let at = 1; at <= characters.length; at++) {
     ends[at] = [shortestRun, shortestRun + 1, shortestRun + 2].some((length) =>
@@ -41,7 +41,7 @@ const isMadeOfRuns = (text: string): boolean => {
 const wordsOf = (text: string): ReadonlyArray<string> =>
   text.normalize("NFC").toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => [...word].length >= shortestWord)
 
-/** The texts that an attacker would try first here. No password may contain them. */
+/** The texts that an attacker of this installation would try first. No password may contain them. */
 export interface Guessable {
   readonly username: string
   /** The product's name, the hosts of its URLs, the subjects of its CAs, the names of its profiles. */
@@ -63,8 +63,8 @@ const faultOf = (password: string, { texts, username }: Guessable): string | und
 }
 
 /**
- * The password in the form that is hashed, or the reason for its refusal. The reason repeats only parts that others
- * know too.
+ * Returns the password in the form that is hashed, or a failure with the reason for its refusal. The reason repeats
+ * only parts of the password that are publicly known.
  */
 export const checkPassword = (given: string, guessable: Guessable): Result.Result<string, WeakPassword> => {
   const password = given.normalize("NFC")

@@ -18,13 +18,13 @@ interface Row<E> {
 
 const said = (error: Detailed): string => error.detail
 /**
- * Puts the refused name into the detail, because clients show only the detail. A message of a policy may already end
- * with the name.
+ * Puts the refused name into the detail, because clients show only the detail. A policy's message may already end with
+ * the name.
  */
 const saidOfName = ({ detail, identifier: { value } }: Detailed & { readonly identifier: Identifier }): string =>
   value !== "" && detail.endsWith(` ${value}`) ? detail : `${shownName(value)}: ${detail}`
 
-/** The first refusal, and how many more there are. */
+/** Returns a sentence with the first refusal and the number of further ones. */
 const saidOfNames = (parts: ReadonlyArray<AcmeError>, unlisted: number): string => {
   const [first] = parts
   const said = first === undefined ? "" : rowOf(first).detail(first).replace(/\.$/, "")
@@ -39,7 +39,7 @@ const aboutIdentifier = (error: { readonly identifier: Identifier }) => ({ ident
 const aboutName = (error: { readonly name: string }) => ({ identifier: { type: "dns", value: error.name } })
 const logHasReason = "the server's log has the reason."
 
-/** The one table from failures to problem documents: a failure without a row does not compile. */
+/** The only table that maps failures to problem documents. A failure without a row does not compile. */
 const table = {
   Malformed: { type: "malformed", status: 400, detail: said },
   MalformedJws: { type: "malformed", status: 400, detail: said },
@@ -290,7 +290,7 @@ export const problemType = (error: AcmeError): string => rowOf(error).type ?? "n
 /** Seconds for the Retry-After header, if the failure asks for one. */
 export const retryAfter = (error: AcmeError): number | undefined => rowOf(error).retryAfter?.(error)
 
-/** Whether a value is one of the failures above. */
+/** Returns whether a value is one of the failures above. */
 export const isAcmeError = (error: unknown): error is AcmeError =>
   typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" &&
   Object.hasOwn(table, error._tag)

@@ -1,4 +1,4 @@
-/** The URN of problem types begins so (RFC 8555 section 6.7). */
+/** The beginning of the URN of problem types (RFC 8555 section 6.7). */
 export const acmeError = "urn:ietf:params:acme:error:"
 
 /** The identifier object of the protocol. */
@@ -8,14 +8,14 @@ export interface Identifier {
 }
 
 /**
- * RFC 7807 and RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. A problem of this
- * server that is not about ACME has no type (docs/decisions/acme-surface.md, "Problem types").
+ * RFC 7807 and RFC 8555 section 6.7, as sent and as stored in `orders.error` and `challenges.error`. A problem that is
+ * not about ACME has no type (docs/decisions/acme-surface.md, "Problem types").
  */
 export interface ProblemDocument {
   readonly type?: string
   readonly status: number
   readonly detail: string
-  /** Where a human has to act (RFC 8555 section 6.7). */
+  /** The URL at which a person must act (RFC 8555 section 6.7). */
   readonly instance?: string
   readonly identifier?: Identifier
   readonly algorithms?: ReadonlyArray<string>

@@ -5,22 +5,22 @@ import type { ValidationReason } from "./ValidationCause.ts"
 import type { EventName } from "./words/Log.ts"
 
 /*
- * How the log records each failure that a client or an operator is told of. Where one sentence stands for several
- * causes, the record says which of them it was (docs/errors.md, "Causes").
+ * Describes how the log records each failure that a client or an operator receives. If one sentence covers several
+ * causes, the record says which cause it was (docs/errors.md, "Causes").
  */
 
-/** A cause of a failure, and the record by which the log tells it from the others. */
+/** A cause of a failure, and the log record that distinguishes it from other causes. */
 export interface CauseRecord {
-  /** In words for operators. Absent where the sentence itself is the cause. */
+  /** The cause in words for operators. Absent if the client's sentence already states the cause. */
   readonly cause?: string
   readonly event: EventName
-  /** The fields of the record that have the cause: `reason=expired`, or the name of a field with a text. */
+  /** The fields of the record that show the cause: `reason=expired`, or the name of a field with a text. */
   readonly by?: string
 }
 
 type ChallengeTag = ChallengeFailed["_tag"]
 
-/** For each reason of a failed validation, the failures that a client may be told. */
+/** For each reason of a failed validation, the failures that a client may receive. */
 const failuresOf: { readonly [R in ValidationReason]: ReadonlyArray<ChallengeTag> } = {
   resolve_failed: ["ChallengeUnreachable", "TxtLookupFailed"],
   no_address: ["ChallengeUnreachable"],
@@ -65,7 +65,7 @@ const recordOf = (reason: string): CauseRecord => {
   }
 }
 
-/** The causes of a failure that a client is told: one for each reason of a validation that leads to it. */
+/** Returns the causes of a failure that a client receives: one for each validation reason that leads to the failure. */
 const validation = (tag: ChallengeTag): ReadonlyArray<CauseRecord> =>
   Object.entries(failuresOf).flatMap(([reason, tags]) => tags.includes(tag) ? [recordOf(reason)] : [])
 
@@ -77,7 +77,7 @@ const abandoned = (...causes: ReadonlyArray<IssueFailureCause>): ReadonlyArray<C
 
 type Tag = AcmeError["_tag"]
 
-/** `NotFound` is `not_found`. */
+/** Returns the word for a tag: `not_found` for `NotFound`. */
 const wordOf = (tag: string): string => tag.replace(/(?<=[a-z])[A-Z]/g, "_$&").toLowerCase()
 
 /** The word for a failure in `request_refused`. */
@@ -151,14 +151,17 @@ const onlyTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   )
 }
 
-/** What the log has of a failure, by its tag: one entry for each cause. */
+/** Returns what the log records about a failure, by its tag: one entry for each cause. */
 export const recordsOf = (tag: Tag): ReadonlyArray<CauseRecord> =>
   onlyTold[tag] ?? [...alsoTold[tag] ?? [], { event: "request_refused", by: `reason=${wordOf(tag)}` }]
 
-/** Whether the answer to a request with this failure is recorded as `request_refused`. */
+/** Returns whether a request that gets this failure is recorded as `request_refused`. */
 export const isRefusalTold = ({ _tag }: Pick<AcmeError, "_tag">): boolean => onlyTold[_tag] === undefined
 
-/** The refusals of operators that are recorded, by their tags. The others tell an operator who is signed in the whole cause, and change nothing. */
+/**
+ * The refusals of operators that are recorded, by their tags. The other refusals tell the signed-in operator the whole
+ * cause, and change nothing.
+ */
 export const operatorRecords: { readonly [T in OperatorError["_tag"]]?: ReadonlyArray<CauseRecord> } = {
   InvalidCredentials: [
     { cause: "there is no such operator", event: "admin_login_failed", by: "reason=unknown_user" },

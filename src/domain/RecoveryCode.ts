@@ -13,7 +13,10 @@ export const recoveryCodeFrom = (drawn: Uint8Array): string => encodeBase32(draw
 /** The form in which a code is shown: two halves. */
 export const showRecoveryCode = (code: string): string => `${code.slice(0, 5)}-${code.slice(5)}`
 
-/** The code in a typed text, whatever the case, spaces and hyphens. Undefined if the text is not a code. */
+/**
+ * Returns the code in a typed text. Case, spaces and hyphens do not matter. Returns undefined if the text is not a
+ * code.
+ */
 export const readRecoveryCode = (typed: string): string | undefined => {
   const code = typed.replaceAll(/[\s-]/g, "").toUpperCase()
   return form.test(code) ? code : undefined

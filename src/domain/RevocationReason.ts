@@ -14,24 +14,24 @@ export const revocationReasons = [
   { code: 10, name: "aACompromise" }
 ] as const
 
-/** The code for a key that others know. */
+/** The code for a key that others may know. */
 export const keyCompromise = 1
 
-/** Whether a revocation may state this code. */
+/** Returns whether a revocation may state this code. */
 export const isAcceptedReason = (code: number): boolean => revocationReasons.some((one) => one.code === code)
 
-/** The code of a reason that is given as its number or its name, in capital letters or small ones. */
+/** Returns the code of a reason that is given by number or by name. Upper and lower case are the same. */
 export const parseReason = (given: string | number): number | undefined => {
   const number = typeof given === "string" ? readWhole(given) : given
   const word = String(given).trim().toLowerCase()
   return revocationReasons.find(({ code, name }) => code === number || name.toLowerCase() === word)?.code
 }
 
-/** The name of a reason; a code that no reason has, in digits. */
+/** Returns the name of a reason. An unknown code is returned in digits. */
 export const reasonName = (code: number): string =>
   revocationReasons.find((one) => one.code === code)?.name ?? String(code)
 
-/** A reason for people, such as "keyCompromise (1)"; a code that no reason has, as it is. */
+/** Returns a reason for people, such as "keyCompromise (1)". An unknown code is returned in digits. */
 export const reasonShown = (code: number): string => {
   const name = revocationReasons.find((one) => one.code === code)?.name
   return name === undefined ? String(code) : `${name} (${code})`

@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 
-/** Every role, in the order they are named. */
+/** Every role, in the order in which they are listed. */
 export const everyRole = ["acme", "admin", "worker"] as const
 
 /** What a process does: serve ACME clients, serve operators, or run jobs (docs/decisions/process.md, "Roles"). */
@@ -9,7 +9,9 @@ export type Role = (typeof everyRole)[number]
 /** Roles of one process. */
 export type Roles = ReadonlySet<Role>
 
-/** Reads lists such as `acme,worker`; no word at all means every role. The left side is the first word that is not a role. */
+/**
+ * Reads lists such as `acme,worker`; an empty list means every role. The failure is the first word that is not a role.
+ */
 export const parseRoles = (given: ReadonlyArray<string>): Result.Result<Roles, string> => {
   const words = given.flatMap((list) => list.split(",")).map((word) => word.trim())
   if (words.length === 0) return Result.succeed(new Set(everyRole))
@@ -19,5 +21,5 @@ export const parseRoles = (given: ReadonlyArray<string>): Result.Result<Roles, s
     : Result.fail(unknown)
 }
 
-/** `acme,worker` */
+/** Returns the roles as text, such as `acme,worker`. */
 export const rolesText = (roles: Roles): string => everyRole.filter((role) => roles.has(role)).join()

@@ -2,9 +2,12 @@ import type { Detailed, FromUpstream } from "./AcmeError.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 import { acmeError } from "./ProblemDocument.ts"
 
-/* How clients are told that an upstream refused. */
+/* Tells clients that an upstream refused. */
 
-/** Types of an upstream's problems that a client can mend; any other is about this service's dealings with it. */
+/**
+ * Types of upstream problems that a client can fix. All other types are about the exchange between this service and the
+ * upstream.
+ */
 export const mendableTypes: ReadonlySet<string> = new Set([
   "rejectedIdentifier",
   "unsupportedIdentifier",
@@ -23,7 +26,7 @@ const upstreamSays = ({ subproblems = [] }: FromUpstream): Partial<ProblemDocume
     }))
   }
 
-/** Rows of the table of problem documents: for every failure that an upstream causes. */
+/** The rows of the table of problem documents for all failures that an upstream causes. */
 export const upstreamProblems = {
   UpstreamRefusedOrder: {
     type: "serverInternal",

@@ -1,12 +1,12 @@
 const form = /^[a-z0-9][a-z0-9._-]{0,63}$/
 const ascii = /^[\x21-\x7e]*$/
 
-/** The form of a name, as the end of a sentence. */
+/** The rule for a name, as the end of a sentence. */
 export const usernameForm = "1 to 64 of a-z, 0-9, dot, underscore and hyphen, the first a letter or a digit"
 
 /**
- * The name of an operator in its stored form, in lower case and without blanks around it. Undefined if the text is not a name. A letter of another
- * script whose lower case is `k` or `s` is refused.
+ * Returns the name of an operator in its stored form: in lower case, without blanks around it. Undefined if the text is
+ * not a name. A letter of another script whose lower case is `k` or `s` is refused.
  */
 export const readUsername = (text: string): string | undefined => {
   const given = text.trim()

@@ -32,10 +32,10 @@ export type ValidationReason =
   | "given_up"
 
 /**
- * What went wrong in a validation, for operators only. A client that was told the addresses could look up names through
- * the service (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` names what was asked
- * or dialled; it holds neither token nor key authorization, and nothing of a body. `reason` is a {@link
- * ValidationReason}, or a word of a newer version.
+ * What went wrong in a validation, for operators only. A client that received the addresses could use the service to
+ * look up names (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` names what was
+ * queried or connected to. It never has a token, a key authorization, or part of a body. `reason` is a
+ * {@link ValidationReason}, or a word that a newer version added.
  */
 export interface ValidationCause {
   readonly reason: string

@@ -4,13 +4,13 @@ import * as Schedule from "effect/Schedule"
 
 /** Repeats a check only while there is something to check, so that an idle process has no timer for it. */
 export interface Awake {
-  /** Says that there is something to check. */
+  /** Reports that there is something to check. */
   readonly wake: () => void
   /** Repeats the check until it is interrupted. */
   readonly repeat: <E, R>(look: Effect.Effect<void, E, R>) => Effect.Effect<unknown, E, R>
 }
 
-/** Makes one that checks every so many milliseconds, and sleeps while `isIdle` says so. */
+/** Makes an {@link Awake} that checks every `millis` milliseconds, and sleeps while `isIdle` is true. */
 export const makeAwake = (millis: number, isIdle: () => boolean): Awake => {
   const latch = Latch.makeUnsafe()
   const busy = Effect.suspend(() => {

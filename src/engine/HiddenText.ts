@@ -1,19 +1,19 @@
 /*
- * Finds and replaces invisible characters in texts that others have chosen and that are shown, mailed, logged or
+ * Finds and replaces invisible characters in texts that come from outside and that are shown, mailed, logged or
  * printed.
  */
 
 /**
- * Controls, ends of lines and paragraphs, marks that turn the direction of writing, and all other characters without a
- * shape. They move or hide the text beside them, or make a terminal act. The joiners U+200C and U+200D are allowed,
- * because words of some scripts need them.
+ * Control characters, line and paragraph separators, marks that change the direction of writing, and all other
+ * invisible characters. They move or hide the text beside them, or control a terminal. The joiners U+200C and U+200D
+ * are allowed, because words of some scripts need them.
  */
 const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
-// Matches nearly every text, at a quarter of the cost.
+// This pattern matches nearly every text, at a quarter of the cost.
 const plain = /^[\x20-\x7e]*$/
 
-/** The first hidden character, as `U+202E`. */
+/** Returns the first hidden character in the form `U+202E`. */
 export const hiddenIn = (text: string): string | undefined => {
   const at = text.search(hidden)
   return at < 0 ? undefined : codePoint(text.slice(at))
@@ -22,18 +22,21 @@ export const hiddenIn = (text: string): string | undefined => {
 const codePoint = (text: string): string =>
   `U+${(text.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`
 
-/** The text with each hidden character replaced by what `replacement` says of it and of its code point, as `U+202E`. */
+/**
+ * Replaces each hidden character of a text with the result of `replacement`, which gets the character and its code
+ * point in the form `U+202E`.
+ */
 export const replaceHidden = (text: string, replacement: (character: string, code: string) => string): string =>
   plain.test(text) ? text : text.replaceAll(hidden, (character) => replacement(character, codePoint(character)))
 
 const unit = (text: string, at: number): string => `\\u${text.charCodeAt(at).toString(16).padStart(4, "0")}`
 
-/** The text with hidden characters as JSON escapes them, so that it stays on its line. */
+/** Replaces hidden characters with JSON escapes, so that the text stays on one line. */
 export const escapeHidden = (text: string): string =>
   replaceHidden(text, (character) => {
     const written = JSON.stringify(character).slice(1, -1)
     return written !== character ? written : Array.from(character.split(""), (_, at) => unit(character, at)).join("")
   })
 
-/** The text on one line, with one blank in place of each run of hidden characters and blanks. */
+/** Returns the text on one line, with one blank instead of each run of hidden characters and blanks. */
 export const oneLine = (text: string): string => replaceHidden(text, () => " ").replaceAll(/\s+/g, " ").trim()

@@ -1,8 +1,11 @@
 import type * as SchemaAST from "effect/SchemaAST"
 
-/* Describes JSON that does not fit a schema: the form that is required, and the place of a member. */
+/* Describes why JSON does not fit a schema: the required form, and the place of the member. */
 
-/** The JSON form that a schema requires, for a sentence: `a text`, `an array`. Of a union it is that of the first type. */
+/**
+ * Returns the JSON form that a schema requires, for a sentence: `a text`, `an array`. For a union it is the form of the
+ * first type.
+ */
 export const formOf = (ast: SchemaAST.AST): string => {
   switch (ast._tag) {
     case "String":
@@ -22,6 +25,6 @@ export const formOf = (ast: SchemaAST.AST): string => {
   }
 }
 
-/** The place of a member as people write it: `items[1].value`. */
+/** Returns the place of a member as people write it: `items[1].value`. */
 export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
   path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")

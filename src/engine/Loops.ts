@@ -4,63 +4,64 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 
-/** The declaration of one piece of background work. */
+/** The declaration of one background loop. */
 export interface LoopDeclaration {
   /**
-   * Vital work is what the program needs to do what it is for. Only the failures of vital work make a process unready or
-   * end it.
+   * Whether the program cannot fulfil its purpose without this loop. Only failures of vital loops make a process
+   * unready or end it.
    */
   readonly isVital: boolean
 }
 
-/** The background work of the engine, by the names in its records and metrics. A program adds its own. */
+/** The background loops of the engine, by their names in records and metrics. A program adds its own loops. */
 export const engineLoops = {
   job_claims: { isVital: true },
-  // without it, requests look by themselves
+  // without this loop, requests check the database themselves
   job_ends_heard: { isVital: false },
   job_leases: { isVital: true },
-  // attempts beyond their time keep their slots
+  // without this loop, attempts that exceed their time keep their slots
   job_overdue: { isVital: true },
   job_periodic: { isVital: false },
   job_polls: { isVital: true },
-  // each pass of the claims does the same
+  // each pass of the claims does the same work
   job_times: { isVital: false },
-  // polls find the jobs that no notification announced
+  // without notifications, polls find the jobs
   job_wakes_heard: { isVital: false },
-  // requests and connections beyond their time keep their places
+  // without this loop, requests and connections that exceed their time keep their places
   listener_sweep: { isVital: true },
-  // a listener goes on with the pair that it has
+  // without this loop, a listener continues with its present pair
   tls_expiry: { isVital: false },
   trace_export: { isVital: false },
   worker_presence: { isVital: false }
 } as const satisfies Readonly<Record<string, LoopDeclaration>>
 
-/** How many deaths of a vital loop in a row make its process unready, and how many end it. */
+/** How many failures of a vital loop in a row make its process unready, and how many end it. */
 export const bounds = { unready: 2, end: 8 } as const
 
 /**
- * How long a run must last to count as healthy, and how long until its earlier deaths no longer count, in milliseconds.
+ * How long a run must last to count as healthy, and after which time its earlier failures no longer count, in
+ * milliseconds.
  */
 const wellAfterMillis = 10_000
 const steadyAfterMillis = 60_000
 
 const longestWaitMillis = 30_000
 
-/** One piece of background work, as long as its scope lives. Times are milliseconds of the process's life. */
+/** One background loop, as long as its scope is open. Times are milliseconds since the start of the process. */
 export interface Watched {
   readonly loop: string
   readonly begun: (life: number) => void
-  /** Answers the milliseconds to wait before it runs again: 1, 2, 4 … 30 seconds. */
+  /** Reports that the loop failed. Returns the wait in milliseconds before it runs again: 1, 2, 4 … 30 seconds. */
   readonly died: (life: number) => number
   readonly ended: () => void
 }
 
-/** The state of a process's background work. It decides whether the process is ready, and whether it has to end. */
+/** The state of a process's background loops. It decides whether the process is ready, and whether it must end. */
 export class Loops extends Context.Service<Loops, {
   readonly watch: (loop: string, { isVital }: LoopDeclaration) => Watched
-  /** The vital loops that keep dying; none in a process that is ready. */
+  /** Returns the vital loops that fail again and again. In a ready process there are none. */
   readonly failing: (life: number) => ReadonlyArray<string>
-  /** Waits until a vital loop has died too often in a row. */
+  /** Waits until a vital loop has failed too often in a row. */
   readonly givenUp: Effect.Effect<string>
 }>()("acme/engine/Loops") {
   static readonly layer: Layer.Layer<Loops> = Layer.sync(this, () => make())

@@ -4,8 +4,7 @@ import * as Semaphore from "effect/Semaphore"
 import { currentMillis } from "./Time.ts"
 
 /**
- * Reads a value at most once in so many milliseconds. Those who ask at the same time wait for one reading. A failure is
- * not kept.
+ * Reads a value at most once every `millis` milliseconds. Concurrent callers share one reading. A failure is not kept.
  */
 export const makeSharedReading = <A, E, R>(
   millis: number,
@@ -16,7 +15,7 @@ export const makeSharedReading = <A, E, R>(
     return turns.withPermits(1)(Effect.gen(function*() {
       const now = yield* currentMillis
       const last = yield* Ref.get(kept)
-      // If the clock was set back, the value counts as old too.
+      // If the clock was set back, the value also counts as old.
       if (last !== undefined && now - last.at < millis && now >= last.at) return last.value
       const value = yield* read
       yield* Ref.set(kept, { at: now, value })

@@ -12,9 +12,9 @@ import { lifeMillis } from "./Time.ts"
 const longestError = 2000
 
 /**
- * Runs work in the background until its scope ends. All background work that outlives its caller is started so. If the
- * work dies, its death is recorded under its name and counted, and the work runs again after a wait that grows.
- * {@link Loops} knows what keeps dying.
+ * Runs work in the background until its scope ends. All background work that outlives its caller is started in this
+ * way. If the work fails, the failure is logged under the loop's name and counted, and the work runs again after a
+ * growing wait. {@link Loops} knows which loops fail again and again.
  */
 export type Supervised<Loop extends string> = <A, R>(
   loop: Loop,
@@ -34,7 +34,7 @@ export const makeSupervised =
           if (Exit.isSuccess(exit)) return exit.value
           const waitMillis = watched.died(yield* lifeMillis)
           const error = Cause.pretty(exit.cause).slice(0, longestError)
-          // The work runs again even if the log or the count has failed.
+          // The work runs again even if logging or counting fails.
           yield* Effect.exit(emit("server_loop_failed", { loop, error }))
           yield* Effect.exit(count("acme_svc_loop_restarts_total", { loop }))
           yield* Effect.sleep(waitMillis)
@@ -43,5 +43,5 @@ export const makeSupervised =
       return Effect.forkScoped(Effect.ensuring(run, Effect.sync(watched.ended)), { startImmediately: true })
     })
 
-/** Runs background work of the engine. */
+/** Runs a background loop of the engine. */
 export const supervised = makeSupervised(engineLoops)

@@ -2,46 +2,51 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 
-/* The clock in whole seconds, the unit of rows and certificates, and the reading and writing of RFC 3339 times. */
+/*
+ * The clock in whole seconds, which is the unit of rows and certificates, and functions that read and write RFC 3339
+ * times.
+ */
 
-/** Now, in epoch milliseconds, by the clock of a fiber. */
+/** Returns the current time in epoch milliseconds, from the clock of a fiber. */
 export const millisOf = (fiber: Fiber.Fiber<unknown, unknown>): number =>
   fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
 
-/** Now, in epoch milliseconds. */
+/** The current time in epoch milliseconds. */
 export const currentMillis: Effect.Effect<number> = Effect.withFiber((fiber) => Effect.succeed(millisOf(fiber)))
 
 /**
- * Milliseconds of the process's life. Waits and bounds are measured with them, so that changes of the clock do not
- * matter.
+ * Milliseconds since the start of the process. Waits and limits use them, so that changes of the clock do not matter.
  */
 export const lifeMillis: Effect.Effect<number> = Effect.withFiber((fiber) =>
   Effect.succeed(Number(fiber.getRef(Clock.Clock).monotonicTimeNanosUnsafe() / 1_000_000n))
 )
 
-/** Now, in epoch seconds. */
+/** The current time in epoch seconds. */
 export const currentSeconds: Effect.Effect<number> = Effect.withFiber((fiber) =>
   Effect.succeed(Math.floor(millisOf(fiber) / 1000))
 )
 
-/** The last second of the year 9999 and the first of the year 0: RFC 3339 has no other times. */
+/** The last second of the year 9999 and the first second of the year 0. RFC 3339 has no times outside this range. */
 const [latest, earliest] = [253_402_300_799, -62_167_219_200]
 
 /**
- * Whole epoch seconds as an RFC 3339 time in UTC, without a fraction. A time that RFC 3339 does not have, as a row that a hand
- * has changed may, is shown as the nearest that it has.
+ * Returns whole epoch seconds as an RFC 3339 time in UTC, without a fraction. A time outside the range of RFC 3339, for
+ * example in a row that was edited by hand, is shown as the nearest time in the range.
  */
 export const rfc3339 = (epochSeconds: number): string => {
   const shown = Math.min(Math.max(epochSeconds, earliest), latest)
   return `${new Date(shown * 1000).toISOString().slice(0, -".000Z".length)}Z`
 }
 
-// RFC 3339 allows lower case, any offset and a leap second. The runtime's parser accepts all of these but the leap
+// RFC 3339 allows lower case, any offset and a leap second. The runtime's parser accepts all of these except the leap
 // second. It also accepts days and hours that do not exist.
 const form =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/** Epoch seconds of an RFC 3339 time that can be written as one in UTC; `undefined` for any other text. */
+/**
+ * Returns the epoch seconds of an RFC 3339 time that is also an RFC 3339 time when it is written in UTC. Returns
+ * `undefined` for any other text.
+ */
 export const parseRfc3339 = (text: string): number | undefined => {
   const [, year, month, day] = form.exec(text)?.map(Number) ?? []
   if (year === undefined || month === undefined || day === undefined) return undefined
@@ -55,6 +60,6 @@ export const parseRfc3339 = (text: string): number | undefined => {
 
 const day = /^\d{4}-\d{2}-\d{2}$/
 
-/** Epoch seconds of an RFC 3339 time, or of a day of the calendar, which begins at midnight in UTC. */
+/** Returns the epoch seconds of an RFC 3339 time, or of a calendar day, which begins at midnight in UTC. */
 export const parseMoment = (text: string): number | undefined =>
   parseRfc3339(day.test(text) ? `${text}T00:00:00Z` : text)

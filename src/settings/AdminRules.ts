@@ -5,7 +5,7 @@ import { adminFilterFindings } from "./PolicyRules.ts"
 
 /* The rules for `[admin]` (docs/decisions/admin.md, "Configuration"). */
 
-/** The checks that need no order, because requests of operators have none. */
+/** The checks that need no order, because operators' requests have no order. */
 const usable: ReadonlyArray<CheckType> = ["allowed_ip", "path", "reverse_dns", "custom"]
 
 const isLocal = (bindAddress: string): boolean => isLoopbackHost(parseBindAddress(bindAddress)?.host ?? "")
@@ -29,7 +29,9 @@ const unusableChecks = ({ config: { admin } }: Subject): ReadonlyArray<Finding> 
       }]
   })
 
-/** Every fault of `[admin]`. While it is off, they refuse nothing and are reported as advisories. */
+/**
+ * Returns every fault of `[admin]`. While `[admin]` is off, its faults refuse nothing and are reported as advisories.
+ */
 export const adminFindings = (subject: Subject): ReadonlyArray<Finding> => [
   ...unprotected(subject),
   ...unusableChecks(subject),

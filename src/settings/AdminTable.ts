@@ -4,7 +4,7 @@ import { baseUrl, bindAddress, orEmpty, path } from "../engine/config/ValueForm.
 import { adminNotify } from "./NotifyTable.ts"
 import { filter } from "./PolicyTable.ts"
 
-/* The keys of the listener of operators and of their sign-in. */
+/* The keys of the operators' listener and of their sign-in. */
 
 /** `[admin]`. */
 export const admin = Schema.Struct({

@@ -14,15 +14,15 @@ export interface ProfileConfig extends ReadProfile {
   readonly name: string
 }
 
-/** The whole configuration, checked and with defaults; profiles sorted by name, parked ones included. */
+/** The whole configuration, checked and with defaults. Profiles are sorted by name and include the parked profiles. */
 export interface Config extends Omit<Read, "profiles"> {
   readonly profiles: ReadonlyArray<ProfileConfig>
-  /** Proxies from the environment variables that programs share; `proxy.*` takes precedence over them. */
+  /** Proxies from the environment variables that many programs read. `proxy.*` takes precedence over them. */
   readonly proxyVariables: ProxySource
 }
 
 /** The configuration in force. */
 export class AppConfig extends Context.Service<AppConfig, Config>()("acme/settings/AppConfig") {
-  /** Provides a configuration that has been resolved. */
+  /** Provides a resolved configuration. */
   static readonly layer = (config: Config): Layer.Layer<AppConfig> => Layer.succeed(this, config)
 }

@@ -7,7 +7,7 @@ const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =
 
 const isSame = (one: unknown, other: unknown): boolean => sectionText({ value: one }) === sectionText({ value: other })
 
-/** The keys below `key` whose values differ, secrets among them; no value is part of the answer. */
+/** Returns the keys below `key` whose values differ, including secrets. The result contains no values. */
 export const differing = (key: string, before: unknown, after: unknown): ReadonlyArray<string> =>
   isSection(before) && isSection(after)
     ? [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) =>
@@ -23,8 +23,8 @@ const byName = ({ profiles, ...sections }: Omit<Config, "proxyVariables">) => ({
 })
 
 /**
- * What a reload has changed, as keys of the configuration. A key that profiles inherit is named once where each profile has followed
- * it; a profile that came or went is named as a whole.
+ * Returns the configuration keys that a reload changed. An inherited key is named once if the change applies to every
+ * profile. A profile that was added or removed is named as a whole.
  */
 export const changedKeys = (before: Config, after: Config): ReadonlyArray<string> => {
   const keys = differing("", byName(before), byName(after))

@@ -20,8 +20,8 @@ const postgresFault = (text: string): string | undefined => {
 }
 
 /**
- * `sqlite://<path>` (three slashes for an absolute path, no query string), `postgres://` or `postgresql://` with at
- * most the three known parameters. Messages never quote any part of the URL, not even the name of a parameter.
+ * Accepts `sqlite://<path>` (three slashes for an absolute path, no query string), `postgres://` or `postgresql://`
+ * with at most the three known parameters. Messages never quote any part of the URL, not even the name of a parameter.
  */
 export const databaseUrl: Form = {
   says: "`sqlite://<path>`, `postgres://…` or `postgresql://…`",
@@ -33,7 +33,7 @@ export const databaseUrl: Form = {
   }
 }
 
-/** The URL with `***` as its password, for logs and pages. A URL that cannot be read becomes `***` as a whole. */
+/** The URL with `***` as its password, for logs and pages. A URL that cannot be read becomes `***`. */
 export const maskedDatabaseUrl = (url: Redacted.Redacted<string>): string => {
   const text = Redacted.value(url)
   if (text.startsWith(sqlite)) return text

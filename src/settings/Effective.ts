@@ -14,8 +14,8 @@ export interface EffectiveKey {
   /** Its full name; a key of a profile begins with `profiles.<name>`. */
   readonly key: string
   /**
-   * The value, with a secret as `***`; of a webhook's URL the host. Arguments of programs are as many secrets. Undefined if the key is
-   * unset and has no default.
+   * The value. A secret is shown as `***`, a webhook's URL as its host. Each argument of a program counts as a secret.
+   * Undefined if the key is unset and has no default.
    */
   readonly value: string | number | boolean | ReadonlyArray<string> | undefined
   readonly source: Source
@@ -30,7 +30,7 @@ const within = (value: unknown, name: string): unknown => isRecord(value) ? valu
 
 const isWebhookUrl = (key: string): boolean => /(?:^|\.)notify\.webhook\.[^.]+\.url$/.test(key)
 
-/** Masks a secret. The database URL keeps everything but its password, the URL of a webhook nothing but its host. */
+/** Masks a secret. The database URL keeps everything except its password. A webhook's URL keeps only its host. */
 const masked = (key: string, secret: Redacted.Redacted<unknown>): string | ReadonlyArray<string> => {
   const value = Redacted.value(secret)
   if (Array.isArray(value)) return value.map(() => "***")
@@ -57,7 +57,10 @@ const shown = (key: string, value: unknown): EffectiveKey["value"] =>
     ? withoutSecrets(value)
     : value as EffectiveKey["value"]
 
-/** Whether the file of a configuration has a secret in it. Arguments of programs, which may be any text, do not count. */
+/**
+ * Returns whether the configuration file contains a secret. Arguments of programs do not count, because they may be any
+ * text.
+ */
 export const hasSecretInFile = (resolved: Pick<Resolved, "config" | "sources">): boolean =>
   [undefined, ...resolved.config.profiles.map(({ name }) => name)]
     .flatMap((profile) => effectiveKeys(resolved, profile) ?? [])
@@ -65,11 +68,11 @@ export const hasSecretInFile = (resolved: Pick<Resolved, "config" | "sources">):
       isSecret && source === "file" && typeof value === "string" && (isWebhookUrl(key) || value.includes("***"))
     )
 
-/** The value of a key such as `database.url`, as a text that shows no secret. */
+/** Returns the value of a key such as `database.url` as text without secrets. */
 export const shownAt = (config: Config, key: string): string =>
   String(shown(key, key.split(".").reduce<unknown>((value, name) => within(value, name), config)) ?? "")
 
-/** Every key below a node, with its value in force. */
+/** Returns every key below a node, with its value in force. */
 const keysOf = (
   node: Node,
   path: ReadonlyArray<string>,
@@ -88,8 +91,8 @@ const keysOf = (
 }
 
 /**
- * The keys in force: the process-wide ones, or those of one profile with everything that it inherits. Undefined if
- * there is no such profile.
+ * Returns the keys in force: the process-wide keys, or the keys of one profile with everything that it inherits.
+ * Undefined if there is no such profile.
  */
 export const effectiveKeys = (
   { config, sources }: Pick<Resolved, "config" | "sources">,

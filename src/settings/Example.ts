@@ -30,13 +30,13 @@ export const typeOf = ({ facts: { kind, rule } }: Declared): string => {
 /** The default in the syntax of the file. */
 export const defaultOf = ({ facts }: Declared): string => toml(facts.default)
 
-/** Keys of one table, in order. */
+/** The keys of one table, in order. */
 export interface Section {
   readonly path: ReadonlyArray<string>
   readonly keys: ReadonlyArray<Declared>
 }
 
-/** The process-wide sections and what a profile adds to them. */
+/** Returns the process-wide sections, and the sections that a profile adds. */
 export const sections = (): ReadonlyArray<Section> => {
   const keys = declaredKeys(table)
   const names = new Set(keys.map(({ path }) => path.slice(0, -1).join(".")))
@@ -48,7 +48,7 @@ export const sections = (): ReadonlyArray<Section> => {
   })
 }
 
-/** Whether a profile may override a key of the section. */
+/** Returns whether a profile may override a key of the section. */
 export const isOverridable = ({ path: [section] }: Section): boolean =>
   declaredKeys(table).some(({ path }) => path[0] === "profiles" && path[2] === section && path.length > 3)
 
@@ -64,7 +64,9 @@ const sectionLines = (section: Section): ReadonlyArray<string> =>
     ...section.keys.flatMap((declared) => ["", ...keyLines(declared)])
   ]
 
-/** A table whose name the operator chooses. All of it stays a comment, because no such entry is required. */
+/**
+ * Renders a table whose name the operator chooses. The whole table is commented out, because no such entry is required.
+ */
 const entryLines = (section: Section): ReadonlyArray<string> => [
   "# One such table for each entry, with a name that you choose.",
   `# [${section.path.join(".")}]`,
@@ -88,7 +90,7 @@ const profileTail =
 #[profiles.default.meta]
 #website = "https://pki.example.org/"`
 
-/** The example's own profile: `enabled` is set, so that the file loads as it is. */
+/** Renders the example's own profile. `enabled` is set, so that the file loads unchanged. */
 const profileLines = (section: Section): ReadonlyArray<string> =>
   section.keys.map(({ facts, path }) =>
     keyLines({ facts, path: path.map((segment) => segment === "<name>" ? "default" : segment) }).join("\n")
@@ -96,9 +98,9 @@ const profileLines = (section: Section): ReadonlyArray<string> =>
   )
 
 /**
- * The text of `config.toml.example`: every key commented out with its meaning, type, variable and default, and one
- * profile. It loads as it is, and also when every `#` before a key or section is removed. To render it again:
- * `node -e 'import("./src/settings/Example.ts").then((m) => process.stdout.write(m.renderExample()))'`.
+ * Returns the text of `config.toml.example`: every key, commented out, with its meaning, type, variable and default,
+ * and one profile. The file loads unchanged, and also if every `#` before a key or section is removed. To render it
+ * again: `node -e 'import("./src/settings/Example.ts").then((m) => process.stdout.write(m.renderExample()))'`.
  */
 export const renderExample = (): string => {
   const isProfile = ({ path: [first] }: Section) => first === "profiles"
@@ -121,7 +123,7 @@ export interface InitialConfig {
   readonly http_01_port: number
 }
 
-/** A server for its own machine only, which can issue a first certificate without root privileges. */
+/** A server for its own machine only. It can issue a first certificate without root privileges. */
 const initial: InitialConfig = {
   profile: "default",
   bind_address: "127.0.0.1:3000",
@@ -129,7 +131,7 @@ const initial: InitialConfig = {
   http_01_port: 5002
 }
 
-/** The first `config.toml`, for an operator who has none: a server on this machine and one profile. */
+/** Returns a first `config.toml` for a new operator: a server on this machine and one profile. */
 export const renderInitialConfig = (choices: Partial<InitialConfig> = {}): string => {
   const { base_url, bind_address, http_01_port, profile } = { ...initial, ...choices }
   return `# Configuration of acme-svc. Every key and its default is in config.toml.example.

@@ -2,7 +2,7 @@ import * as nodePath from "node:path"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/** The process-wide sections, then those of each profile, each with the prefix of its keys. */
+/** Returns the process-wide sections, then the sections of each profile, each with the prefix of its keys. */
 export const scopes = (
   config: Config
 ): ReadonlyArray<readonly [string, Pick<ProfileConfig, "account" | "challenge" | "signer">]> => [
@@ -10,7 +10,7 @@ export const scopes = (
   ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
 ]
 
-/** The one form of a path that all its spellings share. */
+/** Returns a path in one form, which is the same for all spellings of the path. */
 export const absolute = (cwd: string | undefined, path: string): string =>
   cwd === undefined ? nodePath.normalize(path) : nodePath.resolve(cwd, path)
 
@@ -31,7 +31,7 @@ const differentFiles = ({ cwd, written }: Subject) =>
   })
 }
 
-/** Every file that the configuration makes the service write, with its key. */
+/** Returns every file that the configured service writes, with its key. */
 const writtenBy = ({ config, cwd, written }: Subject) =>
   [
     ...(["server", "admin"] as const).flatMap((listener) =>
@@ -57,7 +57,10 @@ const writtenBy = ({ config, cwd, written }: Subject) =>
     })
   ].map(({ key, path }) => ({ key: written(key), file: absolute(cwd, path) }))
 
-/** Conflicts of a relay's account key and of the file beside it. Another rule handles relays with the same key. */
+/**
+ * Finds conflicts of a relay's account key file and of the file beside it. Another rule handles relays that share a
+ * key.
+ */
 const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const others = writtenBy(subject)
   const isAccount = ({ key }: { readonly key: string }) => key.endsWith("relay.account_key_path")
@@ -78,7 +81,10 @@ const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
   })
 }
 
-/** Conflicts of the record of issued lists, which is beside each `crl_path`. Another rule handles CAs with the same one. */
+/**
+ * Finds conflicts of the record of issued lists, which is a file beside each `crl_path`. Another rule handles CAs that
+ * share a `crl_path`.
+ */
 const recordFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const others = writtenBy(subject)
   return others.filter(({ key }) => key.endsWith("local_ca.crl_path")).flatMap(({ file, key }) => {
@@ -91,7 +97,7 @@ const recordFiles = (subject: Subject): ReadonlyArray<Finding> => {
   })
 }
 
-/** The files that the service writes must all be different: otherwise a revocation list could overwrite a key. */
+/** Checks that all files that the service writes are different. Otherwise a revocation list could overwrite a key. */
 export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
   const different = differentFiles(subject)
   const pairOf = ({ cert_path, key_path }: { readonly cert_path: string; readonly key_path: string }) => ({

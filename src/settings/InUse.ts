@@ -2,12 +2,18 @@ import type { Roles } from "../domain/Role.ts"
 import type { Assembled } from "../engine/config/Assemble.ts"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
 
-/* Which keys a process goes by: not those of a section that is off, nor those of a role that it does not have. */
+/*
+ * Decides which keys a process uses. It does not use keys of a section that is off, or keys of a role that it does not
+ * have.
+ */
 
-/** Whether a switch is on. One that has a fault itself counts as on, because nobody knows what was meant. */
+/** Returns whether a switch is on. A switch with a fault counts as on, because nobody knows what was meant. */
 type IsOn = (key: string, isSet: boolean) => boolean
 
-/** The beginning of keys, and whether the process goes by them. The first that fits decides; its own switch is never under it. */
+/**
+ * Prefixes of keys, each with whether the process uses the keys. The first prefix that fits decides. A section's own
+ * switch does not depend on the section.
+ */
 type Sections = ReadonlyArray<readonly [prefix: string, isUsed: boolean]>
 
 const wideSections = ({ admin, metrics, publish, server }: Config, roles: Roles, isOn: IsOn): Sections => {
@@ -26,7 +32,7 @@ const wideSections = ({ admin, metrics, publish, server }: Config, roles: Roles,
   ]
 }
 
-/** Keys of notifications by which it is decided whether there is something to tell; the others say how it is delivered. */
+/** The notification keys that decide whether there is something to report. The others say how a report is delivered. */
 const decides = /^notify\.(?:\w+_enabled|expiry\.\w+|(?:email|webhook\.[^.]+|custom\.[^.]+)\.events)$/
 
 const profileSections = ({ notify, signer }: ProfileConfig, roles: Roles, isOn: IsOn): Sections => {
@@ -50,8 +56,9 @@ const isWithin = (sections: Sections, key: string): boolean =>
 const ofProfile = /^profiles\.(?<name>[^.]+)\.(?<key>.+)$/
 
 /**
- * Says of a key, as it was written, whether a process with these roles goes by it (docs/decisions/configuration.md, "What is
- * off"). A process-wide key that profiles inherit is used if any of them uses it.
+ * Returns a function that says whether a process with these roles uses a key, as it was written
+ * (docs/decisions/configuration.md, "What is off"). A process-wide key that profiles inherit is used if any of them
+ * uses it.
  */
 export const makeInUse = (
   config: Config,
@@ -61,7 +68,7 @@ export const makeInUse = (
 ): (written: string) => boolean => {
   const isFaulty = (full: string) => unusable.has(origins.get(full)?.key ?? full)
   const wide = wideSections(config, roles, (key, isSet) => isSet || isFaulty(key))
-  // If no profile is enabled, one of the others was probably meant to be.
+  // If no profile is enabled, one of the disabled profiles was probably meant to be enabled.
   const isAnyServed = config.profiles.some(({ enabled }) => enabled)
   const profiles = new Map(config.profiles.map((profile) => [profile.name, profile]))
   const isUsed = (full: string): boolean => {

@@ -1,9 +1,12 @@
 import type { Config } from "./AppConfig.ts"
 
-/** The host of a base URL, which is checked: what tells one installation from another where people have several. */
+/** Returns the host of a base URL that is already checked. The host distinguishes one installation from another. */
 export const hostOf = (baseUrl: string): string => new URL(baseUrl).hostname
 
-/** The host by which people know this installation: that of the panel, or of the ACME endpoints where there is no panel. */
+/**
+ * Returns the host by which people know this installation: the panel's host or, without a panel, the host of the ACME
+ * endpoints.
+ */
 export const installationOf = (
   { admin, server }: {
     readonly admin: Pick<Config["admin"], "base_url" | "enabled">

@@ -18,11 +18,11 @@ export interface Loaded extends Resolved {
   readonly filePresent: boolean
   /** `ACME_SVC_CONFIG` names a file that does not exist: the advisory `server_config_file_absent`. */
   readonly fileNamedButAbsent: boolean
-  /** Where the file has its keys. */
+  /** Finds where the file has its keys. */
   readonly places: Effect.Effect<PlaceOf>
 }
 
-/** The directory in which a program runs, its variables, and the roles that it has if it serves. */
+/** The directory in which a program runs, its variables, and its roles if it serves. */
 interface Surroundings {
   readonly cwd: string
   readonly env: Environment
@@ -51,7 +51,7 @@ const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Eff
   return directory ?? { path: paths[0] ?? "", text: Result.succeed(undefined) }
 })
 
-/** Where a file has its keys. What finds them is loaded here and not at each start. */
+/** Finds where a file has its keys. The module that finds them is loaded here, not at each start. */
 const placesOf = (path: string, text: string | undefined): Effect.Effect<PlaceOf> =>
   text === undefined ? Effect.succeed(() => undefined) : Effect.map(
     Effect.promise(() => import("../engine/config/Lines.ts")),
@@ -94,7 +94,7 @@ const resolve = Effect.fnUntraced(function*(
     Result.isSuccess(first) && first.success.ignored.length === 0
       ? first
       : resolveConfig({ ...sources, placeOf: yield* places }),
-    // The missing values may be in that file.
+    // The missing values may be in the file that does not exist.
     (refused) => fileNamedButAbsent ? refused.advised(`${fileVariable} names ${path}, which does not exist.`) : refused
   ))
   return {
@@ -119,7 +119,7 @@ export const loadConfig = Effect.fn("Config.load")((surroundings: Surroundings) 
 /** A configuration for work that needs one section of it. */
 export interface Portion {
   readonly config: Config
-  /** What is said if the configuration is refused; a sentence. Undefined if it is whole. */
+  /** A sentence about a refused configuration. Undefined if the configuration was accepted. */
   readonly remark: string | undefined
 }
 
@@ -132,8 +132,8 @@ const remarkOn = ({ filePresent, path }: Read, { isFileRead }: Readable, section
 }
 
 /**
- * Like {@link loadConfig}, but a refused configuration is used as far as it can be read, if the section that is needed has
- * no fault (docs/decisions/configuration.md, "Commands that need the database alone").
+ * Like {@link loadConfig}, but uses a refused configuration as far as it can be read, if the needed section has no
+ * fault (docs/decisions/configuration.md, "Commands that need the database alone").
  */
 export const loadSection = Effect.fn("Config.loadSection")(function*(
   surroundings: Surroundings,

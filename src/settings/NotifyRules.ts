@@ -4,7 +4,7 @@ import { outsideSubset } from "../engine/template/Subset.ts"
 import type { Config } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/* What is refused of `[notify]` and `[admin.notify]`. */
+/* The rules for `[notify]` and `[admin.notify]`. */
 
 type Section = Config["notify"] | Config["admin"]["notify"]
 
@@ -12,7 +12,7 @@ type Section = Config["notify"] | Config["admin"]["notify"]
 interface Scope {
   readonly section: Section
   readonly at: (key: string) => string
-  /** Recipients may be missing: operators are written to at their own address. */
+  /** Whether recipients may be missing, because operators get mail at their own address. */
   readonly ownRecipients: boolean
 }
 
@@ -28,7 +28,10 @@ const lists = [
   ["custom", "custom_enabled", "custom"]
 ] as const
 
-/** Lists of entries: not empty while the backend is on, without repetitions, and of entries that there are. */
+/**
+ * Checks lists of entries: they are not empty while the backend is on, have no repetitions, and name only entries that
+ * exist.
+ */
 const listed = ({ at, section }: Scope): ReadonlyArray<Finding> =>
   lists.flatMap(([backend, list, table]) => {
     const named = section[list]
@@ -105,7 +108,7 @@ const bodies = ({ at, section }: Scope): ReadonlyArray<Finding> =>
       : [{ key, message: `does not compile: line ${found.line}: ${found.fault}`, involves: [key] }]
   })
 
-/** Mail to contacts needs a mail server, and a time before the end at which it is sent. */
+/** Checks that mail to contacts has a mail server, and a time before the expiry at which it is sent. */
 const expiry = (
   { enabled, expiry: { lead_days, to_contacts } }: Config["notify"],
   at: (key: string) => string
@@ -123,7 +126,7 @@ const expiry = (
   ]
 }
 
-/** Every fault of the sections, also of entries that nothing uses. */
+/** Returns every fault of the sections, including faults of unused entries. */
 export const notifyFindings = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   const scopes: ReadonlyArray<Scope> = [
     ...config.profiles.map(({ name, notify }) => ({

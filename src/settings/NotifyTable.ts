@@ -18,7 +18,7 @@ import {
 import { anyText, form, headerName, orEmpty, path } from "../engine/config/ValueForm.ts"
 import { hiddenIn } from "../engine/HiddenText.ts"
 
-/** The sections of notifications. What their keys mean together is in docs/notifications.md. */
+/** The sections of notifications. docs/notifications.md explains how their keys work together. */
 
 const pattern = /^[a-z0-9-]+$/
 
@@ -88,7 +88,7 @@ const headerNames: Names = {
   }
 }
 
-/** The body of a webhook that has no other: what most chats read. */
+/** The default body of a webhook, which most chat services can read. */
 const textBody = `{"text": {{ message | tojson }}}`
 
 const events = someWords(

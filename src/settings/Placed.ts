@@ -3,9 +3,7 @@ import type { Node } from "../engine/config/Key.ts"
 import type { Config } from "./AppConfig.ts"
 import { table } from "./Table.ts"
 
-/**
- * A value below a node of the table, in which relative paths are absolute. A value that is not a path stays as it is.
- */
+/** Makes relative paths in a value below a node of the table absolute. Other values do not change. */
 const placed = (cwd: string, node: Node | undefined, value: unknown): unknown => {
   const absolute = (path: unknown) => typeof path === "string" && path !== "" ? nodePath.resolve(cwd, path) : path
   if (node?._tag === "Key") {
@@ -20,5 +18,8 @@ const placed = (cwd: string, node: Node | undefined, value: unknown): unknown =>
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, placed(cwd, child(name), one)]))
 }
 
-/** A configuration whose relative paths start at a directory, whatever the directory of the process is. */
+/**
+ * Returns the configuration with its relative paths resolved against a directory, so that the directory of the process
+ * does not matter.
+ */
 export const withFilesAt = (cwd: string, config: Config): Config => placed(cwd, table, config) as Config

@@ -26,7 +26,7 @@ import {
   serviceUrl
 } from "../engine/config/ValueForm.ts"
 
-/** The sections of the filter and the inventory. What their keys mean together is in docs/policy.md. */
+/** The sections of the filter and the inventory. docs/policy.md explains how their keys work together. */
 
 /** The name of a check or rule. */
 const entryName = form(

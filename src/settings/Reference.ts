@@ -24,9 +24,9 @@ const sectionText = (heading: string, group: ReadonlyArray<Section>): string => 
 }
 
 /**
- * The reference of every key, as Markdown: one table for each first segment. `docs/configuration.md` holds it verbatim,
- * which a test proves. To see it:
- * `node -e 'import("./src/settings/Reference.ts").then((m) => process.stdout.write(m.renderReference()))'`.
+ * Returns the reference of every key as Markdown: one table for each first segment. `docs/configuration.md` contains it
+ * verbatim, which a test checks. To see it: `node -e 'import("./src/settings/Reference.ts").then((m) =>
+ * process.stdout.write(m.renderReference()))'`.
  */
 export const renderReference = (): string => {
   const all = sections()

@@ -2,7 +2,7 @@ import * as Redacted from "effect/Redacted"
 import { isInZone } from "../engine/net/Zone.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/** Findings about keys that a relay requires, and about keys that contradict each other. */
+/** Returns findings about keys that a relay requires, and about keys that contradict each other. */
 export const relayFindings = ({ config, written }: Subject): ReadonlyArray<Finding> =>
   config.profiles.filter(({ signer }) => signer.backend === "relay").flatMap(({ name, signer: { relay } }) => {
     const at = (key: string) => written(`profiles.${name}.signer.${key}`)

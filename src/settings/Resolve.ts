@@ -19,7 +19,7 @@ import { Table, table } from "./Table.ts"
 
 /** What {@link resolveConfig} reads. */
 export interface Sources {
-  /** The text of the file, `undefined` when there is none. */
+  /** The text of the file, `undefined` if there is no file. */
   readonly fileText: string | undefined
   /** Why an existing file could not be read. It is reported together with the faults of the environment. */
   readonly fileFault?: string
@@ -28,15 +28,15 @@ export interface Sources {
   readonly fileName?: string
   /** The directory in which relative paths are compared; without it, they are compared as written. */
   readonly cwd?: string
-  /** The roles of the process that goes by the configuration; without them, every role. */
+  /** The roles of the process that uses the configuration; without them, every role. */
   readonly roles?: Roles
   /** Where the file has a key, or the table in which it is missing; without it, faults have no place. */
   readonly placeOf?: PlaceOf
 }
 
 /**
- * Says where the file has the first of some keys that it has, or the innermost table in which the first one is missing:
- * `line 3 of config.toml`.
+ * Returns the place of the first given key that the file has, such as `line 3 of config.toml`. If the file has none of
+ * the keys, returns the place of the innermost table in which the first key is missing.
  */
 export type PlaceOf = (...keys: readonly [string, ...ReadonlyArray<string>]) => string | undefined
 
@@ -47,10 +47,13 @@ export interface Resolved {
   readonly keysFromFile: number
   /** Number of keys whose value comes from the environment. */
   readonly keysFromEnv: number
-  /** The layer that gives each key its value: every key, and every key of every profile by its full name. */
+  /**
+   * The layer that gives each key its value. It has every process-wide key, and every key of every profile by its full
+   * name.
+   */
   readonly sources: ReadonlyMap<string, Source>
   /**
-   * Faults of what is off, and of what only other roles use. Keys with such a fault have their defaults
+   * Faults in sections that are off, and in keys that only other roles use. Keys with such a fault have their defaults
    * (docs/decisions/configuration.md, "What is off").
    */
   readonly ignored: ReadonlyArray<Fault>
@@ -72,12 +75,12 @@ const decode = Schema.decodeUnknownResult(Table, { errors: "all", onExcessProper
 const readVariables = (env: Environment): Config["proxyVariables"] => {
   const first = (...names: ReadonlyArray<string>) =>
     names.map((name) => env[name]?.trim() ?? "").find((value) => value !== "") ?? ""
-  // Other programs also accept these URLs without a scheme.
+  // Many programs also accept these URLs without a scheme.
   const url = (text: string) => text === "" || text.includes("://") ? text : `http://${text}`
   return {
     http_url: url(first("http_proxy")),
     https_url: url(first("https_proxy", "HTTPS_PROXY")),
-    // Some programs take a port with an entry. Here a host is reached one way, whatever the port.
+    // Some programs accept a port in an entry. Here the port does not matter.
     no_proxy: first("no_proxy", "NO_PROXY").split(",").map((entry) => entry.trim().replace(/^([^:]+):\d+$/, "$1"))
       .filter(isExemption)
   }
@@ -100,16 +103,17 @@ const decodeTree = (tree: unknown, env: Environment): Result.Result<Config, Read
     })
   })
 
-/** A fault with the keys that make it one, each as written. */
+/** A fault with the keys that cause it, each as written. */
 interface Involving {
   readonly fault: Fault
   readonly involves: ReadonlyArray<string>
 }
 
 /**
- * Faults from the rules over several keys. A fault is dropped if it involves a key that is already refused, or if it is
- * about a table in which something is refused, because the refused key may be the one that is missing. If the file does
- * not set the key itself, the fault has the place of the first key involved that the file sets.
+ * Returns the faults from the rules over several keys. A fault is dropped if it involves a key that is already refused.
+ * It is also dropped if it is about a table in which some key is refused, because the refused key may be a misspelling
+ * of the missing one. If the file does not set the key itself, the fault has the place of the first key involved that
+ * the file sets.
  */
 const crossFaults = (
   config: Config,
@@ -137,7 +141,7 @@ const crossFaults = (
 
 const nowhere: PlaceOf = () => undefined
 
-/** Reads and checks the sources, except for the rules over several keys. A key with a fault has its default. */
+/** Reads and checks the sources, except for the rules over several keys. A key with a fault gets its default. */
 const read = (sources: Sources, file: Result.Result<Layer, string>) => {
   const { env, fileName = "config.toml", placeOf = nowhere } = sources
   const environment = readEnvironment(table, env)
@@ -159,9 +163,9 @@ const fileOf = ({ fileFault, fileText }: Sources): Result.Result<Layer, string> 
   fileFault === undefined ? readFile(table, fileText ?? "") : Result.fail(fileFault)
 
 /**
- * Does everything except reading the file: defaults, file, environment, then the inheritance of profiles, then the rules.
- * The left side holds every fault of every layer at once (docs/decisions/configuration.md, "Layers first, profiles second"). Faults
- * of what is not used refuse nothing.
+ * Resolves the sources: defaults, file, environment, then the inheritance of profiles, then the rules. It does not read
+ * the file itself. The failure has every fault of every layer (docs/decisions/configuration.md, "Layers first, profiles
+ * second"). Faults in unused keys refuse nothing.
  */
 export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigRefused> => {
   const file = fileOf(sources)
@@ -193,20 +197,23 @@ export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigR
   )
 }
 
-/** A section that some commands need alone. */
+/** A section that some commands need without the others. */
 export type NeededSection = "database" | "server" | "admin"
 
-/** A configuration of which not everything could be read. */
+/** A configuration that could be read only in part. */
 export interface Readable {
   readonly config: Config
-  /** Whether the file is TOML, so that only keys with a fault have their defaults. If not, one section of it was read. */
+  /**
+   * Whether the file is TOML, so that only keys with a fault have their defaults. If not, only one section of it was
+   * read.
+   */
   readonly isFileRead: boolean
 }
 
 /**
- * What can be read of a refused configuration, for work that needs one section. Undefined if that section itself has a
- * fault, or cannot be found in a file that is no TOML. `database.url` is never a default here: working on another
- * database than the service's would be worse than not working.
+ * Returns what can be read of a refused configuration, for work that needs one section. Returns undefined if that
+ * section itself has a fault, or cannot be found in a file that is not TOML. `database.url` never has its default here:
+ * work on the wrong database would be worse than no work.
  */
 export const readableConfig = (sources: Sources, section: NeededSection): Readable | undefined => {
   const whole = fileOf(sources)
@@ -217,7 +224,7 @@ export const readableConfig = (sources: Sources, section: NeededSection): Readab
   const isFound = section === "database"
     ? (assembled.origins.get("database.url")?.source ?? "default") !== "default"
     : Result.isSuccess(file)
-  // A variable that is mistyped was meant for the section, too.
+  // A misspelled variable was meant for the section too.
   const isOfSection = ({ key }: Fault) =>
     key === section || key.startsWith(`${section}.`) || key.startsWith(variableOf([section]))
   if (!isFound || [...unknown, ...unfit].some(isOfSection) || (part !== undefined && Result.isFailure(file))) {

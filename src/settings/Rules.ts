@@ -62,7 +62,7 @@ const accountAlgorithms = ({ config, written }: Subject): ReadonlyArray<Finding>
       : [{ key, message: "must name ES256, which every client may count on", involves: [key] }]
   })
 
-/** An unusable variable is refused, not ignored: otherwise requests would go where nobody meant them to go. */
+/** Refuses an unusable variable instead of ignoring it. Otherwise requests would take a way that nobody intended. */
 const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): ReadonlyArray<Finding> =>
   ([["http_url", "http_proxy"], ["https_url", "https_proxy"]] as const).flatMap(([key, variable]) =>
     Redacted.value(proxy[key]) !== "" || proxyVariables[key] === "" || parseProxy(proxyVariables[key]) !== undefined
@@ -77,7 +77,7 @@ const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): Readonl
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !Redacted.isRedacted(value)
 
-/** Dotted names of the members in which two sections differ, secrets included. */
+/** Returns the dotted names of the members in which two sections differ, secrets included. */
 const differences = (left: object, right: object, at = ""): ReadonlyArray<string> => {
   const others = new Map<string, unknown>(Object.entries(right))
   return Object.entries(left).flatMap(([name, value]: [string, unknown]) => {
@@ -89,7 +89,7 @@ const differences = (left: object, right: object, at = ""): ReadonlyArray<string
 
 type Signer = ProfileConfig["signer"]
 
-/** Profiles whose signers have the same key file share one signer, so their whole sections must be equal. */
+/** Checks that profiles whose signers have the same key file have equal sections, because they share one signer. */
 const sharing = (
   { config, cwd, written }: Subject,
   { backend, keyOf, keyPath, what }: {
@@ -120,7 +120,7 @@ const sharing = (
   })
 }
 
-/** Profiles with one CA key share one CA (docs/decisions/local-ca.md, "Loading"). */
+/** Checks profiles with the same CA key: they share one CA (docs/decisions/local-ca.md, "Loading"). */
 const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
   sharing(subject, {
     backend: "local_ca",
@@ -129,7 +129,7 @@ const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
     what: "CA key"
   })
 
-/** Relays with one account key share one account. */
+/** Checks relays with the same account key: they share one account. */
 const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
   sharing(subject, {
     backend: "relay",
@@ -141,8 +141,8 @@ const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
 const caFiles = ["cert_path", "key_path", "crl_path", "crl_der_path"] as const
 
 /**
- * CAs with different keys must not share a file either: a revocation list would overwrite another list or a key, and an
- * old ledger would be imported twice.
+ * Checks that CAs with different keys do not share a file. Otherwise a revocation list would overwrite another list or
+ * a key, and an old ledger would be imported twice.
  */
 const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
   const withLocalCa = config.profiles.filter(({ signer }) => signer.backend === "local_ca")
@@ -166,7 +166,7 @@ const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> 
   })
 }
 
-/** A certificate's issuer has a name (RFC 5280 section 4.1.2.4). */
+/** Checks that each CA has a name, because a certificate's issuer must have one (RFC 5280 section 4.1.2.4). */
 const namedCas = ({ config, written }: Subject): ReadonlyArray<Finding> =>
   config.profiles.flatMap(({ name, signer: { backend, local_ca: { subject } } }) => {
     const at = (key: string) => written(`profiles.${name}.signer.${key}`)
@@ -178,7 +178,7 @@ const namedCas = ({ config, written }: Subject): ReadonlyArray<Finding> =>
     }]
   })
 
-/** Every rule over several keys, process-wide and for each profile. */
+/** Applies every rule over several keys, process-wide and for each profile. */
 export const findings = (subject: Subject): ReadonlyArray<Finding> =>
   [
     someProfile,

@@ -15,7 +15,7 @@ import {
 } from "../engine/config/ValueForm.ts"
 import { aliasName, contactUri, hmacKey } from "./AcmeForms.ts"
 
-/* The keys of signers. What they mean together is in docs/signers.md. */
+/* The keys of signers. docs/signers.md explains how they work together. */
 
 const subject = Schema.Struct({
   common_name: text(
@@ -30,7 +30,7 @@ const subject = Schema.Struct({
   locality: text("", anyText, "Locality of a generated CA.")
 })
 
-/** The `signer` section, process-wide and of a profile. */
+/** The `signer` section, both process-wide and of a profile. */
 export const signer = Schema.Struct({
   backend: word("local_ca", { offered: ["local_ca", "relay", "custom"] }, "What signs certificates."),
   local_ca: Schema.Struct({

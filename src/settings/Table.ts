@@ -38,8 +38,8 @@ import { filter, ipam } from "./PolicyTable.ts"
 import { signer } from "./SignerTable.ts"
 
 /**
- * The keys of the service, one line each: default, range and meaning. A key that is added here is automatically read from
- * the file and the environment, checked, inherited by profiles, typed in `Config` and written to the example and the
+ * The keys of the service, one line each: default, range and meaning. A key in this table is automatically read from
+ * the file and the environment, checked, inherited by profiles, typed in `Config`, and written to the example and the
  * reference (docs/decisions/configuration.md, "One table of keys").
  */
 

@@ -5,7 +5,7 @@ import { all, first } from "../engine/sql/Query.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 import { lockRow } from "./RowLock.ts"
 
-/** The columns every reading of an account has. */
+/** The columns that every query of accounts reads. */
 export const accountColumns = {
   id: uuid<AccountId>(),
   profile: name(),
@@ -102,37 +102,43 @@ const deactivateStatement = statement({
      RETURNING ${select(account)}`
 })
 
-/** The account of a kid, within the profile. */
+/** Finds the account of a kid within the profile. */
 export const find = (profile: string, id: AccountId) => first(byId, { profile, id })
 
-/** The account of a key (DER SubjectPublicKeyInfo), within the profile. */
+/** Finds the account of a key (DER SubjectPublicKeyInfo) within the profile. */
 export const findByKey = (profile: string, pubkey: Uint8Array) => first(byKey, { profile, pubkey })
 
-/** Inserts unless the key has an account by now; `undefined` means that another request was first. */
+/** Inserts an account, unless its key has an account by now. Returns `undefined` if another request was first. */
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
   first(insertStatement, row)
 
-/** Records an agreement to the terms that was not stored yet. */
+/** Stores the agreement to the terms, if it is not stored yet. */
 export const recordAgreement = (profile: string, id: AccountId) => all(stampAgreement, { profile, id })
 
-/** Stamps the last authenticated request. */
+/** Stores the time and address of the last authenticated request. */
 export const recordSeen = (
   id: AccountId,
   now: number,
   { ip, ptr }: { readonly ip?: string | undefined; readonly ptr?: string | undefined }
 ) => all(stampSeen, { id, now, ip, ptr })
 
-/** Replaces the contacts of a valid account; `undefined` when it is no longer valid. */
+/** Replaces the contacts of a valid account. Returns `undefined` if the account is no longer valid. */
 export const updateContact = (profile: string, id: AccountId, contact: ReadonlyArray<string>) =>
   first(setContact, { profile, id, contact })
 
-/** Replaces the key if it is still the old one and no account of the profile has the new one; `undefined` otherwise. */
+/**
+ * Replaces the key. Returns `undefined` if the account no longer has the old key, or an account of the profile has the
+ * new key.
+ */
 export const changeKey = (
   change: Parameters<typeof first<typeof changeKeyStatement.params, typeof changeKeyStatement.row>>[1]
 ) => first(changeKeyStatement, change)
 
-/** `valid` to `deactivated`; `undefined` when it was not valid. */
+/** Moves the account from `valid` to `deactivated`. Returns `undefined` if it was not valid. */
 export const deactivate = (profile: string, id: AccountId) => first(deactivateStatement, { profile, id })
 
-/** The first lock to take, before that of any order's row (docs/decisions/data-model.md, "Order of locks"). */
+/**
+ * Locks an account. This is the first lock to take, before the lock of any order's row (docs/decisions/data-model.md,
+ * "Order of locks").
+ */
 export const lock = (id: AccountId) => lockRow("accounts", id)

@@ -20,7 +20,7 @@ const record = {
   lastSeenPtr: nullable(text())
 }
 
-/** An account with everything that operators are shown. Times are epoch seconds. */
+/** An account with everything that operators see. Times are epoch seconds. */
 export type AccountRecord = NonNullable<Effect.Success<ReturnType<typeof findRecord>>>
 
 /** The filters of a listing; an absent filter excludes nothing. */
@@ -34,8 +34,8 @@ export interface AccountFilters {
 const filterColumns = { profile: name(), status: text<AccountStatus>(), eabKid: uuidBytes }
 
 /**
- * The names of the conditions. The status becomes one of two conditions: nearly all accounts are `valid`, and an index
- * covers all others.
+ * The names of the conditions. The status becomes one of two conditions, because nearly all accounts are `valid`, and
+ * an index covers the others.
  */
 type Narrowing = Exclude<keyof AccountFilters, "status"> | "valid" | "ended"
 
@@ -62,8 +62,8 @@ const whereOf = (
   }`
 
 /**
- * {@link whereOf} for a list, and its order. Ended accounts have an index by time alone, and a credential has few
- * accounts, so neither needs the index by profile.
+ * Returns {@link whereOf} and the order for a list. Ended accounts have an index by time alone, and a credential has
+ * few accounts. So neither search needs the index by profile.
  */
 const listedBy = (used: ReadonlyArray<Narrowing>, f: Fragments) => {
   const order = "a.created_at DESC, a.id DESC"
@@ -93,7 +93,7 @@ const countStatement = perFilters(narrowings, (used) =>
     sql: (f) => `SELECT count(*) AS "total" FROM accounts a ${whereOf(used, f)}`
   }), statuses)
 
-// The first comparison lets the engine read a range of an index, which an OR alone does not.
+// The first comparison lets the engine read a range of an index. With an OR alone it could not.
 const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "account_search_behind",
@@ -119,10 +119,10 @@ const nobody = "00000000-0000-0000-0000-000000000000"
 const valuesOf = ({ eabKid = nobody, profile = "", status = "valid" }: AccountFilters) =>
   ({ profile, status, eabKid }) as const
 
-/** An account by its id alone. */
+/** Finds an account by its id alone. */
 export const findRecord = (id: AccountId) => lenientFirst(byId, { id })
 
-/** A page of matching accounts, newest first. */
+/** Returns a page of matching accounts, newest first. */
 export const search = (filters: AccountFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
@@ -132,7 +132,7 @@ const countStated = (filters: AccountFilters) =>
 /** The statuses that few accounts have. */
 const ended = ["deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>
 
-// Valid accounts are all those that are not ended: both are counted in an index.
+// The number of valid accounts is the number of all accounts minus the ended ones. An index counts both.
 const countOnce = (filters: AccountFilters) =>
   filters.status !== "valid" || filters.eabKid !== undefined ? countStated(filters) : Effect.zipWith(
     countStated({ ...filters, status: undefined }),
@@ -140,10 +140,10 @@ const countOnce = (filters: AccountFilters) =>
     (total, counts) => Math.max(0, counts.reduce((left, many) => left - many, total))
   )
 
-/** How many accounts match, now or a short time ago ({@link keptTotal}). */
+/** Returns how many accounts match, now or a short time ago ({@link keptTotal}). */
 export const countMatches = (filters: AccountFilters) => keptTotal("account_search_count", filters, countOnce(filters))
 
-/** Matching accounts, newest first, after a given one. */
+/** Returns matching accounts, newest first, after a given account. */
 export const behind = (
   filters: AccountFilters,
   before: { readonly beforeTime: number; readonly beforeId: AccountId; readonly limit: number }

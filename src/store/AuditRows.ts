@@ -46,7 +46,9 @@ const sweepStatement = statement({
     `DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE created_at < :before LIMIT :limit) RETURNING id`
 })
 
-/** Deletes up to `limit` rows made before an epoch second; answers how many. Nothing else deletes rows. */
+/**
+ * Deletes up to `limit` rows made before an epoch second. Returns their number. Nothing else deletes rows of the trail.
+ */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
 
@@ -83,14 +85,17 @@ export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<vo
     )
   })
 
-/** Makes a change and, if it changed anything, inserts the row about it. `undefined` means that nothing changed. */
+/** Makes a change and, if anything changed, inserts the row about it. Returns `undefined` if nothing changed. */
 export const changing = <A, E, R, R2>(
   change: Effect.Effect<A | undefined, E, R>,
   row: Effect.Effect<void, StorageFailed, R2>
 ): Effect.Effect<A | undefined, E | StorageFailed, R | R2 | Database> =>
   transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : row))
 
-/** Records an event without a change here, such as a refusal. A row that cannot be written is logged; the effect succeeds. */
+/**
+ * Records an event that changes nothing in the database, such as a refusal. A row that cannot be written is logged; the
+ * effect succeeds.
+ */
 export const record = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, never, Database> =>
   Effect.catch(
     insert(row),

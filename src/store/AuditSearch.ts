@@ -37,7 +37,7 @@ const hasEventStatement = statement({
   sql: () => `SELECT event AS "event" FROM audit_log WHERE event = :event LIMIT 1`
 })
 
-/** A row of the trail. `event` may be one that another version has written. Times are epoch seconds. */
+/** A row of the trail. `event` may be an event of another version. Times are epoch seconds. */
 export type AuditRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** The filters of a listing; an absent filter excludes nothing. */
@@ -47,7 +47,7 @@ export interface AuditFilters {
   readonly orderId?: string | undefined
   /** In the stored form of serial numbers. */
   readonly certSerial?: string | undefined
-  /** A name of this version, or of one that wrote to this database before. */
+  /** A name that this version knows, or that an earlier version wrote to this database. */
   readonly event?: string | undefined
   readonly outcome?: AuditOutcome | undefined
   readonly actorKind?: ActorKind | undefined
@@ -59,7 +59,7 @@ export interface AuditFilters {
 
 /**
  * The names of the conditions. Each outcome is a condition without a parameter; otherwise the index of failures would
- * not be used. `others` are the rows that were not caused by clients; they have an index of their own.
+ * not be used. `others` are the rows that clients did not cause; they have their own index.
  */
 type Narrowing = Exclude<keyof AuditFilters, "outcome" | "actorKind"> | AuditOutcome | "acme" | "others" | "actor"
 
@@ -95,13 +95,16 @@ const actors = ["acme", "others", "actor"] as const
 const whereOf = (used: ReadonlyArray<Narrowing>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
-/** The first column of the index with time that gives a list its order. Failures have an index by time alone. */
+/**
+ * Returns the first column of the index that ends with the time and gives a list its order. Failures have an index by
+ * time alone.
+ */
 const leaderOf = (used: ReadonlyArray<Narrowing>): "actor" | "event" | "profile" | undefined => {
   if (used.some((name) => name === "accountId" || name === "orderId" || name === "certSerial")) return undefined
   return (["actor", "event", "profile"] as const).find((name) => used.includes(name))
 }
 
-/** {@link whereOf} for a list, and its order. */
+/** Returns {@link whereOf} and the order for a list. */
 const listedBy = (used: ReadonlyArray<Narrowing>, { ledBy, leads }: Fragments) => {
   const order = "l.created_at DESC, l.id DESC"
   const leader = leaderOf(used)
@@ -145,7 +148,7 @@ const behindStatement = perFilters(names, (used) =>
     }
   }), actors)
 
-// The other filters of a search for a request are not stated here, because few rows have one.
+// The other filters are not part of a search by request, because few rows have the same request id.
 const ofRequestStatement = statement({
   name: "audit_of_request",
   params: { requestId: text(), beforeTime: int, beforeId: int, limit: int },
@@ -184,19 +187,19 @@ const valuesOf = (filters: AuditFilters) =>
     until: filters.until ?? 0
   }) as const
 
-/** One row. */
+/** Finds one row. */
 export const find = (id: number) => lenientFirst(byId, { id })
 
-/** Whether the trail has an event of this name. */
+/** Returns whether the trail has an event with this name. */
 export const hasEvent = (event: string) => Effect.map(first(hasEventStatement, { event }), (row) => row !== undefined)
 
-/** A page of matching rows, newest first. */
+/** Returns a page of matching rows, newest first. */
 export const search = (filters: AuditFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
 /**
- * Counts the rows. Nearly all rows are successes and caused by clients, and no index covers these. So they are counted
- * as all rows minus the failures, or minus the rows that clients did not cause.
+ * Counts the rows. Nearly all rows are successes and caused by clients, and no index covers them. So the count is the
+ * number of all rows minus the failures, or minus the rows that clients did not cause.
  */
 const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, StorageFailed, Database> => {
   const { acme, success, ...rest } = used
@@ -207,7 +210,7 @@ const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, Sto
   return Effect.map(first(countStatement(used), valuesOf(filters)), (row) => row?.total ?? 0)
 }
 
-/** How many rows match, now or a short time ago ({@link keptTotal}). */
+/** Returns how many rows match, now or a short time ago ({@link keptTotal}). */
 export const countMatches = (filters: AuditFilters) =>
   keptTotal("audit_search_count", filters, countOnce(narrowed(filters), filters))
 
@@ -218,9 +221,9 @@ export interface Before {
   readonly limit: number
 }
 
-/** Matching rows, newest first, after a given one. */
+/** Returns matching rows, newest first, after a given row. */
 export const behind = (filters: AuditFilters, before: Before) =>
   lenient(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
 
-/** Rows of one request, newest first, after a given one. */
+/** Returns the rows of one request, newest first, after a given row. */
 export const ofRequest = (requestId: string, before: Before) => lenient(ofRequestStatement, { requestId, ...before })

@@ -20,8 +20,11 @@ const lastRowStatement = statement({
   sql: () => `SELECT max(id) AS "id" FROM audit_log`
 })
 
-/** How many certificates were revoked since a time in epoch seconds, by profile and by reason, which is a code in digits. */
+/**
+ * Counts certificates that were revoked since an epoch second, by profile and by reason. The reason is a code in
+ * digits.
+ */
 export const revokedSince = (since: number) => lenient(revokedStatement, { since })
 
-/** The number of the newest row; no row or no number if the trail is empty. */
+/** Returns the number of the newest row. If the trail is empty, the result has no row or no number. */
 export const lastRow = first(lastRowStatement, {})

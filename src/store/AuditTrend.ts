@@ -37,8 +37,8 @@ const everywhere = trend(() => `l.event ${among}`)
 const atProfile = trend(({ aside }) => `l.profile = :profile AND ${aside("l.event")} ${among}`)
 
 /**
- * Counts the rows of one profile, or of all, by event and by time slot. A slot is `bucket` seconds long, and slots are
- * numbered from the epoch on.
+ * Counts the rows of one profile, or of all profiles, by event and by time slot. A slot is `bucket` seconds long. Slots
+ * are numbered from the epoch.
  */
 export const trendOf = (
   { profile, ...span }: {

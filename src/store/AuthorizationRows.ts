@@ -85,12 +85,12 @@ const insertChallenges = statement({
      FROM ${each(":challenges")}`
 })
 
-// The status of the orders does not matter: a probe in progress costs the same. SQLite keeps the order of cross joins, so
-// that it visits the few challenges in progress, and not all orders that the account has ever had.
+// The status of the orders does not matter: a validation in progress costs the same. SQLite keeps the order of cross
+// joins, so it visits the few challenges in progress instead of all orders of the account.
 const inFlight = `(SELECT count(*) FROM challenges fc CROSS JOIN authorizations fa CROSS JOIN orders fo
   WHERE fc.status = 'processing' AND fa.id = fc.authz_id AND fo.id = fa.order_id AND fo.account_id = :accountId)`
 
-// One guarded write checks every condition of a claim. When it changes no row, the caller reads again to find out why.
+// One guarded write checks every condition of a claim. If it changes no row, the caller reads again to find out why.
 const claimStatement = statement({
   name: "challenge_claim",
   params: { id: joined.id, accountId: uuid<AccountId>(), cap: int, ...lifetimeParams },
@@ -171,13 +171,19 @@ const orphaned = statement({
 
 type Account = { readonly profile: string; readonly accountId: AccountId }
 
-/** An authorization's challenges in the order offered, each with the authorization; empty when another account owns it. */
+/**
+ * Returns an authorization's challenges in the order in which they were offered, each with the authorization. The
+ * result is empty if another account owns the authorization.
+ */
 export const find = (id: AuthorizationId, account: Account) => all(ofAuthorization, { id, ...account })
 
-/** A challenge of this account, with its authorization and order. */
+/** Finds a challenge of this account, with its authorization and order. */
 export const findChallenge = (id: ChallengeId, account: Account) => first(byId, { id, ...account })
 
-/** A challenge with its authorization and order, for the validation job, which acts for no account. */
+/**
+ * Finds a challenge with its authorization and order. The validation job uses it, because it does not act for an
+ * account.
+ */
 export const findForValidation = (id: ChallengeId, profile: string) => first(forValidation, { id, profile })
 
 /** Inserts pending authorizations of one order. */
@@ -210,27 +216,33 @@ export const insertOffered = (
     ) => [packedUuid(row.id), packedUuid(row.authzId), row.type, row.position, row.token])
   })
 
-/** `pending` to `processing`, unless expired, no longer pending, or the account is at its cap (0: no cap). */
+/**
+ * Moves a challenge from `pending` to `processing`, unless it is expired or no longer pending, or the account has
+ * reached its limit (0 means no limit).
+ */
 export const claim = (
   params: Parameters<typeof first<typeof claimStatement.params, typeof claimStatement.row>>[1]
 ) => first(claimStatement, params)
 
-/** How many challenges of the account are being validated. */
+/** Returns how many challenges of the account are being validated. */
 export const countInFlight = (accountId: AccountId) =>
   Effect.map(first(inFlightStatement, { accountId }), (row) => row?.count ?? 0)
 
-/** `processing` to `valid`; `undefined` when the verdict arrived too late. */
+/** Moves a challenge from `processing` to `valid`. Returns `undefined` if the verdict arrived too late. */
 export const accept = (id: ChallengeId, now: number) => first(acceptChallenge, { id, now })
 
-/** `processing` to `invalid` with the error the client reads, and the cause that operators read. */
+/** Moves a challenge from `processing` to `invalid`, with the error for the client and the cause for operators. */
 export const refuse = (id: ChallengeId, error: ProblemDocument, cause: ValidationCause) =>
   first(refuseChallenge, { id, error, cause })
 
-/** Makes a move of {@link authorizationMoves}; `undefined` when the authorization had left the state. */
+/**
+ * Makes a move of {@link authorizationMoves}. Returns `undefined` if the authorization is no longer in the starting
+ * state.
+ */
 export const transition = (name: keyof typeof authorizationMoves, id: AuthorizationId) => first(moves[name], { id })
 
 /** Stores `expired` on the pending authorizations of an order. */
 export const expire = (orderId: OrderId) => run(expireStatement, { orderId })
 
-/** `processing` challenges without a live job, with the current key of their account. */
+/** Finds `processing` challenges without a live job, with the current key of their account. */
 export const findOrphaned = (createdBefore: number, limit: number) => lenient(orphaned, { createdBefore, limit })

@@ -3,7 +3,7 @@ import type { ProblemDocument } from "../domain/ProblemDocument.ts"
 import type { ValidationCause } from "../domain/ValidationCause.ts"
 import { json } from "../engine/sql/Column.ts"
 
-/* Columns of JSON that several tables have. */
+/* JSON columns that several tables have. */
 
 const has = (value: object, name: string, type: "number" | "string"): boolean =>
   typeof (value as { readonly [name: string]: unknown })[name] === type

@@ -8,7 +8,7 @@ import { statement } from "../engine/sql/Statement.ts"
 
 /* Deletes accounts and orders, and counts the certificates that forbid it. */
 
-/** The condition of a live certificate: issued, not revoked, and not known to have expired (docs/eab.md). */
+/** The SQL condition for a live certificate: issued, not revoked, and not known to have expired (docs/eab.md). */
 const live = (order: string): string =>
   `${order}.certificate IS NOT NULL AND ${order}.revoked_at IS NULL
    AND (${order}.cert_not_after IS NULL OR ${order}.cert_not_after < 0 OR ${order}.cert_not_after >= :now)`
@@ -17,7 +17,7 @@ const account = { id: uuid<AccountId>(), profile: name() }
 
 const among = ({ at, each }: Fragments) => `IN (SELECT ${at(0, "uuid")} FROM ${each(":accounts")})`
 
-// Unfinished orders only: an order that has ended gets no certificate any more.
+// Only unfinished orders: an ended order no longer gets a certificate.
 const lockOrdersStatement = statement({
   name: "account_orders_lock",
   params: { accounts: rows },
@@ -103,27 +103,38 @@ type Ids = ReadonlyArray<AccountId>
 
 const packed = (accounts: Ids) => accounts.map((id) => [packedUuid(id)])
 
-/** Locks the unfinished orders of accounts until the transaction ends, so that nothing is issued. Lock the accounts first. */
+/**
+ * Locks the unfinished orders of accounts until the transaction ends, so that no certificate is issued for them. Lock
+ * the accounts first.
+ */
 export const lockOrders = (accounts: Ids) => run(lockOrdersStatement, { accounts: packed(accounts) })
 
-/** The orders of accounts that an upstream may be issuing, as {@link lockOrders} has locked them. */
+/** Returns the orders of accounts for which an upstream may be issuing. {@link lockOrders} must have locked them. */
 export const relayed = (accounts: Ids) => all(relayedStatement, { accounts: packed(accounts) })
 
-/** Accounts, each with the numbers of its orders and authorizations. */
+/** Returns accounts, each with the numbers of its orders and authorizations. */
 export const owned = (accounts: Ids) => all(ownedStatement, { accounts: packed(accounts) })
 
-/** Certificates of accounts that may still be in use at an epoch second. */
+/** Returns the certificates of accounts that may still be in use at an epoch second. */
 export const liveCertificates = (accounts: Ids, now: number) =>
   Effect.map(first(liveStatement, { accounts: packed(accounts), now }), (row) => row?.live ?? 0)
 
-/** Deactivates the valid ones of these accounts; answers which. */
+/** Deactivates those of the accounts that are valid. Returns the deactivated accounts. */
 export const deactivateAccounts = (accounts: Ids) => all(deactivateStatement, { accounts: packed(accounts) })
 
-/** Deletes accounts with everything they own; answers which. Check {@link liveCertificates} first. */
+/**
+ * Deletes accounts with everything they own, and returns the deleted accounts. Check {@link liveCertificates} first.
+ */
 export const deleteAccounts = (accounts: Ids) => all(deleteAccountsStatement, { accounts: packed(accounts) })
 
-/** An order, whether its certificate may still be in use at an epoch second, and how many authorizations it has. */
+/**
+ * Finds an order. The result says whether its certificate may still be in use at an epoch second, and how many
+ * authorizations the order has.
+ */
 export const findOrder = (id: OrderId, now: number) => first(orderStatement, { id, now })
 
-/** Deletes an order with everything it owns. `undefined` when its certificate may be in use, or when there is no order. */
+/**
+ * Deletes an order with everything it owns. Returns `undefined` if its certificate may be in use, or if there is no
+ * order.
+ */
 export const deleteOrder = (id: OrderId, now: number) => first(deleteOrderStatement, { id, now })

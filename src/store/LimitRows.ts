@@ -6,8 +6,8 @@ import { first } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
 /*
- * These statements tell whether there are as many rows of a kind as the limit, and when the last row that counts was made.
- * Each walks an index from the newest row on, no further than the limit.
+ * These statements find out whether the number of rows of a kind has reached a limit, and when the last counted row was
+ * made. Each reads an index from the newest row, no further than the limit.
  */
 
 const newAccounts = statement({
@@ -22,7 +22,7 @@ const newAccounts = statement({
 
 const ofAccount = { accountId: uuid<AccountId>(), since: uuid<OrderId>(), skip: int }
 
-// With two equalities PostgreSQL would walk the ids of all accounts, because their index has the wanted order too.
+// With two equalities PostgreSQL would walk the ids of all accounts, because that index has the wanted order too.
 const newestOf = (table: "" | "o.") =>
   `(${table}account_id, ${table}id) > (:accountId, :since) AND ${table}account_id <= :accountId`
 
@@ -73,8 +73,8 @@ const ofOrders = { orders: newOrders, names: newNames } as const
 const createdAt = Effect.map((row: { readonly createdAt: number } | undefined) => row?.createdAt)
 
 /**
- * When the newest account was made, after skipping `skip` newer ones. Only accounts count that were made at the profile,
- * from the network and after an epoch second.
+ * Skips the `skip` newest accounts and returns when the next account was made. It counts only accounts of the profile
+ * that were made from the network and after an epoch second.
  */
 export const accountBut = (skip: number, of: { profile: string; network: string; since: number }) =>
   createdAt(first(newAccounts, { ...of, skip }))
@@ -82,21 +82,21 @@ export const accountBut = (skip: number, of: { profile: string; network: string;
 const afterSecond = (since: number): OrderId => makeOrderId(firstIdAt(since + 1))
 
 /**
- * When the order of the newest row was made, after skipping `skip` newer rows. Only orders count that the account made after
- * an epoch second and that replace no certificate. Rows are the orders themselves or their names.
+ * Skips the `skip` newest rows and returns when the order of the next row was made. Rows are orders or the names of
+ * orders. It counts only orders that the account made after an epoch second and that replace no certificate.
  */
 export const orderBut = (
   skip: number,
   { accountId, rows, since }: { rows: keyof typeof ofOrders; accountId: AccountId; since: number }
 ) => createdAt(first(ofOrders[rows], { accountId, since: afterSecond(since), skip }))
 
-/** Like {@link orderBut}, of the pending authorizations of pending orders that have not expired at an epoch second. */
+/** Like {@link orderBut}, for pending authorizations of pending orders that have not expired at an epoch second. */
 export const pendingBut = (
   skip: number,
   { accountId, now, since }: { accountId: AccountId; now: number; since: number }
 ) => createdAt(first(pending, { accountId, now, since: afterSecond(since), skip }))
 
-/** Like {@link orderBut}, of the orders that replace one certificate. */
+/** Like {@link orderBut}, for orders that replace a certain certificate. */
 export const replacementBut = (
   skip: number,
   { accountId, replaces, since }: { accountId: AccountId; replaces: string; since: number }

@@ -30,7 +30,7 @@ const sweepBatch = statement({
        (SELECT value FROM nonces WHERE created_at < :before ORDER BY created_at LIMIT :limit) RETURNING value`
 })
 
-/** Stores new nonces, made at `now`, in milliseconds since 1970. */
+/** Stores new nonces that were made at `now` (milliseconds since 1970). */
 export const insert = (values: ReadonlyArray<string>, now: number) =>
   run(insertBatch, {
     values: values.map((value) => [value]),
@@ -49,7 +49,7 @@ export const consume = (values: ReadonlyArray<string>) =>
       readable.map(({ millisecond = 999, second, value }) => ({ value, madeAt: second * 1000 + millisecond }))
   )
 
-/** Deletes up to `limit` nonces made before an epoch second; answers how many there were. */
+/** Deletes up to `limit` nonces made before an epoch second. Returns their number. */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepBatch, { before, limit }), (gone) => gone.length)
 
@@ -60,5 +60,5 @@ const countStatement = statement({
   sql: () => `SELECT count(*) AS "count" FROM nonces`
 })
 
-/** How many nonces are stored, those that can no longer be spent included. */
+/** Counts the stored nonces, including nonces that can no longer be used. */
 export const count = Effect.map(Effect.suspend(() => first(countStatement, {})), (row) => row?.count ?? 0)

@@ -3,7 +3,7 @@ import { int, name, nullable, rows, text } from "../engine/sql/Column.ts"
 import { all, lenient, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
-/* Which worker can sign for which profile. Only a worker has signers; the other processes read these rows. */
+/* Stores which worker can sign for which profile. Only workers have signers; the other processes read these rows. */
 
 const state = { profile: name(), owner: name(), trouble: nullable(text()), since: int, stoppedIssuer: nullable(text()) }
 
@@ -46,23 +46,23 @@ const listStatement = statement({
 })
 
 /**
- * The state of a profile at a worker. `since` is when it began, in epoch seconds. `stoppedIssuer` is the CA that
- * revokes nothing and publishes no list because of the trouble.
+ * The state of a profile at a worker. `since` is when it began, in epoch seconds. `stoppedIssuer` is the CA that,
+ * because of the trouble, revokes nothing and publishes no list.
  */
 export type ProfileState = Effect.Success<ReturnType<typeof list>>[number]
 
 /** Stores the state of a profile at a worker. */
 export const report = (row: ProfileState) => run(reportStatement, row)
 
-/** Deletes a worker's states of profiles that it no longer serves. */
+/** Deletes a worker's states for profiles that it no longer serves. */
 export const forget = (owner: string, served: ReadonlyArray<string>) =>
   run(forgetStatement, { owner, served: served.map((profile) => [profile]) })
 
 /** Deletes the states of workers that are gone. */
 export const forgetGone = run(forgetGoneStatement, {})
 
-/** The states at workers that were seen since an epoch second. */
+/** Returns the states of workers that were seen since an epoch second. */
 export const list = (seenSince: number) => lenient(listStatement, { seenSince })
 
-/** Like {@link list}, for decisions: fails if a row cannot be read. */
+/** Like {@link list}, but fails if a row cannot be read. Decisions need this. */
 export const verdicts = (seenSince: number) => all(listStatement, { seenSince })

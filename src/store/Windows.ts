@@ -4,22 +4,22 @@ import { all, first } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
 /*
- * Counts what happens under a key within a window of time, for all processes. The first count opens the window. One statement
- * decides and counts, so that concurrent callers cannot pass the limit together.
+ * Counts events under a key within a window of time, for all processes together. The first event opens the window. One
+ * statement decides and counts, so that concurrent callers cannot pass the limit together.
  */
 
 /** A table of windows. Its columns are `key`, `window_started_at` and a counter. */
 interface Windows {
   readonly table: string
   readonly counter: string
-  /** What one row is, for the names of the statements. */
+  /** What one row stands for, used in the names of the statements. */
   readonly noun: string
 }
 
 /** The two statements over a table of windows. */
 export const windowsIn = ({ counter, noun, table }: Windows) => {
-  // A window that begins in the future belongs to a process whose clock is ahead. It counts as the current one: otherwise two
-  // processes would end each other's windows in turn.
+  // A window that begins in the future belongs to a process whose clock is ahead. It counts as the current window.
+  // Otherwise two processes would keep ending each other's windows.
   const isOver = "w.window_started_at <= :ended"
   const takeStatement = statement({
     name: `${noun}_take`,
@@ -44,7 +44,10 @@ export const windowsIn = ({ counter, noun, table }: Windows) => {
       RETURNING key AS "key"`
   })
   return {
-    /** Counts once. Answers the begin of the window, or `undefined` if the window has had the most; then nothing is counted. */
+    /**
+     * Counts one event. Returns the start of the window, or `undefined` if the window has reached the limit; then
+     * nothing is counted.
+     */
     take: ({ key, most, now, windowSeconds }: {
       readonly key: string
       readonly most: number
@@ -56,7 +59,7 @@ export const windowsIn = ({ counter, noun, table }: Windows) => {
         first(takeStatement, { key, most, now, ended: now - windowSeconds }),
         (row) => row?.windowStartedAt
       ),
-    /** Deletes up to `limit` windows that began between two epoch seconds, inclusive. Answers how many. */
+    /** Deletes up to `limit` windows that began between two epoch seconds, inclusive. Returns their number. */
     sweep: (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
       Effect.map(all(sweepStatement, of), (gone) => gone.length)
   }

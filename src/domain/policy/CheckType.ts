@@ -4,12 +4,12 @@ import type { Stage } from "./Stage.ts"
 export type CheckType = "allowed_ip" | "path" | "reverse_dns" | "identifiers" | "eab" | "ipam" | "custom"
 
 interface Facts {
-  /** Stages of a check that configures none. */
+  /** The stages of a check whose configuration names no stages. */
   readonly natural: ReadonlyArray<Stage>
   readonly possible: ReadonlyArray<Stage>
   /** Configuration keys of the type beside `type` and `stages`. */
   readonly keys: ReadonlyArray<string>
-  /** What a check of the type asks outside of the process, if anything. */
+  /** What a check of this type asks outside the process, if anything. */
   readonly asks?: "the DNS" | "the inventory" | "a program"
 }
 
@@ -40,10 +40,10 @@ export const checkTypes: { readonly [T in CheckType]: Facts } = {
   }
 }
 
-/** The stages at which a check is asked: those it configures, otherwise the natural ones of its type. */
+/** Returns the stages at which a check is asked: the configured stages, otherwise the natural stages of its type. */
 export const stagesOf = (type: CheckType, stated: ReadonlyArray<Stage>): ReadonlyArray<Stage> =>
   stated.length === 0 ? checkTypes[type].natural : stated
 
-/** The stages at which a rule applies: those that all its checks have in common. */
+/** Returns the stages at which a rule applies: the stages that all its checks have in common. */
 export const sharedStages = (ofChecks: ReadonlyArray<ReadonlyArray<Stage>>): ReadonlyArray<Stage> =>
   both.filter((stage) => ofChecks.every((stages) => stages.includes(stage)))

@@ -19,7 +19,7 @@ export class ConditionFault extends Data.TaggedError("ConditionFault")<{
 /** The form of the name of a check. */
 export const namePattern = /^[a-z0-9-]+$/
 
-/** Words of the syntax, which cannot be names. */
+/** The words of the syntax. They cannot be names. */
 export const reservedNames: ReadonlyArray<string> = ["and", "or", "not"]
 
 /** The greatest nesting depth of parentheses and `not`. */
@@ -126,7 +126,7 @@ export const checksOf = (condition: Condition): ReadonlyArray<string> => {
   return [...new Set(inner.flatMap(checksOf))]
 }
 
-/** The result of a check or a condition. */
+/** The result of a check or of a condition. */
 export type Verdict = "pass" | "fail" | "undecided"
 
 /** A check whose verdict the evaluation needs and does not know yet. */
@@ -134,14 +134,14 @@ export interface Needs {
   readonly needs: string
 }
 
-/** The verdict known of a check, or `undefined` while it has not run. */
+/** Returns the known verdict of a check, or `undefined` while the check has not run. */
 export type Known = (check: string) => Verdict | undefined
 
 const opposite = { pass: "fail", fail: "pass", undecided: "undecided" } as const
 
 /**
- * Kleene logic from left to right. Checks that no longer matter are not asked for, so the verdict of a check that is
- * {@link Needs needed} always counts. The caller runs that check and evaluates again.
+ * Evaluates a condition in Kleene logic, from left to right. It does not ask for checks that no longer matter, so the
+ * verdict of a {@link Needs needed} check always counts. The caller runs that check and evaluates again.
  */
 export const evaluate = (condition: Condition, known: Known): Verdict | Needs => {
   if (condition._tag === "Check") return known(condition.name) ?? { needs: condition.name }
@@ -160,8 +160,8 @@ export const evaluate = (condition: Condition, known: Known): Verdict | Needs =>
 }
 
 /**
- * The checks whose answers together gave an evaluated condition its verdict, in the order in which they were asked: every
- * operand of an `and` that is true, the first false one of an `and` that is false, and the other way round for `or`.
+ * Returns the checks that together decided an evaluated condition, in the order in which they were asked. For a true
+ * `and` these are all operands; for a false `and`, the first false operand. For `or` it is the other way round.
  */
 export const settledBy = (condition: Condition, verdict: "pass" | "fail", known: Known): ReadonlyArray<string> => {
   if (condition._tag === "Check") return [condition.name]

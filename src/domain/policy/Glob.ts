@@ -1,12 +1,12 @@
 /**
- * The globs of filter checks (docs/policy.md, "Checks"). They match in time linear in pattern and text: the search for the
- * pieces between stars goes from left to right, and the first place where a piece fits is as good as any other.
+ * The globs of filter checks (docs/policy.md, "Checks"). The time to match is linear in pattern and text: the pieces
+ * between stars are searched from left to right, and the first place where a piece fits is as good as any other.
  */
 
 /** Whether a text matches. */
 export type Matches = (text: string) => boolean
 
-/** Pieces between stars, where a star stands for at least `least` characters. */
+/** Matches the pieces between stars. A star stands for at least `least` characters. */
 const piecewise = (pattern: string, least: 0 | 1): Matches => {
   const [head = "", ...rest] = pattern.split("*")
   const tail = rest.pop()
@@ -30,7 +30,10 @@ export type Compiled = { readonly fault: string } | { readonly fault?: never; re
 // oxlint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u0020\u007f]/
 
-/** `*` is exactly one whole label; everything else is literal. Upper and lower case are the same. */
+/**
+ * Compiles a glob in which `*` is exactly one whole label; everything else is literal. Upper and lower case are the
+ * same.
+ */
 export const labelGlob = (pattern: string): Compiled => {
   const labels = pattern.toLowerCase().split(".")
   if (pattern.trim() !== pattern || labels.includes("")) return { fault: "must be names whose labels are not empty" }
@@ -54,7 +57,7 @@ export const labelGlob = (pattern: string): Compiled => {
   }
 }
 
-/** `*` is one or more characters other than `/`. Upper and lower case differ. */
+/** Compiles a glob in which `*` is one or more characters other than `/`. Upper and lower case differ. */
 export const pathGlob = (pattern: string): Compiled => {
   if (!pattern.startsWith("/") || unprintable.test(pattern)) return { fault: "must be paths that begin with a slash" }
   if (!pattern.includes("*")) return { matches: (text) => text === pattern }
@@ -69,7 +72,10 @@ export const pathGlob = (pattern: string): Compiled => {
   }
 }
 
-/** `*` is any sequence of characters; everything else is literal. Upper and lower case are the same. */
+/**
+ * Compiles a glob in which `*` is any sequence of characters; everything else is literal. Upper and lower case are the
+ * same.
+ */
 export const textGlob = (pattern: string): Compiled => {
   if (pattern === "") return { fault: "must not be empty" }
   const matches = piecewise(pattern.toLowerCase(), 0)

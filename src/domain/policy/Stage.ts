@@ -1,12 +1,12 @@
 import type { Condition, Known, Needs } from "./Condition.ts"
 import { evaluate } from "./Condition.ts"
 
-/** The stages at which a policy is asked (docs/decisions/policy.md, "Stages"). */
+/** The stages at which a policy is applied (docs/decisions/policy.md, "Stages"). */
 export type Stage = "connection" | "identifiers"
 
 /**
- * The requests at which names are judged: a new order, and the CSR of finalize. Programs of operators compare with these
- * words, so that they never change.
+ * The requests whose names are checked: a new order, and the CSR of finalize. Operators' programs compare with these
+ * words, so the words never change.
  */
 export const nameRequests = ["newOrder", "CSR"] as const
 
@@ -25,22 +25,25 @@ export interface Rule {
   readonly message: string
 }
 
-/** How a stage ends. */
+/** The result of a stage. */
 export interface Judgement {
   readonly answer: Ruling | "undecided"
-  /** The rule that decided; for `undecided`, the first one that might have decided; `undefined` when none did. */
+  /**
+   * The rule that decided. For `undecided`, it is the first rule that might have decided. `undefined` if no rule
+   * decided.
+   */
   readonly rule: Rule | undefined
-  /** The last rule that was evaluated, because it decided; `undefined` if all rules were evaluated. */
+  /** The last rule that was evaluated, because it decided, or `undefined` if all rules were evaluated. */
   readonly last: Rule | undefined
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
-  /** Allow rules in force whose condition was false, in order. They explain a refusal by default. */
+  /** The `allow` rules in force whose condition was false, in order. They explain why the default refused. */
   readonly unmet: ReadonlyArray<Rule>
 }
 
 /**
- * The six steps of docs/decisions/policy.md, "Three answers". `rules` are those that apply at the stage, in order; there is
- * at least one. The caller judges them again after each new verdict, until no verdict is needed.
+ * Takes the six steps of docs/decisions/policy.md, "Three answers". `rules` are the rules that apply at the stage, in
+ * order; there is at least one. The caller calls this again after each new verdict, until no verdict is needed.
  */
 export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Known): Judgement | Needs => {
   const warned: Array<string> = []

@@ -1,7 +1,9 @@
 import type { Dictionary } from "../../engine/telemetry/Declaration.ts"
 import { engineFields } from "../../engine/telemetry/EngineLog.ts"
 
-/** The dictionary of the log: every field a record may have, with one meaning and one type everywhere. */
+/**
+ * The dictionary of the log: every field that a record may have. A field has the same meaning and type in all records.
+ */
 export const fields = {
   ...engineFields,
   account_id: "text",

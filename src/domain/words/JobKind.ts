@@ -3,11 +3,11 @@ import { kind, makeJobs } from "../../engine/queue/Kind.ts"
 import { computing, waiting } from "../../engine/queue/Slots.ts"
 
 /*
- * The kinds of jobs, and what the queue has to know of each.
+ * The kinds of jobs, and what the queue must know about each kind.
  *
- * A payload names the subject, carries what the request knew, and holds no secret (docs/decisions/job-outcomes.md,
- * "Payloads"). Workers of the version before and after read it too: a new member is optional
- * (docs/decisions/compatibility.md, "Neighbours").
+ * A payload names the subject of the job and has the facts of the request. It has no secret
+ * (docs/decisions/job-outcomes.md, "Payloads"). Workers of the previous and of the next version read it too, so a new
+ * member must be optional (docs/decisions/compatibility.md, "Neighbours").
  */
 
 const Client = Schema.Struct({
@@ -82,7 +82,7 @@ export const kinds = {
   }),
   notify_deliver: kind({
     payload: Schema.Struct({
-      /** A profile, or the scope of operators. */
+      /** The name of a profile, or the scope of operators. */
       scope: Schema.String,
       backend: Schema.Literals(["email", "webhook", "custom"]),
       entry: Schema.String,
@@ -95,7 +95,7 @@ export const kinds = {
         [Schema.Record(Schema.String, Schema.Unknown)]
       )
     }),
-    // The members of a share are receivers. There are few of them, so each may have more than an account may.
+    // The members of a share are receivers. There are few receivers, so each may have more jobs than an account may.
     room: waiting({ factor: 2, memberPart: 1 / 2 })
   }),
   notify_expiry_digest: kind({ payload: ofProfile, periodic: true }),
@@ -123,17 +123,20 @@ export type PayloadOf<K extends JobKind> = (typeof kinds)[K]["payload"]["Type"]
 /** The names of the kinds. */
 export const jobKinds = jobs.names
 
-/** What the queue is given of the kinds. */
+/** The kinds in the form that the queue needs. */
 export const knownKinds = jobs.known
 
-/** Reads a stored payload; `undefined` if it does not have the shape of its kind. */
+/** Reads a stored payload. Returns `undefined` if it does not have the shape of its kind. */
 export const decodePayload = jobs.decodePayload
 
-/** Writes a job in the caller's transaction. Answers its id, or that of the live job of the same kind and key. */
+/** Writes a job in the caller's transaction. Returns its id, or the id of the live job with the same kind and key. */
 export const enqueueJob = jobs.enqueue
 
-/** Makes a handler fit for the runner's table. */
+/** Turns a handler into a row of the runner's table. */
 export const handler = jobs.handler
 
-/** Cancels a job that still has the status it was seen in; `undefined` if it has not, or if the status does not allow it. */
+/**
+ * Cancels a job that still has the status in which the caller read it. Returns `undefined` if the status has changed,
+ * or does not allow it.
+ */
 export const cancelJob = jobs.cancel

@@ -2,7 +2,7 @@ import type { LoopDeclaration } from "../../engine/Loops.ts"
 import { engineLoops } from "../../engine/Loops.ts"
 import { makeSupervised } from "../../engine/Supervised.ts"
 
-/** The background work of a process, by the names in its records and metrics. */
+/** The background loops of a process, by their names in records and metrics. */
 export const loops = {
   ...engineLoops,
   crl_export: { isVital: false },
@@ -14,5 +14,5 @@ export const loops = {
   stop_signal: { isVital: false }
 } as const satisfies Readonly<Record<string, LoopDeclaration>>
 
-/** Runs background work of the service. */
+/** Runs a background loop of the service. */
 export const supervised = makeSupervised(loops)

@@ -5,13 +5,13 @@ import type { LimitName } from "../Limit.ts"
 import { limitedThings } from "../Limit.ts"
 
 /*
- * What the service counts, and what is sampled at a scrape (docs/metrics.md, "Series"). One line declares a series, and
- * the types of the code that counts follow from that line.
+ * The series that the service counts or samples at a scrape (docs/metrics.md, "Series"). One line declares a series;
+ * the types of the counting code follow from that line.
  */
 
 /**
- * Why a signer gave no certificate: the causes of a job's failure, `script_timeout` for a program that was ended at its
- * timeout, and `upstream_unavailable` for an upstream without an answer or with one that makes no sense.
+ * Why a signer gave no certificate: the causes of a job's failure, `script_timeout` if a program was killed at its
+ * timeout, and `upstream_unavailable` if an upstream gave no answer or an answer that cannot be understood.
  */
 const signerCauses = [
   "script_failed",
@@ -24,10 +24,10 @@ const signerCauses = [
   "signer_failed"
 ] as const
 
-/** How an attempt to sign in ended. `limited`: too many attempts, so nothing was compared. */
+/** The result of a sign-in attempt. `limited` means that there were too many attempts, so nothing was compared. */
 const signInOutcomes = ["signed_in", "password_refused", "second_factor_refused", "limited"] as const
 
-/** How a request to an upstream of a relay ended. */
+/** The result of a request to the upstream of a relay. */
 const upstreamResults = ["ok", "refused", "bad_nonce", "limited", "failed", "unanswered", "unreachable"] as const
 export type UpstreamResult = (typeof upstreamResults)[number]
 
@@ -39,7 +39,7 @@ const issueBuckets = [1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
 export const series = {
   ...engineSeries,
 
-  // requests: of a mounted profile or `none`, by the matched pattern or `<unmatched>`
+  // requests, by mounted profile or `none`, and by matched pattern or `<unmatched>`
   acme_svc_requests_total: counter("Requests answered.", { profile: "text", route: "text", status: "text" }),
   acme_svc_request_duration_seconds: histogram(
     "From the parsed request head to the answer handed to the socket.",

@@ -6,11 +6,11 @@ import type { Entry, Layer, Written } from "./Source.ts"
 /** Where a value in force comes from. */
 export type Source = "default" | "file" | "env"
 
-/** Where a value in force was written. */
+/** The place where a value in force was written. */
 interface Origin {
   /**
-   * The key as it was written. If its value is unusable, the default is in force, but this is still the key that was
-   * written. For any other default it is the process-wide key.
+   * The key as it was written. If its value is unusable, the default is in force, but this is still the written key.
+   * For any other default it is the process-wide key.
    */
   readonly key: string
   readonly source: Source
@@ -20,7 +20,7 @@ interface Origin {
 export interface Assembled {
   /** The tree a schema of keys decodes. */
   readonly tree: unknown
-  /** By the full name of every key in force. */
+  /** The origins by the full name of every key in force. */
   readonly origins: ReadonlyMap<string, Origin>
 }
 
@@ -30,18 +30,18 @@ export interface Layers {
   readonly entries: ReadonlyArray<Entry>
 }
 
-/** Code unit order. */
+/** Compares names in code unit order. */
 export const byName = (left: string, right: string): number => left < right ? -1 : 1
 
-/** The later layer's value of a key replaces the earlier one's. */
+/** Merges layers. The value of a later layer replaces the value of an earlier layer. */
 export const merge = (layers: ReadonlyArray<Layer>): Layers => ({
   values: new Map(layers.flatMap(({ written }) => written.map((one) => [one.key, one]))),
   entries: layers.flatMap(({ entries }) => entries)
 })
 
 /**
- * Fills the table in. Each key is looked up under each of `places` in turn: in this way an entry inherits, key by key.
- * A key without a value, or with an unusable one, takes its default.
+ * Fills the table in. Each key is looked up under each of `places` in turn, so that an entry inherits key by key. A key
+ * without a usable value gets its default.
  */
 export const assemble = (root: Node, { entries, values }: Layers, unusable: ReadonlySet<string>): Assembled => {
   const origins = new Map<string, Origin>()

@@ -11,24 +11,27 @@ import { quoteOf } from "./ValueForm.ts"
 export type Kind = "string" | "integer" | "boolean" | "array"
 
 /**
- * A raw value, before {@link Facts.read}. Integers are `bigint`, so that `5.0` in the file stays a float. `undefined`
- * is the default of a key that may be unset.
+ * A raw value, before {@link Facts.read}. Integers are `bigint`, so that `5.0` in the file stays a float. A key that
+ * may be unset has the default `undefined`.
  */
 export type Default = string | bigint | boolean | ReadonlyArray<string> | undefined
 
-/** Everything known about one key; the annotation each key's schema carries. */
+/** All facts about one key. The schema of each key has them as an annotation. */
 export interface Facts {
   readonly kind: Kind
-  /** Type and range in words, for the reference. */
+  /** The type and range in words, for the reference. */
   readonly rule: string
   readonly default: Default
   /** What the key does, for operators. */
   readonly doc: string
   /** Whether the value is held as `Redacted` and masked wherever it is shown. */
   readonly secret: boolean
-  /** Whether the value is the path of a file, or several. */
+  /** Whether the value is one or several paths of files. */
   readonly isPath?: boolean | undefined
-  /** The typed value, or a sentence without subject that does not quote the value. Nothing is coerced. */
+  /**
+   * Returns the typed value, or fails with a sentence without subject that does not quote the value. It coerces
+   * nothing.
+   */
   readonly read: (raw: unknown) => Result.Result<unknown, string>
 }
 
@@ -38,7 +41,7 @@ const namesId = "acme/engine/config/Names"
 /** {@link Facts.read} with the type of its result. */
 type Read<A> = (raw: unknown) => Result.Result<A, string>
 
-/** The schema of a key. It only reads: what it takes is raw, whatever the type of the key is. */
+/** The schema of a key. It only decodes, and its input is a raw value, whatever the type of the key is. */
 type Key<A> = Schema.Codec<A, unknown>
 
 const key = <A>(facts: Omit<Facts, "read" | "secret">, read: Read<A>, secret = false): Key<A> =>
@@ -70,7 +73,7 @@ export const secret = (initial: string, form: Form, doc: string): Key<Redacted.R
     true
   )
 
-// A date can still represent now plus this many seconds, and now minus this many days.
+// A date can still represent the current time plus this number of seconds, and minus this number of days.
 const largest = 2_147_483_647
 
 const readInteger = (min: number, max: number | undefined): Read<number> => (raw) => {
@@ -79,7 +82,7 @@ const readInteger = (min: number, max: number | undefined): Read<number> => (raw
   return Result.fail(max === undefined && raw < min ? `must be at least ${min}` : `must be ${min} to ${max ?? largest}`)
 }
 
-/** An integer within a range; without `max` the largest is 2^31 - 1. */
+/** An integer within a range; without `max`, the largest value is 2^31 - 1. */
 export const integer = (
   initial: number,
   { max, min }: { readonly min: number; readonly max?: number },
@@ -116,7 +119,7 @@ export const flag = (initial: boolean, doc: string): Key<boolean> =>
     (raw) => typeof raw === "boolean" ? Result.succeed(raw) : Result.fail("must be true or false")
   )
 
-/** A closed vocabulary: the words that this build offers, and words that it knows but does not offer. */
+/** A closed vocabulary: the words that this build offers, and the words that it knows but does not offer. */
 export interface Words<W extends string> {
   readonly offered: ReadonlyArray<W>
   readonly unoffered?: ReadonlyArray<string>
@@ -126,7 +129,7 @@ const quoted = (words: ReadonlyArray<string>): string => words.map((word) => `"$
 
 const known = (words: Words<string>): ReadonlyArray<string> => [...words.offered, ...words.unoffered ?? []]
 
-/** Quotes the value that is not one of the words, unless it may be a secret. */
+/** Quotes a value that is not one of the words, unless it may be a secret. */
 const insteadOf = (raw: unknown): string => {
   const shown = typeof raw === "string" ? quoteOf(raw) : undefined
   return shown === undefined ? "" : `, and not ${shown}`
@@ -154,8 +157,8 @@ export const word = <const W extends string>(
 ): Key<W> => key({ kind: "string", rule: `one of ${wordRule(words)}`, default: initial, doc }, readWord(words))
 
 /**
- * One word of a closed vocabulary in lower case, written in any case, or the empty text of an unset key. A rule can then refuse the
- * empty text.
+ * One word of a closed vocabulary. It may be written in any case, and its value is in lower case. An unset key has the
+ * empty text, which a rule can then refuse.
  */
 export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: string): Key<W | ""> => {
   const read = readWord({ offered })
@@ -184,7 +187,7 @@ export const texts = (
 ): Key<ReadonlyArray<string>> =>
   key({ kind: "array", rule: form.says, default: initial, doc, isPath: form.isPath }, readItems(readText(form)))
 
-/** An array of strings of one form, each of which may be a secret: none is ever printed. */
+/** An array of strings of one form. Each string may be a secret, so none of the strings is ever printed. */
 export const secrets = (
   initial: ReadonlyArray<string>,
   form: Form,
@@ -214,7 +217,7 @@ export const words = <const W extends string>(
 const distinct = <A>(items: ReadonlyArray<A>): Result.Result<ReadonlyArray<A>, string> =>
   new Set(items).size < items.length ? Result.fail("must not name the same word twice") : Result.succeed(items)
 
-/** An array of different words of a closed vocabulary; empty unless `initial` says otherwise. */
+/** An array of different words of a closed vocabulary; empty by default unless `initial` is given. */
 export const someWords = <const W extends string>(
   offered: ReadonlyArray<W>,
   doc: string,
@@ -227,13 +230,12 @@ export const someWords = <const W extends string>(
 
 /** The rules for the names of a named table's entries. */
 export interface Names {
-  /** The entry name that a segment of a variable's name stands for. */
+  /** Returns the entry name that a segment of a variable's name stands for. */
   readonly fold: (segment: string) => string
-  /** `undefined`, or what is wrong with the name. */
+  /** Returns what is wrong with the name, or `undefined`. */
   readonly fault: (name: string) => string | undefined
   /**
-   * The noun of an entry, for messages, if an entry takes the keys that it does not set from the process-wide section of the
-   * same name.
+   * The noun for an entry in messages, if entries inherit unset keys from the process-wide section of the same name.
    */
   readonly inheritsAs?: string
 }
@@ -251,7 +253,7 @@ export type Node =
   | { readonly _tag: "Section"; readonly fields: ReadonlyMap<string, Node> }
   | { readonly _tag: "Entries"; readonly names: Names; readonly entry: Node }
 
-/** The table that a schema of keys, structs and {@link entries} declares. Throws for any other schema. */
+/** Returns the table that a schema of keys, structs and {@link entries} declares. Throws for any other schema. */
 export const nodeOf = (ast: SchemaAST.AST): Node => {
   const facts = SchemaAST.resolveAt<Facts>(factsId)(ast)
   if (facts !== undefined) return { _tag: "Key", facts }
@@ -267,13 +269,13 @@ export const nodeOf = (ast: SchemaAST.AST): Node => {
   }
 }
 
-/** A key with its place; the name of an entry is `<name>`. */
+/** A key with its path. The name of an entry in the path is `<name>`. */
 export interface Declared {
   readonly path: ReadonlyArray<string>
   readonly facts: Facts
 }
 
-/** Every key below a node, in the order of declaration, the keys of a section before its sub-sections. */
+/** Returns every key below a node in the order of declaration, the keys of a section before its sub-sections. */
 export const declaredKeys = (node: Node, path: ReadonlyArray<string> = []): ReadonlyArray<Declared> => {
   if (node._tag === "Key") return [{ path, facts: node.facts }]
   if (node._tag === "Entries") return declaredKeys(node.entry, [...path, "<name>"])

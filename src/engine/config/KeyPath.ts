@@ -8,19 +8,21 @@ export const environmentPrefix = "ACME_SVC_"
 /** The only variable that is not a key: it names the configuration file. */
 export const fileVariable = `${environmentPrefix}CONFIG`
 
-/** The variable of a key: `server.tls.enabled` is `ACME_SVC_SERVER__TLS__ENABLED`. An entry's `-` becomes `_`. */
+/**
+ * Returns the variable of a key: `server.tls.enabled` is `ACME_SVC_SERVER__TLS__ENABLED`. An entry's `-` becomes `_`.
+ */
 export const variableOf = (path: ReadonlyArray<string>): string =>
   environmentPrefix + path.map((segment) => segment.toUpperCase().replaceAll("-", "_")).join("__")
 
 const bare = /^[A-Za-z0-9_-]+$/
 
-/** Quotes a segment that is not a bare TOML key, and escapes every character that a terminal would act on. */
+/** Quotes a segment that is not a bare TOML key, and escapes every character that could control a terminal. */
 const printable = (segment: string): string => bare.test(segment) ? segment : escapeHidden(JSON.stringify(segment))
 
-/** The dotted key of a path. */
+/** Returns the dotted key of a path. */
 export const dotted = (path: ReadonlyArray<string>): string => path.map(printable).join(".")
 
-/** The name of a variable in a form that is safe to print. */
+/** Returns the name of a variable in a form that is safe to print. */
 export const printableVariable = (variable: string): string => printable(variable)
 
 const distance = (left: string, right: string): number => {
@@ -36,19 +38,25 @@ const distance = (left: string, right: string): number => {
   return previous.at(-1) ?? 0
 }
 
-/** Every key, where each `<name>` is replaced by the segment of `path` at that place. Such a name never holds `_`. */
+/**
+ * Returns every key, with each `<name>` replaced by the segment of `path` at that place. Such a name never contains
+ * `_`.
+ */
 const candidatesFor = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
   declaredKeys(table).map((declared) =>
     declared.path.map((segment, index) => segment === "<name>" ? path[index]?.replaceAll("_", "-") ?? segment : segment)
   )
 
-/** The candidate with the smallest edit distance to the wanted name. */
+/** Returns the candidate with the smallest edit distance to the wanted name. */
 export const nearest = (wanted: string, candidates: ReadonlyArray<string>): string => {
   const ranked = candidates.map((candidate) => ({ candidate, edits: distance(wanted.slice(0, 200), candidate) }))
   return ranked.reduce((best, next) => next.edits < best.edits ? next : best).candidate
 }
 
-/** `server.base_url` for `places.web.server.base_url`, if entries of `places` inherit and that key is process-wide. */
+/**
+ * Returns `server.base_url` for `places.web.server.base_url`, if entries of `places` inherit and that key is
+ * process-wide.
+ */
 const processWide = (table: Node, path: ReadonlyArray<string>) => {
   const [first = "", , ...rest] = path
   const holder = table._tag === "Section" ? table.fields.get(first) : undefined
@@ -58,7 +66,7 @@ const processWide = (table: Node, path: ReadonlyArray<string>) => {
   return found && { path: found, of: holder.names.inheritsAs }
 }
 
-/** Why an unknown key is refused, with the nearest known key. */
+/** Returns why an unknown key is refused, with the nearest known key. */
 export const unknownKey = (table: Node, path: ReadonlyArray<string>): string => {
   const wide = processWide(table, path)
   if (wide !== undefined) {

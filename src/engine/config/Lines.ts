@@ -30,7 +30,7 @@ const ofProgram = ({ body: [top] }: AST.TOMLProgram): ReadonlyArray<Found> =>
     return [[path, node.loc.start.line], ...node.body.flatMap((pair) => ofPair(path, pair))]
   })
 
-/** The lines of a file's keys. A table without a line of its own has that of the first key below it. */
+/** Returns the lines of a file's keys. A table without its own line gets the line of the first key below it. */
 export const linesOf = (text: string): Lines => {
   const program = Result.getOrUndefined(Result.try(() => parseTOML(text, { tomlVersion: "next" })))
   const lines = new Map<string, number>()
@@ -44,7 +44,10 @@ export const linesOf = (text: string): Lines => {
   return lines
 }
 
-/** The line of the first of some keys that the file has. If it has none, that of the innermost table in which the first is missing. */
+/**
+ * Returns the line of the first given key that the file has. If the file has none of the keys, returns the line of the
+ * innermost table in which the first key is missing.
+ */
 export const lineOf = (lines: Lines, ...keys: readonly [string, ...ReadonlyArray<string>]): number | undefined => {
   const found = keys.find((key) => lines.has(key))
   if (found !== undefined) return lines.get(found)

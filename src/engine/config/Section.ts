@@ -1,8 +1,8 @@
 import * as Redacted from "effect/Redacted"
 
 /**
- * Every value of a section, secrets included, as one text. Two sections are equal when their texts are equal. Use the
- * text only to compare: it holds secrets.
+ * Returns every value of a section as one text, secrets included. Two sections are equal if their texts are equal. The
+ * text has secrets, so use it only for comparison.
  */
 export const sectionText = (section: object): string =>
   JSON.stringify(

@@ -9,21 +9,21 @@ export interface Environment {
   readonly [variable: string]: string | undefined
 }
 
-/** A value somebody wrote, not yet checked. */
+/** A written value that is not yet checked. */
 export interface Written {
-  /** Dotted key, as written: the key of an entry begins with its table and its name. */
+  /** The dotted key as written. The key of an entry begins with its table and its name. */
   readonly key: string
   readonly facts: Facts
   readonly source: "file" | "env"
-  /** The value in the form that {@link Facts.read} takes, or why the text cannot be put into that form. */
+  /** The value in the form that {@link Facts.read} takes, or a failure that says why the text cannot be converted. */
   readonly raw: Result.Result<unknown, string>
-  /** The variable it comes from. */
+  /** The variable from which the value comes. */
   readonly variable?: string
 }
 
-/** A named entry that somebody wrote, even an empty one. */
+/** A named entry that was written, even if it is empty. */
 export interface Entry {
-  /** Dotted key of the table that holds it. */
+  /** The dotted key of the table that contains it. */
   readonly table: string
   readonly name: string
 }
@@ -46,7 +46,7 @@ const merge = (layers: ReadonlyArray<Layer>): Layer => ({
 
 const faulty = (key: string, message: string): Layer => ({ written: [], entries: [], faults: [{ key, message }] })
 
-/** The named entry that was found at this place, or the fault of its name. */
+/** Returns the named entry at this place, or the fault of its name. */
 const entryMet = (node: Node, path: ReadonlyArray<string>, name: string): Layer => {
   if (node._tag !== "Entries") return merge([])
   const message = node.names.fault(name)
@@ -55,7 +55,7 @@ const entryMet = (node: Node, path: ReadonlyArray<string>, name: string): Layer 
     : faulty(dotted([...path, name]), message)
 }
 
-/** A fault for every leaf of a table that the service does not know, so that each is refused by its own name. */
+/** Returns a fault for every leaf of an unknown table, so that each key is refused by its own name. */
 const unknown = (root: Node, path: ReadonlyArray<string>, value: unknown): Layer => {
   const members = isTable(value) ? Object.entries(value) : []
   return members.length === 0
@@ -83,14 +83,14 @@ const readValue = (root: Node, node: Node, path: ReadonlyArray<string>, value: u
   )
 }
 
-/** Line, column and the parser's own message, which never quotes the document. */
+/** Returns line, column and the parser's own message, which never quotes the document. */
 const tomlFault = (cause: unknown): string => {
   if (!(cause instanceof TomlError)) return "is not well-formed TOML"
   const [reason = ""] = cause.message.replace("Invalid TOML document: ", "").split("\n")
   return `is not well-formed TOML at line ${cause.line}, column ${cause.column}: ${reason}`
 }
 
-/** Reads a TOML file against the table. The left side says why the text is not TOML. Values keep their TOML type. */
+/** Reads a TOML file against the table. The failure says why the text is not TOML. Values keep their TOML type. */
 export const readFile = (root: Node, text: string): Result.Result<Layer, string> =>
   Result.map(
     Result.try({ try: () => parse(text, { integersAsBigInt: true }), catch: tomlFault }),
@@ -146,7 +146,7 @@ const readVariable = (root: Node, variable: string, text: string): Layer => {
   }])
 }
 
-/** A key that two variables set has no value, because the intended one cannot be known. */
+/** Removes the value of a key that two variables set, because the intended value cannot be known. */
 const refuseTwice = (layer: Layer): Layer => ({
   ...layer,
   written: layer.written.map((one) => {

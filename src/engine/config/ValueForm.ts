@@ -6,21 +6,26 @@ import { isDnsName, parseBindAddress } from "../net/SocketAddress.ts"
 
 /** What a text value must look like. */
 export interface Form {
-  /** For the reference, a noun phrase: "URL". */
+  /** A noun phrase for the reference: "URL". */
   readonly says: string
-  /** `undefined`, or a sentence without subject ("must be …"). It quotes the value only where no key of this form is a secret. */
+  /**
+   * Returns `undefined`, or a sentence without subject ("must be …"). It quotes the value only if no key of this form
+   * is a secret.
+   */
   readonly fault: (text: string) => string | undefined
-  /** Whether a text names a file: a relative one starts at the directory of whoever reads the configuration. */
+  /**
+   * Whether a text names a file. A relative path starts at the directory of the process that reads the configuration.
+   */
   readonly isPath?: boolean
-  /** Whether blanks around a text are no part of it. */
+  /** Whether blanks around a text are ignored. */
   readonly isTrimmed?: boolean
 }
 
 const longestQuoted = 64
 
 /**
- * A value in quotes, for a message. Undefined where it may hold a secret that was written at the wrong key, such as the URL of a
- * database: then it is not shown.
+ * Returns a value in quotes, for a message. Returns undefined if the value may contain a secret that was written at the
+ * wrong key, such as the URL of a database. Such a value is not shown.
  */
 export const quoteOf = (text: string): string | undefined =>
   text.length > longestQuoted || !/^[\x21-\x7e]+$/.test(text) || /[@/?]|(?<!:):(?!:)/.test(text)
@@ -33,7 +38,7 @@ export const form = (says: string, test: (text: string) => boolean, message: str
   fault: (text) => test(text) ? undefined : message
 })
 
-/** The same form, or the empty text. */
+/** Returns a form that also accepts the empty text. */
 export const orEmpty = (inner: Form): Form => ({
   ...inner,
   says: `${inner.says}, or empty`,
@@ -43,7 +48,7 @@ export const orEmpty = (inner: Form): Form => ({
 /** Any text. */
 export const anyText: Form = form("text", () => true, "")
 
-/** A file's path. `settings/Placed.ts` makes a relative one absolute; `~` is not expanded. */
+/** The path of a file. `settings/Placed.ts` makes a relative one absolute; `~` is not expanded. */
 export const path: Form = {
   ...form("path", (text) => text !== "" && !text.includes("\0"), "must be a path, and not empty"),
   isPath: true
@@ -83,7 +88,7 @@ export const commonName: Form = form(
   "must have 1 to 64 characters"
 )
 
-/** Lower-case scheme, an authority, and only characters that both a URL and a Link header may hold. */
+/** Lower-case scheme, an authority, and only characters that are allowed in both a URL and a Link header. */
 const absolute = /^https?:\/\/(?![/?#@])[!#-;=?-[\]_a-z~]+$/
 
 /** Absolute `http` or `https` URL. */
@@ -93,7 +98,7 @@ export const httpUrl: Form = form(
   "must be an absolute http or https URL"
 )
 
-/** Absolute URL to which paths are added to make other URLs. */
+/** An absolute URL to which paths are appended. */
 export const baseUrl: Form = {
   says: "absolute http or https URL without trailing slash, query, fragment and user part",
   fault: (text) => {
@@ -119,7 +124,7 @@ export const origin: Form = {
   }
 }
 
-/** Absolute URL of a service, to which the paths of that service are appended. */
+/** The absolute URL of a service, to which the paths of that service are appended. */
 export const serviceUrl: Form = form(
   "absolute http or https URL without query, fragment and user part",
   (text) => httpUrl.fault(text) === undefined && !/[?#]/.test(text) && !/^https?:\/\/[^/]*@/.test(text),
@@ -180,14 +185,14 @@ export const headerName: Form = form(
   "must be the name of a header"
 )
 
-/** A field or a role as inventories name them. */
+/** The name of a field or role in an inventory. */
 export const fieldName: Form = form(
   "letters, digits, `_` and `-`",
   (text) => /^[A-Za-z0-9_-]+$/.test(text),
   "must have letters, digits, _ and - only"
 )
 
-/** Absolute URL exactly as a URL parser writes it, without user part. A refusal quotes the URL in that form. */
+/** An absolute URL without user part, exactly as a URL parser writes it. A refusal quotes the URL in that form. */
 export const normalUrl: Form = {
   says: "absolute http or https URLs in normal form without user part",
   fault: (text) => {

@@ -4,7 +4,7 @@ import * as fs from "node:fs/promises"
 import * as nodePath from "node:path"
 import { codeOf } from "./Exhausted.ts"
 
-/** A text cannot be read. */
+/** A text file cannot be read. */
 export class FileUnreadable extends Data.TaggedError("FileUnreadable")<{
   readonly path: string
   /** What is wrong with the file, as the rest of a sentence that begins with its path. */
@@ -17,7 +17,7 @@ export class FileUnreadable extends Data.TaggedError("FileUnreadable")<{
   }
 }
 
-/** Why the entries of a folder cannot be read. */
+/** Returns why the entries of a folder cannot be read. */
 const folderReasonOf = (code: string): string =>
   code === "ENOENT" || code === "ENOTDIR" ? "is no folder" : reasonOf(code)
 
@@ -40,7 +40,7 @@ export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
       })
   )
 
-/** Whether nothing exists at a path. False if that cannot be found out. */
+/** Whether nothing exists at a path. Returns false if that cannot be determined. */
 export const isAbsent = (path: string): Effect.Effect<boolean> =>
   Effect.promise(() => fs.stat(path).then(() => false, (cause: unknown) => codeOf(cause) === "ENOENT"))
 
@@ -51,11 +51,11 @@ export const isExecutable = (path: string): Effect.Effect<boolean> =>
       Effect.orElseSucceed(() => false)
     )
 
-/** The permission bits of a file; undefined where they cannot be read. */
+/** Returns the permission bits of a file, or undefined if they cannot be read. */
 export const modeOf = (path: string): Effect.Effect<number | undefined> =>
   Effect.promise(() => fs.stat(path).then(({ mode }) => mode & 0o777, () => undefined))
 
-/** The texts of a folder's files whose names are wanted, by name and in its order. */
+/** Returns the texts of the wanted files in a folder, by name and sorted by name. */
 export const readFolder = (
   path: string,
   isWanted: (name: string) => boolean

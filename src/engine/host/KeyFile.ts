@@ -8,8 +8,8 @@ import { basename, dirname, join } from "node:path"
 import { currentMillis } from "../Time.ts"
 
 /**
- * Files that must never exist in part, never overwrite another file and never be readable by others: CA keys and
- * certificates, TLS pairs, exported lists (docs/decisions/local-ca.md, "Files").
+ * Reads and writes files that must never be incomplete, never overwrite another file and never be readable by others:
+ * CA keys and certificates, TLS pairs, exported lists (docs/decisions/local-ca.md, "Files").
  */
 
 /** Why a file could not be read or written. */
@@ -26,7 +26,7 @@ export class FileUnusable extends Data.TaggedError("FileUnusable")<{
   }
 }
 
-/** The reason in a few words, for a sentence about the file. */
+/** Returns the reason in a few words, for a sentence about the file. */
 export const said = ({ cause, reason }: FileUnusable): string => {
   const code = codeOf(cause)
   const words = byErrno[code] ?? REASONS[reason]
@@ -92,20 +92,20 @@ export interface NewFile {
   readonly content: string | Uint8Array
   /** Permission bits, such as 0o600; the process's umask does not change them. */
   readonly mode: number
-  /** Random text of file name characters, unguessable; names the file until it is complete. */
+  /** An unguessable text of file name characters. It is part of the file's name until the file is complete. */
   readonly suffix: string
 }
 
 /**
- * Writes a file that must not exist yet. Fails with `exists` if the name is taken, even by a dangling symbolic link.
- * The file appears under its name complete and synced, or not at all.
+ * Writes a file that must not exist yet. Fails with `exists` if the name is in use, even by a dangling symbolic link.
+ * The file appears under its name only when it is complete and synced.
  */
 export const writeNewFile = (file: NewFile): Effect.Effect<void, FileUnusable> => writeNewFiles([file])
 
 /**
  * Like {@link writeNewFile}, for several files. They appear in the order given, after all of them are complete on disk.
- * If one cannot appear, the files before it are removed, so that two processes never leave a mixture. Only a crash
- * leaves a part of them.
+ * If a file cannot appear, the files before it are removed, so that two processes never leave a mixture. Only a crash
+ * can leave some of the files.
  */
 export const writeNewFiles = Effect.fnUntraced(
   function*(files: ReadonlyArray<NewFile>): Effect.fn.Return<void, FileUnusable> {
@@ -130,7 +130,7 @@ export const writeNewFiles = Effect.fnUntraced(
   Effect.uninterruptible
 )
 
-/** Writes a file in one step, in place of any file of its name. A symbolic link is replaced, not followed. */
+/** Writes a file in one step, and replaces any file with the same name. A symbolic link is replaced, not followed. */
 export const replaceFile = Effect.fnUntraced(
   function*(file: NewFile): Effect.fn.Return<void, FileUnusable> {
     const staged: Array<string> = []
@@ -150,9 +150,9 @@ const stagedPath = ({ path, suffix }: NewFile): string => join(dirname(path), `.
 const leftoverMillis = 60_000
 
 /**
- * Removes the copies that a killed process has left beside a file: they never got their final name, and may hold a key.
- * A copy that is younger than a minute may belong to a process at work and stays. The next call tries again to remove a
- * copy that cannot be removed now.
+ * Removes copies that a killed process left beside a file. They never got their final name, and may contain a key. A
+ * copy that is younger than a minute stays, because it may belong to a running process. If a copy cannot be removed
+ * now, the next call tries again.
  */
 export const removeLeftovers = (path: string): Effect.Effect<void> =>
   Effect.flatMap(currentMillis, (now) =>
@@ -190,17 +190,17 @@ const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUn
     file.path
   )
 
-/** Makes an empty file that must not exist yet. Fails with `exists` if the name is taken. */
+/** Makes an empty file that must not exist yet. Fails with `exists` if the name is in use. */
 export const claimName = (path: string, mode: number): Effect.Effect<void, FileUnusable> =>
   withFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode, () => Effect.void)
 
-/** Uses a hard link, because it fails if the name is taken. A rename would not. */
+/** Gives the staged file its name with a hard link. Unlike a rename, a hard link fails if the name is in use. */
 const publish = (file: NewFile): Effect.Effect<void, FileUnusable> =>
   Effect.catchIf(
     attempt(file.path, () => link(stagedPath(file), file.path)),
     ({ cause }) => NO_LINKS.has(codeOf(cause)),
     () =>
-      // This file system has no hard links: claim the name with a new empty file, then rename over that file.
+      // This file system has no hard links: it claims the name with a new empty file, and then renames over that file.
       Effect.andThen(
         claimName(file.path, file.mode),
         Effect.tapError(
@@ -219,27 +219,29 @@ const syncDirectory = (path: string): Effect.Effect<void, FileUnusable> =>
 const removeAll = (paths: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.forEach(paths, (path) => Effect.ignore(attempt(path, () => unlink(path))), { discard: true })
 
-/** Removes a file. It may already be gone, or stay where it cannot be removed. */
+/** Removes a file if it exists. If it cannot be removed, it stays. */
 export const removeFile = (path: string): Effect.Effect<void> => removeAll([path])
 
-/** A text file as read. */
+/** The content of a text file. */
 export interface ReadFile {
   readonly text: string
   /**
-   * Whether others than its owner may do anything with it. For a certificate that may be fine; for a key there is a
-   * warning.
+   * Whether users other than the owner have any permission. That is acceptable for a certificate, but causes a warning
+   * for a key.
    */
   readonly permissive: boolean
 }
 
-/** A text that changes when another file takes the name or the file is changed. Empty if there is no file. */
+/**
+ * Returns a text that changes when another file takes the name or the file is changed. It is empty if there is no file.
+ */
 export const stampOf = (path: string): Effect.Effect<string> =>
   Effect.tryPromise(() => lstat(path, { bigint: true })).pipe(
     Effect.map(({ ctimeNs, ino, mtimeNs, size }) => `${ino} ${size} ${mtimeNs} ${ctimeNs}`),
     Effect.orElseSucceed(() => "")
   )
 
-/** Whether a name is in use, even by a symbolic link that leads nowhere. True if that cannot be found out. */
+/** Whether a name is in use, even by a dangling symbolic link. Returns true if that cannot be determined. */
 export const isTaken = (path: string): Effect.Effect<boolean> =>
   Effect.match(attempt(path, () => lstat(path)), {
     onFailure: ({ reason }) => reason !== "absent",
@@ -248,12 +250,12 @@ export const isTaken = (path: string): Effect.Effect<boolean> =>
 
 const MAX_BYTES = 1024 * 1024
 
-/** Reads a file of at most so many octets, by default one mebibyte. Follows symbolic links. */
+/** Reads a file of at most `maxBytes` octets, by default one mebibyte. It follows symbolic links. */
 export const readOctets = (
   path: string,
   maxBytes = MAX_BYTES
 ): Effect.Effect<{ readonly octets: Buffer; readonly permissive: boolean }, FileUnusable> =>
-  // Without O_NONBLOCK, a named pipe without a writer would block a thread for ever.
+  // Without O_NONBLOCK, a named pipe without a writer would block a thread forever.
   withFile(path, O_RDONLY | constants.O_NONBLOCK, 0, (handle) =>
     Effect.gen(function*() {
       const stats = yield* attempt<Stats>(path, () => handle.stat())
@@ -263,7 +265,7 @@ export const readOctets = (
     }))
 
 /**
- * Reads a UTF-8 text, by default of at most one mebibyte. Follows symbolic links, because secret stores use them to
+ * Reads a UTF-8 text, by default of at most one mebibyte. It follows symbolic links, because secret stores use them to
  * mount files.
  */
 export const readTextFile = (path: string, maxBytes = MAX_BYTES): Effect.Effect<ReadFile, FileUnusable> =>

@@ -7,8 +7,8 @@ import type { FileUnusable } from "./KeyFile.ts"
 import { claimName, stampOf } from "./KeyFile.ts"
 
 /**
- * Other processes held the lock, one after another, during the whole wait. Or nobody holds it and it cannot be removed, for the
- * reason `stuck`: it is a folder, for example.
+ * The lock could not be taken. Either other processes held it, one after another, during the whole wait. Or nobody
+ * holds it and it cannot be removed, for the reason `stuck`: for example, it is a folder.
  */
 export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{
   readonly path: string
@@ -23,13 +23,14 @@ export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{
 const lookMillis = 100
 const looks = 50
 /**
- * After this many looks at an unchanged lock its holder counts as dead. A normal use takes a hundredth of that time.
+ * If the lock is unchanged after this number of checks, its holder counts as dead. Normal use takes a hundredth of that
+ * time.
  */
 const looksAtDead = 30
 
 /**
- * Removes the lock if it still has this stamp. If it cannot be removed, returns the reason. Another process may replace
- * the lock between the check and the removal; see {@link withLockFile}.
+ * Removes the lock file if it still has this stamp. If it cannot be removed, returns the reason. Another process may
+ * replace the lock between the check and the removal; see {@link withLockFile}.
  */
 const remove = (path: string, stamp: string): Effect.Effect<string | undefined> =>
   Effect.flatMap(
@@ -42,9 +43,9 @@ const remove = (path: string, stamp: string): Effect.Effect<string | undefined> 
   )
 
 /**
- * Makes the lock and answers its stamp. The wait watches whether the lock changes, not how old it is: the lock of a
- * killed process does not change, whatever the clocks say. If the file cannot be made for another reason, this fails at
- * once.
+ * Makes the lock file and returns its stamp. While it waits, it checks whether the lock changes, not how old it is: the
+ * lock of a killed process does not change, and clocks may be wrong. If the file cannot be made for another reason,
+ * this fails at once.
  */
 const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavailable> =>
   Effect.suspend(() => {
@@ -70,8 +71,8 @@ const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavail
 
 /**
  * Makes an empty file of this name, which keeps other processes out, and runs `use`. Waits for the lock for five
- * seconds at most. If the lock does not change for three seconds, its holder is taken for dead. If that holder lives
- * after all, or if two processes remove the lock at once, two processes run `use` at the same time. `use` must give a
+ * seconds at most. If the lock does not change for three seconds, its holder counts as dead. If that holder is still
+ * alive, or if two processes remove the lock at once, two processes run `use` at the same time. `use` must give a
  * correct result even then.
  */
 export const withLockFile = <A, E, R>(

@@ -20,17 +20,17 @@ export interface ScriptRequest {
    * Written to standard input; without it, standard input is empty. It is not an error if the program does not read it.
    */
   readonly stdin: string | Uint8Array | undefined
-  /** Limit for the wait for a turn and the run together. */
+  /** The time limit for waiting for a turn and running together. */
   readonly timeoutMillis: number
-  /** How many bytes of standard output are read, and how many of standard error. */
+  /** The limit, in bytes, for standard output and for standard error each. */
   readonly maxOutputBytes: number
-  /** Output beyond that is read and thrown away. Otherwise the program waits at it, until its timeout. */
+  /** Whether output beyond that limit is read and discarded. Otherwise the program blocks there until its timeout. */
   readonly discardsRest?: boolean
-  /** Bounds the scripts that run for one purpose; `undefined` if the caller is bounded already. */
+  /** Limits how many scripts run for one purpose. `undefined` if the caller is already limited. */
   readonly turns: { readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> } | undefined
 }
 
-/** How a program ended that was not killed by its timeout. */
+/** The outcome of a program that was not killed by its timeout. */
 export interface ScriptOutcome {
   /** The exit code, or the name of the signal that ended it. */
   readonly exit: number | string
@@ -46,16 +46,16 @@ const firstLine = (output: Buffer): string | undefined =>
     .find((line) => line !== "")?.slice(0, longestLine)
 
 /**
- * What a program says about its end: its first line that is not blank, cut, and without hidden characters, on which a
- * terminal or a log would act. Standard output comes first, then standard error.
+ * Returns what a program says about its end: its first non-blank line, shortened, and without hidden characters that
+ * could control a terminal or a log. It reads standard output first, then standard error.
  */
 export const wordsOf = ({ stderr, stdout }: ScriptOutcome): string | undefined => firstLine(stdout) ?? firstLine(stderr)
 
 const longestRest = 2000
 
 /**
- * What a program printed beside its {@link wordsOf}, on one line with escapes, cut; `undefined` if there is nothing. Traces and
- * usage texts begin with a line that says little.
+ * Returns what a program printed in addition to its {@link wordsOf}, on one line with escapes, shortened. Returns
+ * `undefined` if there is nothing else. This helps because the first line of a trace or usage text says little.
  */
 export const restOf = (outcome: ScriptOutcome): string | undefined => {
   const [, ...rest] = [outcome.stdout, outcome.stderr].flatMap((output) =>
@@ -65,7 +65,7 @@ export const restOf = (outcome: ScriptOutcome): string | undefined => {
 }
 
 /**
- * The program could not be started, or did not end in time and was killed. `detail` holds nothing of its arguments,
+ * The program could not be started, or did not end in time and was killed. `detail` has nothing from its arguments,
  * environment or input.
  */
 export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
@@ -76,8 +76,8 @@ export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
 }> {}
 
 /**
- * The most octets of a variable that a program is sure to get. Linux takes 128 KiB for one of them, and for all of them with
- * the arguments it may take no more than that, if the stack of a process is small.
+ * The most octets of a variable that always reach a program. Linux allows 128 KiB for one variable. If the stack of a
+ * process is small, it may allow no more than that for all variables and arguments together.
  */
 export const longestVariable = 65_536
 
@@ -85,18 +85,18 @@ const tooLong = "its arguments and variables are longer than this system takes (
 
 const minimalPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/** After the program has ended, the rest of its output has this long to arrive from the pipes. */
+/** After the program has ended, the rest of its output must arrive from the pipes within this time. */
 const remainderMillis = 250
 
 const located = (path: string): string => path.includes("/") ? path : `./${path}`
 
-/** What a program has printed so far, and whether that is all that is read. */
+/** The output of a program so far, and whether the limit is reached. */
 interface Collected {
   readonly read: () => Buffer
   readonly isFull: () => boolean
 }
 
-/** Keeps up to `max` bytes. What follows is thrown away or, by default, left unread. */
+/** Keeps up to `max` bytes. It discards further output or, by default, leaves it unread. */
 const collect = (stream: Readable, max: number, discardsRest = false): Collected => {
   const chunks: Array<Buffer> = []
   let length = 0
@@ -110,8 +110,8 @@ const collect = (stream: Readable, max: number, discardsRest = false): Collected
 }
 
 /**
- * What is wrong at a path. If the file exists but the system says that it does not, the interpreter named in its first
- * line is missing.
+ * Returns what is wrong at a path. If the file exists but the system reports that it does not, the interpreter in its
+ * first line is missing.
  */
 const atPath = (path: string, code: string): string =>
   code !== "ENOENT" ? `${path} (${code})` : existsSync(located(path))
@@ -120,7 +120,7 @@ const atPath = (path: string, code: string): string =>
 
 const start = (
   request: ScriptRequest,
-  /** Gets standard output and standard error. */
+  /** Receives standard output and standard error when the program has started. */
   onStarted: (stdout: Collected, stderr: Collected) => void
 ): Effect.Effect<ScriptOutcome, ScriptFailed> =>
   Effect.callback((resume) => {
@@ -132,7 +132,7 @@ const start = (
     const launch = () =>
       spawn(located(request.path), request.args, {
         shell: false,
-        // A process group of its own, so that the processes it starts can be killed with it.
+        // The program gets its own process group, so that the processes that it starts can be killed with it.
         detached: true,
         env: { PATH: minimalPath, ...request.env },
         stdio: ["pipe", "pipe", "pipe"]
@@ -146,7 +146,7 @@ const start = (
     child.once("error", (cause) => {
       if (child.pid === undefined) resume(notStarted(cause))
     })
-    // Without a process there are no pipes: this host may have no descriptors left.
+    // Without a process there are no pipes. The host may have no descriptors left.
     const { pid } = child
     if (pid === undefined) return
     const killGroup = () => {
@@ -172,7 +172,7 @@ const start = (
     }
     child.once("exit", (code, signal) => {
       ended = code ?? signal ?? "unknown"
-      // Processes that it left running may hold the pipes open. They are not waited for.
+      // Processes that it left running may keep the pipes open. This does not wait for them.
       killGroup()
       remainder = setTimeout(settle, remainderMillis)
     })
@@ -187,8 +187,8 @@ const start = (
   })
 
 /**
- * Runs programs of the operator: without a shell, with an environment built from nothing, and in a process group of
- * their own. The whole group is killed when the time is up or the caller is interrupted.
+ * Runs operators' programs without a shell, with a newly built environment, each in its own process group. The whole
+ * group is killed when the time is up or the caller is interrupted.
  */
 export class Scripts extends Context.Service<Scripts, {
   readonly run: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
@@ -222,7 +222,7 @@ export class Scripts extends Context.Service<Scripts, {
       })
   })
 
-  /** Runs nothing: a function answers every request. */
+  /** Runs no program: a function returns the outcome of every request. */
   static readonly layerScripted = (
     script: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
   ): Layer.Layer<Scripts> => Layer.succeed(this, { run: script })

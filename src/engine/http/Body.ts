@@ -12,12 +12,12 @@ const bodyTimeoutMillis = 10_000
 interface Reader {
   readonly endsAt: number
   readonly expire: () => void
-  /** Ends this read to make room for a peer that has fewer. */
+  /** Ends this read to make room for a peer with fewer reads. */
   readonly shed: () => void
 }
 
 /**
- * The most octets of one body, and the most bodies that are read at once. A request beyond the second bound is shed.
+ * The most octets of one body, and the most bodies that are read at once. Requests beyond the second limit are shed.
  */
 export interface BodyLimits {
   readonly maxBodyBytes: number
@@ -25,8 +25,8 @@ export interface BodyLimits {
 }
 
 /**
- * Reads request bodies into memory. Bounds their octets, their seconds and how many are read at once; peers share the
- * last.
+ * Reads request bodies into memory. It limits their octets, their time, and how many are read at once. Peers share the
+ * last limit.
  */
 export class Body {
   readonly #readers = new Set<Reader>()
@@ -41,8 +41,9 @@ export class Body {
   }
 
   /**
-   * Reads the body of a message, counted in the share of the fiber's peer. A body whose announced length is too large is refused
-   * before it is read. If the most allowed bodies are already being read, one body of the peer that has most is shed.
+   * Reads the body of a message. The read counts in the share of the fiber's peer. A body whose announced length is too
+   * large is refused before it is read. If the maximum number of bodies is already being read, one body of the peer
+   * with the most reads is shed.
    */
   read(
     message: IncomingMessage,
@@ -102,14 +103,14 @@ export class Body {
   }
 }
 
-/** To be called before the answer to a request whose body may not have been read to its end: see {@link abandon}. */
+/** Call this before the answer to a request whose body may not have been read to the end; see {@link abandon}. */
 export const leaveUnread = (message: IncomingMessage, response: ServerResponse): void => {
   const { "content-length": length, "transfer-encoding": coding } = message.headers
   if (!message.complete && (coding !== undefined || Number(length ?? 0) > 0)) abandon(message, response)
 }
 
-// The connection ends with the answer. To close it with unread octets would reset it, and a client that is
-// still sending would lose the answer. So for a while the rest of the body is read and thrown away.
+// The connection ends with the answer. Closing it while octets are unread would reset it, and a client that is still
+// sending would lose the answer. So for a while the rest of the body is read and discarded.
 const abandon = (message: IncomingMessage, response: ServerResponse): void => {
   const { socket } = message
   if (response.hasHeader("connection")) return

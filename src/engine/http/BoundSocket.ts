@@ -21,7 +21,7 @@ export interface BoundAddress {
   readonly isShared: boolean
 }
 
-/** A certificate chain and its key, PEM, and how long a handshake may take. */
+/** A certificate chain and its key in PEM, and the time limit of a handshake. */
 export interface TlsSettings {
   readonly cert: string
   readonly key: string
@@ -34,30 +34,30 @@ const maxHeadBytes = 16_384
 const keepAliveMillis = 65_000
 const requestsPerConnection = 1000
 
-/** Header fields a request may have. */
+/** The most header fields of a request. */
 export const maxHeaderFields = 100
 
 const makeServer = (tls: TlsSettings | undefined): Http.Server => {
   const settings: Http.ServerOptions = {
     maxHeaderSize: maxHeadBytes,
     headersTimeout: headTimeoutMillis,
-    requestTimeout: 0, // the listener keeps the whole-request deadline and the body's own
+    requestTimeout: 0, // the listener enforces the deadlines of the request and of its body
     keepAliveTimeout: keepAliveMillis,
     connectionsCheckingInterval: 1000,
     insecureHTTPParser: false,
-    requireHostHeader: false // the listener refuses a missing host itself, like every other malformed request
+    requireHostHeader: false // the listener itself refuses a missing host, like every other malformed request
   }
   const server = tls === undefined ? Http.createServer(settings) : Https.createServer({
     ...settings,
     cert: tls.cert,
     key: tls.key,
-    handshakeTimeout: longestTimerMillis, // the listener ends handshakes itself, by its own clock
+    handshakeTimeout: longestTimerMillis, // the listener itself ends slow handshakes, by its own clock
     minVersion: "TLSv1.2",
     ALPNProtocols: ["http/1.1"]
   })
   server.maxHeadersCount = maxHeaderFields + 1
   server.maxRequestsPerSocket = requestsPerConnection
-  server.emit("listening") // it never listens, but this event starts its checks of slow and idle connections
+  server.emit("listening") // this server never listens, but this event starts its checks for slow and idle connections
   return server
 }
 
@@ -99,8 +99,9 @@ const listening = (
   })
 
 /**
- * A bound TCP socket. It outlives its HTTP servers: each connection is handed to the server in force when it was
- * accepted. So TLS can be switched on and off without binding again (docs/decisions/process.md, "Reload").
+ * A bound TCP socket. It outlives its HTTP servers: each connection goes to the server that was in force when the
+ * connection was accepted. So TLS can be switched on and off without binding again (docs/decisions/process.md,
+ * "Reload").
  */
 export class BoundSocket {
   readonly #socket: Net.Server
@@ -110,21 +111,23 @@ export class BoundSocket {
   #current: Speaker | undefined
   readonly connections: Connections
 
-  /** `equip` is called with each HTTP server before it gets its first connection; from then on it is the one in force. */
+  /**
+   * `equip` is called with each HTTP server before it gets its first connection; from then on that server is in force.
+   */
   constructor(maxConnections: number, equip: (server: Http.Server) => void) {
     this.connections = new Connections(maxConnections)
     this.#equip = equip
     this.#socket = Net.createServer({ allowHalfOpen: true, noDelay: true }, (connection) => {
       pace.accepted()
       if (!this.connections.opened(connection)) return
-      connection.on("error", () => {}) // a waiting connection has no other handler; it closes by itself
+      connection.on("error", () => {}) // a waiting connection has no other error handler; it closes by itself
       if (this.#current !== undefined) return this.#hand(connection, this.#current)
       this.#unspoken.add(connection)
       connection.once("close", () => this.#unspoken.delete(connection))
     })
   }
 
-  /** Binds for as long as the scope lives; connections wait until {@link speak} is called. Answers `host:port`. */
+  /** Binds the socket until the scope closes. Connections wait until {@link speak} is called. Returns `host:port`. */
   bind(address: BoundAddress): Effect.Effect<string, BindFailed, Scope.Scope> {
     return Effect.acquireRelease(listening(this.#socket, address), () =>
       Effect.callback<void>((resume) => {
@@ -137,8 +140,8 @@ export class BoundSocket {
   }
 
   /**
-   * Sets whether connections accepted from now on use TLS. An open connection stays as it began, and is closed after
-   * its next answer.
+   * Sets whether connections accepted from now on use TLS. An open connection stays with or without TLS, and is closed
+   * after its next answer.
    */
   speak(tls: TlsSettings | undefined): void {
     const before = this.#current
@@ -153,13 +156,13 @@ export class BoundSocket {
     this.#unspoken.clear()
   }
 
-  /** Serves another pair from now on, if `former` is the pair in force; otherwise does nothing. */
+  /** Uses another pair from now on if `former` is the pair in force. Otherwise it does nothing. */
   renew(former: Pick<TlsSettings, "cert" | "key">, { cert, key }: Pick<TlsSettings, "cert" | "key">): void {
     const tls = this.#current?.tls
     if (tls?.cert === former.cert && tls.key === former.key) this.speak({ ...tls, cert, key })
   }
 
-  /** Takes no more connections. */
+  /** Stops accepting connections. */
   close(): void {
     this.#socket.close()
   }
@@ -189,6 +192,6 @@ export class BoundSocket {
 
   #dismiss(speaker: Speaker): void {
     this.#speakers.delete(speaker)
-    speaker.server.close() // stops its timer
+    speaker.server.close() // stops the server's timer
   }
 }

@@ -4,6 +4,9 @@ import { gzip } from "node:zlib"
 
 const compress = promisify(gzip)
 
-/** Octets as gzip, small rather than fast: for what is compressed once and sent often. */
+/**
+ * Compresses octets with gzip for small size rather than speed. Use it for content that is compressed once and sent
+ * often.
+ */
 export const deflated = (octets: Uint8Array): Effect.Effect<Buffer> =>
   Effect.promise(() => compress(octets, { level: 9 }))

@@ -5,7 +5,10 @@ import { Holdings, peerOf } from "../net/Peer.ts"
 const maxPending = 256
 const headTimeoutMillis = 10_000
 
-/** A peer did not end its TLS handshake in time. `address` is the peer's, since a socket that was closed has none. */
+/**
+ * A peer did not end its TLS handshake in time. `address` is the peer's address, because a closed socket has no
+ * address.
+ */
 export class HandshakeLate extends Error {
   readonly code = "ERR_TLS_HANDSHAKE_TIMEOUT"
   readonly address: string | undefined
@@ -18,20 +21,20 @@ export class HandshakeLate extends Error {
 
 interface Connection {
   readonly socket: Socket
-  /** The time limit of its TLS handshake, in milliseconds, until that is over. */
+  /** The time limit of the TLS handshake in milliseconds, while the handshake lasts. */
   handshakeMillis: number | undefined
-  /** When it was first looked at; a handshake and the head that follows have a time each. */
+  /** When the connection was first checked. The handshake and the head that follows are timed separately. */
   since: number | undefined
-  /** Ends its count among the connections without a complete head. */
+  /** Stops counting it among the connections without a complete head. */
   readonly arrived: () => void
-  /** Ends its count among all open connections too. */
+  /** Stops counting it among all open connections too. */
   readonly left: () => void
 }
 
 /**
  * Counts a listener's connections and keeps them within docs/decisions/process.md, "Bounds of a socket". There are two
  * bounds: on all open connections, and on those that have not yet sent one complete request head (a TLS handshake under
- * way included). At a bound, a new connection takes the place of the newest connection of the peer that has most.
+ * way included). At a limit, a new connection replaces the newest connection of the peer that has the most.
  */
 export class Connections {
   readonly #max: number
@@ -39,13 +42,16 @@ export class Connections {
   readonly #pending = new Holdings<Connection>()
   readonly #pendingByName = new Map<string, Connection>()
   /**
-   * Called with the address of a connection that was closed because there was no room. The callback must bound its own
+   * Called with the address of a connection that was closed because there was no room. The callback must limit its own
    * work.
    */
   onRefused: (address: string, open: number, pending: number) => void = () => {}
   /** Called when a connection was accepted. */
   onOpened: () => void = () => {}
-  /** The peer whose share pays for a connection from an address; `undefined` if the address stands for many clients. */
+  /**
+   * Returns the peer in whose share a connection from an address counts; `undefined` if the address stands for many
+   * clients.
+   */
   peerOf: (address: string) => Peer | undefined = peerOf
 
   constructor(max: number) {
@@ -53,7 +59,7 @@ export class Connections {
   }
 
   /**
-   * To be called when a TCP connection was accepted. Returns whether the connection may stay. Under TLS the request's
+   * Call this when a TCP connection was accepted. Returns whether the connection may stay. With TLS, the request's
    * socket is another object, so the connection is found by the peer's address and port.
    */
   opened(socket: Socket): boolean {
@@ -66,7 +72,7 @@ export class Connections {
       handshakeMillis: undefined,
       since: undefined,
       arrived: () => {
-        // The peer may meanwhile have opened another connection from the same port.
+        // In the meantime, the peer may have opened another connection from the same port.
         if (this.#pendingByName.get(name) === connection) this.#pendingByName.delete(name)
         leavePending()
       },
@@ -95,13 +101,16 @@ export class Connections {
     return victim !== undefined
   }
 
-  /** This connection begins with a TLS handshake, which has so much time; the head has its own after that. */
+  /**
+   * Reports that this connection begins with a TLS handshake, which may take `millis`. The head after it has its own
+   * time limit.
+   */
   handshakeBegun(socket: Socket, millis: number): void {
     const connection = this.#pendingByName.get(nameOf(socket))
     if (connection !== undefined) connection.handshakeMillis = millis
   }
 
-  /** The TLS handshake of this connection is over. */
+  /** Reports that the TLS handshake of this connection is over. */
   handshakeDone(socket: Socket): void {
     const connection = this.#pendingByName.get(nameOf(socket))
     if (connection === undefined) return
@@ -109,13 +118,14 @@ export class Connections {
     connection.since = undefined
   }
 
-  /** A complete request head arrived on this connection. */
+  /** Reports that a complete request head arrived on this connection. */
   headSeen(socket: Socket): void {
     this.#pendingByName.get(nameOf(socket))?.arrived()
   }
 
   /**
-   * Closes connections that have sent no complete head yet. An HTTP server does not know of TLS handshakes under way.
+   * Closes connections that have sent no complete head yet. An HTTP server does not know about TLS handshakes in
+   * progress.
    */
   closePending(): void {
     for (const { socket } of this.#pendingByName.values()) socket.destroy()
@@ -127,15 +137,15 @@ export class Connections {
   }
 
   /**
-   * Closes connections whose TLS handshake has taken longer than it may, with {@link HandshakeLate}, and those that have
-   * sent no complete head for ten seconds. Both times begin when a connection is first looked at.
+   * Closes connections whose TLS handshake takes too long, with {@link HandshakeLate}, and connections that have sent
+   * no complete head for ten seconds. Both times start when a connection is first checked.
    */
   expire(now: number): void {
     for (const connection of this.#pendingByName.values()) {
       const { handshakeMillis, socket } = connection
       connection.since ??= now
       if (now - connection.since < (handshakeMillis ?? headTimeoutMillis)) continue
-      // The place is free at once, because the peer may learn of the end, and connect again, before this process does.
+      // The place becomes free at once, because the peer may notice the end and connect again before this process does.
       connection.left()
       socket.destroy(handshakeMillis === undefined ? undefined : new HandshakeLate(socket.remoteAddress))
     }
@@ -145,7 +155,7 @@ export class Connections {
 const lingerMillis = 5000
 
 /**
- * To be called after the last octets to a peer: the peer may go on sending for this long, then the socket is destroyed.
+ * Call this after the last octets to a peer. The peer may continue to send for a while, then the socket is destroyed.
  */
 export const linger = (socket: Socket): void => {
   const timer = setTimeout(() => socket.destroy(), lingerMillis)

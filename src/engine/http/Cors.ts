@@ -3,11 +3,14 @@ import { header, withHeaders } from "./Message.ts"
 
 /* Lets scripts of other origins read answers (the Fetch standard, "CORS protocol"). */
 
-/** What a surface allows to scripts of other origins. */
+/** What a surface allows scripts of other origins to do. */
 export interface Cors {
-  /** The answer, with the headers that let the script of an allowed origin read it. */
+  /** Returns the answer with the headers that let a script of an allowed origin read it. */
   readonly opened: (request: Request, answer: Answer) => Answer
-  /** The answer to OPTIONS, with which a browser asks before it sends; `methods` are those of the path. */
+  /**
+   * Returns the answer to OPTIONS, which a browser sends before the actual request. `methods` are the methods of the
+   * path.
+   */
   readonly preflight: (request: Request, methods: string) => Answer
 }
 
@@ -15,9 +18,9 @@ export interface Cors {
 const rememberedSeconds = "7200"
 
 /**
- * Origins are compared octet by octet, as the browser writes them; `*` allows every origin. `exposed` are the headers
- * of an answer that a script may read, `accepted` those of a request that it may set. Credentials are not allowed,
- * because these surfaces have none.
+ * Makes the rules for a surface. Origins are compared octet by octet, as the browser writes them; `*` allows every
+ * origin. `exposed` are the answer headers that a script may read, `accepted` the request headers that it may set.
+ * Credentials are not allowed, because these surfaces use none.
  */
 export const makeCors = ({ accepted, exposed, origins }: {
   readonly origins: ReadonlyArray<string>
@@ -33,7 +36,7 @@ export const makeCors = ({ accepted, exposed, origins }: {
   }
   const opened: Cors["opened"] = (request, answer) => {
     const origin = originOf(request)
-    // Sent without an origin too: a cache must not give this answer to a script.
+    // This is sent without an origin too, because a cache must not give this answer to a script.
     if (origin === undefined) return withHeaders(answer, { vary: "Origin" })
     return withHeaders(answer, {
       vary: "Origin",

@@ -2,7 +2,7 @@ import { sha256Octets } from "../../crypto/Digest.ts"
 import type { Answer, Request } from "./Message.ts"
 import { header } from "./Message.ts"
 
-/* Answers 304 if a client already has the answer (RFC 9110 sections 8.8.3 and 13.1.2). */
+/* Sends status 304 if a client already has the answer (RFC 9110 sections 8.8.3 and 13.1.2). */
 
 const known = new WeakMap<Uint8Array, string>()
 
@@ -14,7 +14,9 @@ const tagOf = (body: Uint8Array): string => {
   return tag
 }
 
-/** An answer whose entity tag is the digest of its body. The digest of the same body object is computed once. */
+/**
+ * Returns an answer whose entity tag is the digest of its body. The digest of the same body object is computed once.
+ */
 export const tagged = (contentType: string, body: Uint8Array): Answer => ({
   status: 200,
   headers: { "content-type": contentType, etag: tagOf(body) },
@@ -27,7 +29,7 @@ const isHeld = (tag: string, held: string): boolean =>
     return given === "*" || given === tag || given === `W/${tag}`
   })
 
-/** The answer to a GET or HEAD, or 304 without a body if the client already has it. */
+/** Returns the answer to a GET or HEAD, or 304 without a body if the client already has that answer. */
 export const unlessHeld = (request: Request, answer: Answer): Answer => {
   const tag = answer.headers["etag"]
   const held = header(request, "if-none-match")

@@ -2,16 +2,16 @@ import type { IncomingMessage } from "node:http"
 import type { Comparable } from "../net/Address.ts"
 import { comparable } from "../net/Address.ts"
 
-/** A peer that names this many clients is a proxy: one client hardly does. */
+/** A peer that names this many clients is considered a proxy. A single client hardly does so. */
 const manyClients = 16
 
 /**
- * How many peers are watched or have been reported. There is a bound, because whoever has many addresses could name
- * clients from each of them.
+ * How many peers are watched or have been reported. There is a limit, because somebody with many addresses could name
+ * clients from each address.
  */
 const mostPeers = 64
 
-/** Names of clients are compared up to this length. */
+/** Client names are compared up to this length. */
 const longestName = 64
 
 /**
@@ -19,11 +19,11 @@ const longestName = 64
  * such a peer share the limits of one client.
  */
 export class ForwardingPeers {
-  /** The clients that each peer has named; undefined once the peer has been reported. */
+  /** The clients that each peer has named, or undefined if the peer has been reported. */
   readonly #named = new Map<string, Set<string> | undefined>()
 
   /**
-   * Notes the client that a request names in this header. Returns the peer if it is to be reported now, which happens
+   * Notes the client that a request names in this header. Returns the peer if it must be reported now, which happens
    * once.
    */
   told(
@@ -36,7 +36,7 @@ export class ForwardingPeers {
     return this.note(peer.text, String(headers[header])) ? peer.text : undefined
   }
 
-  /** Notes a client that a peer names. Returns whether the peer is to be reported now. */
+  /** Notes a client that a peer names. Returns whether the peer must be reported now. */
   note(peer: string, client: string): boolean {
     const names = this.#named.has(peer) ? this.#named.get(peer) : this.#watch(peer)
     if (names === undefined) return false

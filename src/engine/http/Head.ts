@@ -7,7 +7,7 @@ import type { Entropy } from "../../crypto/Entropy.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import type { Answer, Request } from "./Message.ts"
 
-/** Where a request goes. */
+/** The target of a request. */
 export interface Target {
   /** Path and query, exactly as received. */
   readonly target: string
@@ -21,8 +21,8 @@ const slash = 0x2f
 
 /**
  * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both forms give the same path
- * and query, and routes, policies and signatures see nothing else. Any other text is taken as it is, and matches no
- * route. `undefined` for an absolute form without a host or with a user part, which is an error (RFC 9110 sections
+ * and query, and routes, policies and signatures use only these. Any other text is kept unchanged and matches no route.
+ * Returns `undefined` for an absolute form without a host or with a user part, which is an error (RFC 9110 sections
  * 4.2.1 and 4.2.4).
  */
 export const readTarget = (text: string): Target | undefined => {
@@ -38,7 +38,7 @@ export const readTarget = (text: string): Target | undefined => {
 }
 
 /**
- * Whether a head names its host exactly once, as HTTP/1.1 requires. With two hosts, programs may differ on which one
+ * Whether a head names its host exactly once, as HTTP/1.1 requires. With two hosts, programs may disagree on which host
  * counts.
  */
 export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
@@ -50,12 +50,12 @@ export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolea
   return hosts === 1 || (hosts === 0 && httpVersion === "1.0")
 }
 
-/** An IPv4 peer of a dual-stack socket reads `::ffff:192.0.2.1`. */
+/** Returns plain IPv4 for an IPv4 peer of a dual-stack socket, whose address has the form `::ffff:192.0.2.1`. */
 export const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
 
 /**
- * Headers that may occur once. If there is a second line, Node.js drops some of these and joins others to the first
- * line. But a proxy in front of this service may have read the second one.
+ * Headers that may occur once. If there is a second line, Node.js drops it for some headers and joins it to the first
+ * line for others. But a proxy in front of this service may have used the second line.
  */
 const single: ReadonlySet<string> = new Set([
   "authorization",
@@ -66,7 +66,8 @@ const single: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The headers of a message. If a header that may occur once was sent more than once, its value is a list of its lines.
+ * Returns the headers of a message. If a header that may occur once was sent more than once, its value is a list of its
+ * lines.
  */
 const headersOf = (message: IncomingMessage): Request["headers"] => {
   const { headers, rawHeaders } = message
@@ -81,8 +82,8 @@ const headersOf = (message: IncomingMessage): Request["headers"] => {
 const longestAgent = 256
 
 /**
- * The name of the client's program; undefined if it is blank. The runtime reads headers as Latin-1, but programs write
- * UTF-8.
+ * Returns the User-Agent of the client, or undefined if it is blank. The runtime reads headers as Latin-1, but programs
+ * write UTF-8.
  */
 const agentOf = (given: string | undefined): string | undefined => {
   if (given === undefined || given.trim() === "") return undefined
@@ -92,10 +93,10 @@ const agentOf = (given: string | undefined): string | undefined => {
   return (Buffer.from(text).equals(octets) ? text : given).slice(0, longestAgent)
 }
 
-/** Only characters that logs, headers and terminals treat as plain text. */
+/** A usable id has only characters that logs, headers and terminals treat as plain text. */
 const usableId = /^[A-Za-z0-9._:-]{1,128}$/
 
-/** The `x-request-id` of the sender if it is usable, or else a new UUID. */
+/** Returns the sender's `x-request-id` if it is usable, otherwise a new UUID. */
 export const idOf = ({ headers }: IncomingMessage, { uuid }: Entropy["Service"]): Effect.Effect<string> => {
   const given = headers["x-request-id"]
   if (given === undefined) return uuid
@@ -104,7 +105,7 @@ export const idOf = ({ headers }: IncomingMessage, { uuid }: Entropy["Service"])
     : Effect.andThen(emit("request_id_header_invalid", {}), uuid)
 }
 
-/** The facts of a request head. */
+/** Returns the facts of a request head. */
 export const readHead = (
   id: string,
   message: IncomingMessage,
@@ -133,8 +134,8 @@ const masked = (parameter: string): string => {
 }
 
 /**
- * Path and query for the log, at most 512 characters. Values of the query are masked: a form sent with the wrong method
- * puts a password there, and so does a user who mistakes one field for another.
+ * Returns path and query for the log, at most 512 characters. Values of the query are masked, because a form that is
+ * sent with the wrong method may put a password there, and so may a user who confuses two fields.
  */
 export const loggedTarget = ({ path, target }: { readonly path: string; readonly target: string }): string => {
   if (target.length === path.length) return target.slice(0, longestLogged)
@@ -142,14 +143,17 @@ export const loggedTarget = ({ path, target }: { readonly path: string; readonly
   return `${path}?${query.split("&").map(masked).join("&")}`.slice(0, longestLogged)
 }
 
-/** On every answer of a listener, names and values in turn (docs/decisions/process.md, "Bounds of a socket"). */
+/**
+ * Headers for every answer of a listener, names and values alternating (docs/decisions/process.md, "Bounds of a
+ * socket").
+ */
 export type Hardening = ReadonlyArray<string>
 
 const everywhere: Hardening = ["x-content-type-options", "nosniff", "x-frame-options", "DENY"]
 
 /**
- * The headers of every answer of a listener. `isForOperators` means that its host name is used for nothing else. So
- * browsers may be told to use only TLS for that name and all names below it.
+ * Returns the headers for every answer of a listener. `isForOperators` means that the listener's host name is used for
+ * nothing else. So the headers may tell browsers to use only TLS for that name and all names below it.
  */
 export const hardeningOf = (isForOperators: boolean): Hardening =>
   isForOperators ? ["strict-transport-security", "max-age=31536000; includeSubDomains", ...everywhere] : everywhere
@@ -157,18 +161,18 @@ export const hardeningOf = (isForOperators: boolean): Hardening =>
 /** The statuses for a peer whose request cannot be handled at all. */
 export type BareStatus = 400 | 408 | 431 | 503
 
-/** The status for input that Node.js could not parse, or that did not come in time. */
+/** Returns the status for input that Node.js could not parse, or that did not arrive in time. */
 export const statusOf = ({ code }: NodeJS.ErrnoException): BareStatus =>
   code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
 
-/** The whole text of an answer to input that cannot be handled as a request. The connection ends with it. */
+/** Returns the whole text of an answer to input that cannot be handled as a request. The connection ends with it. */
 export const bareAnswer = (status: BareStatus, hardening: Hardening): string => {
   const headers = ["connection", "close", "content-length", "0", ...hardening]
   const lines = headers.flatMap((name, index) => index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [])
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")
 }
 
-/** Sends an answer; if its body is a stream, only the head. */
+/** Sends an answer. If its body is a stream, sends only the head. */
 export const write = (response: ServerResponse, id: string, answer: Answer, hardening: Hardening): void => {
   const headers = [...hardening, "x-request-id", id]
   for (const name in answer.headers) {
@@ -183,22 +187,22 @@ export const write = (response: ServerResponse, id: string, answer: Answer, hard
   response.writeHead(answer.status, headers).end(answer.body)
 }
 
-/** Hands a chunk to the socket. Returns whether the peer must take it before the next one. */
+/** Hands a chunk to the socket. Returns whether the caller must wait for the peer before the next chunk. */
 const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<boolean> =>
   Effect.sync(() => !response.write(chunk))
 
 const taken = (response: ServerResponse): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const go = () => resume(Effect.void)
-    // The peer may have taken it by now, because a fiber can pause between two steps.
+    // The peer may have taken the chunk by now, because a fiber can pause between two steps.
     if (!response.writableNeedDrain) return go()
     response.once("drain", go)
     return Effect.sync(() => void response.off("drain", go))
   })
 
 /**
- * Sends the body of a streamed answer. `goesOn` runs after each chunk is handed to the socket, again if the peer had to
- * be waited for, and at the end. If the stream fails or is interrupted, the connection is cut.
+ * Sends the body of a streamed answer. `goesOn` runs after each chunk is handed to the socket, again after a wait for
+ * the peer, and at the end. If the stream fails or is interrupted, the connection is cut.
  */
 export const writeStream = (
   response: ServerResponse,

@@ -10,11 +10,11 @@ import type { Target } from "./Head.ts"
 const mostInTurn = 64
 
 /**
- * Accepts connections before it begins requests. In each iteration of the event loop, libuv accepts one connection,
- * however many wait. If an iteration handled all requests that had arrived, a few busy peers could fill the kernel's
- * queue, and a new client would wait behind a thousand others. So requests wait for an iteration that accepts no
- * connection, and then begin together, so that they can share a commit. Neither side waits for more than {@link mostInTurn}
- * of the other.
+ * Makes the process accept connections before it begins requests. In each iteration of the event loop, libuv accepts
+ * only one connection, even if many wait. If an iteration handled all requests that had arrived, a few busy peers could
+ * fill the kernel's queue, and a new client would wait behind a thousand others. So requests wait for an iteration that
+ * accepts no connection, and then begin together, so that they can share a commit. Neither connections nor requests
+ * wait for more than {@link mostInTurn} of the other kind.
  */
 export class Pace {
   #waiting: Array<() => void> = []
@@ -23,12 +23,12 @@ export class Pace {
   #hasAccepted = false
   #isScheduled = false
 
-  /** A connection was accepted. */
+  /** Reports that a connection was accepted. */
   accepted(): void {
     this.#hasAccepted = true
   }
 
-  /** Begins a request in its turn. */
+  /** Begins a request when it is its turn. */
   run(begin: () => void): void {
     this.#waiting.push(begin)
     this.#schedule()
@@ -57,12 +57,12 @@ export class Pace {
 /** The instance of the process: all listeners share one event loop. */
 export const pace = new Pace()
 
-/** A peer that takes its answer more slowly than this, in octets a second, is cut off. */
+/** The slowest accepted rate of a peer that reads its answer, in octets per second. A slower peer is cut off. */
 const slowestPeer = 8192
 
 /**
- * How many requests of one connection are kept, including the one that is handled. Each of them holds a few kilobytes,
- * and the waiting ones have no slot yet.
+ * How many requests of one connection are kept, including the request that is being handled. Each request takes a few
+ * kilobytes, and the waiting requests have no slot yet.
  */
 const mostOfConnection = 16
 
@@ -75,26 +75,27 @@ export interface Arrived {
   readonly target: Target
 }
 
-/** A request whose answer the peer has not taken in full. */
+/** A request whose answer the peer has not fully received. */
 export interface InFlight extends Arrived {
   readonly socket: Socket
   /**
-   * When the time of its handler ends or, once the answer is handed over, the time of the peer; in epoch milliseconds.
+   * When the time limit of its handler ends, in epoch milliseconds. Once the answer is handed over, it is the end of
+   * the peer's time limit.
    */
   endsAt: number
-  /** How many milliseconds the peer has to take what was handed over last; 0 before that. */
+  /** How many milliseconds the peer has to receive what was last handed over; 0 before that. */
   patience: number
   /** Whether its handler was started. */
   isBegun: boolean
-  /** Its handler, while that runs. */
+  /** Its handler, while the handler runs. */
   fiber: Fiber.Fiber<void> | undefined
-  /** Why its handler was interrupted or, if it has not started yet, why it has nothing to do. */
+  /** Why its handler was interrupted or, if the handler has not started yet, why it has nothing to do. */
   ending: "late" | "gone" | "cut" | undefined
 }
 
 /**
- * Gives the peer time to take the octets that were handed over: the time of a request, and a second more for each 8
- * KiB.
+ * Gives the peer time to receive the octets that were handed over: the time limit of a request, plus a second for each
+ * 8 KiB.
  */
 export const handedOver = (one: InFlight, now: number, requestTimeoutMillis: number): void => {
   one.patience = requestTimeoutMillis + one.response.writableLength * 1000 / slowestPeer
@@ -114,15 +115,16 @@ const interrupt = (one: InFlight, ending: InFlight["ending"]): void => {
 /** The requests of one connection in the order of their arrival. The first is handled, the others wait. */
 interface OfConnection {
   readonly requests: Set<InFlight>
-  /** Runs when they are over. Whatever arrives after it is not a request any more. */
+  /** Runs when all requests are over. Input after this is no longer treated as a request. */
   last: (() => void) | undefined
 }
 
 /**
- * The requests of a listener whose answers have not been taken in full, by connection. A large answer is still being
- * sent long after its handler is done. Until the peer has taken it, the request counts as in flight, so that shutting
- * down the listener does not cut it off, and a peer that takes nothing is noticed. A connection's next request begins
- * when the one before is over, so a client that does not read its answers costs the work and the memory of one.
+ * The requests of a listener whose answers have not been fully received, by connection. A large answer is still being
+ * sent long after its handler is done. Until the peer has received it, the request counts as in flight. So shutting
+ * down the listener does not cut it off, and a peer that reads nothing is noticed. A connection's next request begins
+ * when the previous request is over, so a client that does not read its answers costs the work and memory of only one
+ * request.
  */
 export class RequestsInFlight {
   readonly #all = new Set<InFlight>()
@@ -130,7 +132,7 @@ export class RequestsInFlight {
   readonly #connections = new Map<Socket, OfConnection>()
   #isEnding = false
   #whenNone: Deferred.Deferred<void> | undefined
-  /** Starts the handler of a request. It is set before the first request arrives. */
+  /** Starts the handler of a request. The listener sets it before the first request arrives. */
   handle: (one: InFlight) => Fiber.Fiber<void> | undefined = () => undefined
 
   get size(): number {
@@ -143,8 +145,8 @@ export class RequestsInFlight {
   }
 
   /**
-   * Takes a new request; its handler is started when the earlier ones are over. Returns `false` if too many requests of
-   * the connection wait. Then the request is dropped, and the caller ends the connection.
+   * Adds a new request. Its handler starts when the earlier requests are over. Returns `false` if too many requests of
+   * the connection wait. Then the request is dropped, and the caller must end the connection.
    */
   come(arrived: Arrived): boolean {
     const { socket } = arrived.message
@@ -167,8 +169,9 @@ export class RequestsInFlight {
   }
 
   /**
-   * Runs `last` when the requests of a connection are over. It runs at once if there are none, or if the input belongs
-   * to the body of the request that is being handled. A waiting request whose body has not arrived in full is dropped.
+   * Runs `last` when the requests of a connection are over. It runs at once if there are no requests, or if the input
+   * belongs to the body of the request that is being handled. A waiting request whose body has not arrived in full is
+   * dropped.
    */
   afterAll(socket: Socket, last: () => void): void {
     const own = this.#of(socket)
@@ -212,8 +215,8 @@ export class RequestsInFlight {
   }
 
   /**
-   * Ends requests that can no longer be answered. Handlers that have not started are started all the same, so that they
-   * record the end.
+   * Ends requests that can no longer be answered. Handlers that have not started are still started, so that they log
+   * the end.
    */
   #abandon({ requests }: OfConnection): void {
     for (const one of requests) {
@@ -224,8 +227,8 @@ export class RequestsInFlight {
   }
 
   /**
-   * Ends requests that have no time left. A handler is interrupted and answers that it is late; a peer that has not
-   * taken its answer is cut off.
+   * Ends requests that have no time left. It interrupts a handler, which then sends an answer that it is late. It cuts
+   * off a peer that has not received its answer.
    */
   expire(now: number): void {
     for (const one of this.#all) {
@@ -239,7 +242,7 @@ export class RequestsInFlight {
   endIdle(): void {
     this.#isEnding = true
     for (const [socket, { requests }] of this.#connections) {
-      // A connection that was ended already stays until its peer has read the answer.
+      // A connection that was already ended stays until its peer has read the answer.
       if (requests.size === 0 && !socket.writableEnded) socket.destroy()
     }
   }

@@ -44,22 +44,23 @@ import type { Answer, Answering, App, Request, Routed } from "./Message.ts"
 import { accessWeight, unmatched } from "./Message.ts"
 import { seldom } from "./Seldom.ts"
 
-/** A socket: its address, and how many connections it takes (docs/decisions/process.md, "Bounds of a socket"). */
+/** A socket: its address, and how many connections it accepts (docs/decisions/process.md, "Bounds of a socket"). */
 export interface SocketOptions extends BoundAddress {
-  /** In records. */
+  /** The name of the socket in records. */
   readonly name: string
   readonly maxConnections: number
 }
 
 type TlsPair = Pick<TlsSettings, "cert" | "key">
 
-/** Callbacks for the requests of a listener. Each is given the fiber that handles the request. */
+/** Callbacks for the requests of a listener. Each callback gets the fiber that handles the request. */
 export interface Watch {
-  /** Handling begins. It is over when the fiber ends. */
+  /** Called when handling begins. Handling is over when the fiber ends. */
   readonly begun: (fiber: Fiber.Fiber<unknown, unknown>) => void
   /**
-   * The request is answered: with the facts and the pattern of its route, and the seconds from its parsed head to the answer
-   * handed to the socket. Input that is no request is answered too, without having begun.
+   * Called when a request is answered, with the facts and the pattern of its route, and the seconds from the parsed
+   * head until the answer was handed to the socket. It is also called for input that is not a request and that never
+   * began.
    */
   readonly answered: (
     fiber: Fiber.Fiber<unknown, unknown>,
@@ -76,9 +77,9 @@ export interface Serving<R> extends BodyLimits {
   readonly tls: TlsSettings | undefined
   readonly requestTimeoutMillis: number
   readonly watch: Watch | undefined
-  /** Whether many clients stand behind an address, so that it has no share of its own. */
+  /** Returns whether many clients use an address, so that the address has no share of its own. */
   readonly isProxy: (address: Comparable) => boolean
-  /** The headers, in lower case, by which such an address names the client. */
+  /** The headers, in lower case, in which such an address names the client. */
   readonly forwardedHeaders: ReadonlyArray<string>
 }
 
@@ -87,18 +88,19 @@ const cutMillis = 5000
 
 /** A bound socket. */
 export interface Listener {
-  /** `host:port` as bound. */
+  /** The bound address as `host:port`. */
   readonly address: string
   /**
-   * Begins to serve, or changes to another app and other settings. Requests in flight finish with the app and settings
-   * that they began with. Connections stay with or without TLS, as they were accepted.
+   * Begins to serve, or changes to another app and other settings. Requests in flight keep the app and settings with
+   * which they began. Connections stay with or without TLS, as they were accepted.
    */
   readonly serve: <R>(serving: Serving<R>) => Effect.Effect<void, never, R | Entropy>
-  /** Shows another certificate to connections accepted from now on, if that of the former pair is in force. */
+  /** Uses another pair for connections accepted from now on, if the former pair is in force. */
   readonly renew: (former: TlsPair, next: TlsPair) => Effect.Effect<void>
   /**
-   * Stops accepting connections and lets requests in flight finish within the request deadline; their answers say
-   * `connection: close`. Then cuts the remaining requests and waits for their handlers. Returns how many were cut.
+   * Stops accepting connections and lets requests in flight finish within the request deadline. Their answers have
+   * `connection: close`. Then it cuts off the remaining requests, waits for their handlers, and returns how many it cut
+   * off.
    */
   readonly drain: Effect.Effect<number>
 }
@@ -106,7 +108,7 @@ export interface Listener {
 const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
   Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
 
-/** Binds a socket for as long as the scope lives; call {@link Listener.drain} before the scope ends. */
+/** Binds a socket until the scope closes. Call {@link Listener.drain} before that. */
 export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed, Loops | Scope.Scope> =>
   Effect.gen(function*() {
     const bodies = new Body()
@@ -115,15 +117,15 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     let deadlineMillis = 0
     let draining = false
     let onRefused: (socket: Socket, status: BareStatus) => void = () => {}
-    /** Connections of another server are not kept alive. */
+    /** The server in force. Connections of another server are not kept alive. */
     let inForce: Http.Server | undefined
     let log: (records: Effect.Effect<void>) => void = () => {}
-    /** Answers input that is not a request, or that cannot be handled as one yet, behind the requests before it. */
+    /** Answers input that is not a request, or that cannot be handled yet, after the requests before it. */
     const refuse = (socket: Socket, status: BareStatus) =>
       inFlight.afterAll(socket, () => {
         socket.end(bareAnswer(status, hardening))
         linger(socket)
-        // The fault may be in the body of a request in flight, which will get a record of its own.
+        // The fault may be in the body of a request in flight, which gets its own record.
         if (!inFlight.isOn(socket)) onRefused(socket, status)
       })
 
@@ -166,7 +168,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     }
     const address = yield* socket.bind(options)
 
-    // One timer for every request in flight, instead of one each.
+    // One timer serves all requests in flight.
     connections.onOpened = awake.wake
     const sweep = awake.repeat(Effect.map(currentMillis, (now) => {
       bodies.expire(now)
@@ -248,7 +250,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   const took = now - startedAt
                   const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
                   const status = isSent ? given.status : 499
-                  // One record for every request, malformed ones and those whose client went away included (499, not sent).
+                  // Every request gets one record, including malformed requests and requests whose client has
+                  // disconnected (499, not sent).
                   const ended = () => {
                     watch?.answered(fiber, { facts, pattern, status }, took / 1000)
                     emitIn(fiber, "request_completed", { status, latency_ms: took }, accessWeight(status, request))
@@ -265,7 +268,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             )
           })))
 
-        /** Hands the answer to the socket. What is left to do is the stream of its body, if it has one. */
+        /** Hands the answer to the socket. Only the stream of its body, if there is one, remains to be sent. */
         const send = (
           one: InFlight,
           { id, method }: Request,
@@ -278,7 +281,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           write(response, id, answer, hardening)
           handedOver(one, now, requestTimeoutMillis)
           if (answer.stream === undefined) return undefined
-          // Each chunk has its own time: a file may be long, but its client has to take it.
+          // Each chunk has its own time limit: a file may be long, but its client must keep reading.
           const goesOn = Effect.map(currentMillis, (at) => handedOver(one, at, requestTimeoutMillis))
           return writeStream(response, method, answer.stream, goesOn)
         }
@@ -308,7 +311,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), deadlineMillis)
       const cut = inFlight.cut()
       socket.cut()
-      // A statement that the database does not answer cannot be interrupted: the process ends without waiting for it.
+      // A statement without an answer from the database cannot be interrupted. The process ends without waiting for it.
       yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), cutMillis)
       return cut
     })

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Net from "node:net"
 import type { HostPort } from "../net/SocketAddress.ts"
 
-/** Nothing can listen at an address now. `code` is the system's. */
+/** Nothing can listen at an address now. `code` is the system's error code. */
 export class PortRefused extends Data.TaggedError("PortRefused")<{ readonly code: string; readonly detail: string }> {}
 
-/** Listens at an address and closes at once. Nobody is served meanwhile: a connection that comes is closed. */
+/** Listens at an address and closes at once. It serves nobody in the meantime: it closes any connection. */
 export const tryPort = ({ host, port }: HostPort): Effect.Effect<void, PortRefused> =>
   Effect.callback((resume) => {
     const server = Net.createServer((socket) => void socket.destroy())

@@ -17,7 +17,7 @@ import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
 import { faultOf } from "./TlsPairFault.ts"
 
-/** The TLS files of a listener cannot be used, or the host does not allow to create them. */
+/** The TLS files of a listener cannot be used, or the host does not allow creating them. */
 export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
   readonly detail: string
   readonly mayPass?: boolean
@@ -27,7 +27,7 @@ export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
   }
 }
 
-/** Where the pair is, and the host for which it is generated if a file is missing. */
+/** The paths of the pair, and the host for which a pair is generated if a file is missing. */
 export interface TlsFileSettings {
   /** The name of the listener, in records. */
   readonly listener: string
@@ -39,19 +39,19 @@ export interface TlsFileSettings {
   readonly host: string
 }
 
-/** A certificate chain and its key, PEM, with what decides how it is renewed. */
+/** A certificate chain and its key in PEM, with the facts that decide how the pair is renewed. */
 export interface TlsPair {
   readonly cert: string
   readonly key: string
   readonly notAfter: Date
-  /** Whether this service made the pair, and so renews it (docs/decisions/listeners.md, "A pair of its own"). */
+  /** Whether this service made the pair, and therefore renews it (docs/decisions/listeners.md, "A pair of its own"). */
   readonly isOwn: boolean
 }
 
 const hourMillis = 3_600_000
 const dayMillis = 24 * hourMillis
 const expiringMillis = 14 * dayMillis
-/** A pair of our own is renewed this long before its end; the renewal is announced `announcedMillis` before that. */
+/** A pair of our own is renewed this long before its expiry. The renewal is announced `announcedMillis` before that. */
 const renewalMillis = dayMillis
 const announcedMillis = 30 * dayMillis
 
@@ -73,7 +73,7 @@ const readIfPresent = (section: string, path: string) =>
     Effect.mapError(unusable(section))
   )
 
-/** Moves a file without its counterpart away under a new name. Nothing is ever overwritten. */
+/** Renames a file without its counterpart. It never overwrites a file. */
 const setAside = (section: string, path: string, now: number) =>
   Effect.tryPromise({
     try: async () => {
@@ -85,7 +85,7 @@ const setAside = (section: string, path: string, now: number) =>
     catch: (cause) => unwritable(section, path, cause instanceof Error ? cause.message : String(cause))
   })
 
-/** Generates the pair if a file is missing. Answers whether it did so. */
+/** Generates the pair if a file is missing. Returns whether it did so. */
 export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path, listener, section } = settings
@@ -124,8 +124,8 @@ const matching = (
   })
 
 /**
- * Refuses the pair that {@link load} would refuse, and changes nothing. If a file is missing, a pair would be made, and
- * nothing is refused.
+ * Refuses a pair that {@link load} would refuse, and changes nothing. If a file is missing, nothing is refused, because
+ * {@link load} would make a pair.
  */
 export const check = (settings: TlsFileSettings): Effect.Effect<void, TlsUnusable> =>
   Effect.gen(function*() {
@@ -146,8 +146,8 @@ const read = (settings: TlsFileSettings): Effect.Effect<TlsPair & TlsCertificate
 const successorPath = ({ cert_path }: TlsFileSettings): string => `${cert_path}.next`
 
 /**
- * The next certificate of a pair of our own, for the same key. From the announcement on it is a file beside the current
- * one, so that those who trust the pair can be given both.
+ * The next certificate of a pair of our own, for the same key. From the announcement on, it is a file beside the
+ * current certificate, so that clients can be configured to trust both.
  */
 const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
@@ -160,7 +160,7 @@ const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect
       if (!isOwnTlsCertificate(there)) {
         return yield* new TlsUnusable({ detail: `${section}: ${path} was not made by this service; move it away.` })
       }
-      const known = yield* Effect.option(of(there)) // none if the pair was made anew meanwhile
+      const known = yield* Effect.option(of(there)) // there is none if the pair was made again in the meantime
       if (known._tag === "Some" && now < renewalAt(known.value)) return { cert: there, key, ...known.value }
     }
     const entropy = yield* Entropy
@@ -174,7 +174,7 @@ const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect
   })
 
 /**
- * Runs `use` in one process at a time, because several may serve the same pair. The result must be right even if two
+ * Runs `use` in one process at a time, because several may serve the same pair. The result must be correct even if two
  * run at once.
  */
 const alone = <A, R>(settings: TlsFileSettings, use: Effect.Effect<A, TlsUnusable, R>) =>
@@ -184,8 +184,8 @@ const alone = <A, R>(settings: TlsFileSettings, use: Effect.Effect<A, TlsUnusabl
       : new TlsUnusable({ detail: `${settings.section}: ${error.message}.`, mayPass: true }))
 
 /**
- * Replaces a certificate of our own by its successor when it is time, and keeps the old one under another name. Answers
- * the pair that is then in the files; another process or the operator may have written it.
+ * Replaces a certificate of our own by its successor when it is time, and keeps the old one under another name. Returns
+ * the pair that is then in the files. Another process or the operator may have written it.
  */
 const renew = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   alone(
@@ -214,7 +214,7 @@ const renew = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, E
     })
   )
 
-/** The pair; if it is our own and due, the renewed one. A failed renewal is logged. */
+/** Returns the pair. If it is our own and due for renewal, returns the renewed pair. A failed renewal is logged. */
 const renewedIfDue = <P extends TlsPair>(
   settings: TlsFileSettings,
   pair: P
@@ -246,7 +246,7 @@ export const load = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusa
     return pair
   })
 
-/** Makes the next certificate, and logs where it lies and when it will be served. */
+/** Makes the next certificate, and logs its path and when it will be served. */
 const announce = (settings: TlsFileSettings, pair: TlsPair) =>
   Effect.matchEffect(alone(settings, successorOf(settings, pair)), {
     onFailure: ({ detail }) => emit("tls_pair_renewal_failed", { listener: settings.listener, error: detail }),
@@ -261,8 +261,8 @@ const announce = (settings: TlsFileSettings, pair: TlsPair) =>
   })
 
 /**
- * Watches the end of a pair while the scope lives. A pair of our own is announced and renewed, and `use` gets the
- * former and the new one. Any other pair causes a warning each day before its end.
+ * Watches the expiry of a pair until the scope closes. A pair of our own is announced and renewed, and `use` gets the
+ * former and the new pair. Any other pair causes a daily warning before it expires.
  */
 export const watchExpiry = <R>(
   settings: TlsFileSettings,

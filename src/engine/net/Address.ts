@@ -62,7 +62,7 @@ const textOf = ({ value, width }: Bits): IpAddress => {
 export const parseAddress = (text: string): Option.Option<IpAddress> =>
   Option.fromNullishOr(bitsOf(text)).pipe(Option.map(textOf))
 
-/** 4 or 6. An IPv4-mapped address is of family 6, because it is dialled as IPv6. */
+/** Returns 4 or 6. An IPv4-mapped address has family 6, because it is dialled as IPv6. */
 export const familyOf = (ip: IpAddress): 4 | 6 => ip.includes(":") ? 6 : 4
 
 /** A range of addresses of one family. `text` is the entry as it was written. */
@@ -84,15 +84,15 @@ export const parseCidr = (text: string): Option.Option<Cidr> => {
 }
 
 /**
- * Whether the range holds the address. An IPv4 range never holds an IPv6 address, nor the reverse; unwrap mapped
- * addresses first if they should match.
+ * Returns whether the range contains the address. An IPv4 range never contains an IPv6 address, and the reverse.
+ * Convert mapped addresses first if they should match.
  */
 export const contains = (cidr: Cidr, ip: IpAddress): boolean => {
   const candidate = bitsOf(ip)
   return candidate !== undefined && holds(cidr)(candidate)
 }
 
-/** A range made ready for many comparisons. */
+/** Prepares a range for many comparisons. */
 const holds = ({ network, prefix }: Cidr): (candidate: Bits) => boolean => {
   const bits = bitsOf(network)
   if (bits === undefined) return () => false
@@ -101,7 +101,7 @@ const holds = ({ network, prefix }: Cidr): (candidate: Bits) => boolean => {
   return ({ value, width }) => width === bits.width && value >> dropped === leading
 }
 
-/** An address made ready for many comparisons. */
+/** An address prepared for many comparisons. */
 export interface Comparable {
   readonly text: IpAddress
   readonly width: 32 | 128
@@ -111,12 +111,12 @@ export interface Comparable {
 }
 
 const mostKnown = 1000
-const longestKnown = 45 // of an IPv6 address that ends in dotted quads
+const longestKnown = 45 // the end of an IPv6 address that ends in a dotted quad
 const known = new Map<string, Comparable | undefined>()
 
 /**
- * Reads an address of a peer. Drops the zone, and turns an IPv4-mapped address into IPv4. A request asks for the address of
- * its client several times, so a few are remembered.
+ * Reads the address of a peer. It drops the zone, and turns an IPv4-mapped address into IPv4. A request needs the
+ * address of its client several times, so a few results are remembered.
  */
 export const comparable = (text: string): Comparable | undefined => {
   const before = known.get(text)
@@ -137,9 +137,9 @@ const readComparable = (text: string): Comparable | undefined => {
 }
 
 /**
- * A list of ranges for the look-up of many addresses. Entries that are not ranges are left out; the configuration
- * refuses them. A range of IPv4-mapped addresses counts as a range of IPv4, because {@link comparable} turns such
- * addresses into IPv4.
+ * Makes a set of ranges for looking up many addresses. It ignores entries that are not ranges; the configuration
+ * refuses such entries. A range of IPv4-mapped addresses counts as a range of IPv4, because {@link comparable} turns
+ * such addresses into IPv4.
  */
 export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable) => boolean => {
   const fours: Array<{ readonly network: number; readonly size: number }> = []
@@ -155,7 +155,7 @@ export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable)
     } else sixes.push({ network: leading, dropped })
   }
   return ({ short, value, width }) => {
-    // Plain loops, because this runs for every rule of every request.
+    // These are plain loops, because this runs for every rule of every request.
     if (width === 32) {
       for (const { network, size } of fours) if (short >= network && short < network + size) return true
       return false
@@ -165,7 +165,7 @@ export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable)
   }
 }
 
-/** The DNS name that holds the PTR records of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
+/** Returns the DNS name of the PTR records of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
 export const pointerName = ({ text, value, width }: Comparable): string =>
   width === 32
     ? `${text.split(".").toReversed().join(".")}.in-addr.arpa`
@@ -174,9 +174,9 @@ export const pointerName = ({ text, value, width }: Comparable): string =>
 const low32 = 0xffff_ffffn
 
 /**
- * The IPv4 addresses that a local-use NAT64 address may embed. They follow a prefix of 96, 64, 56 or 48 bits, leave out
- * the octet that stays zero, and have only zeros after them (RFC 6052 section 2.2). The address does not show which
- * prefix is in use.
+ * Returns the IPv4 addresses that a local-use NAT64 address may embed. They follow a prefix of 96, 64, 56 or 48 bits,
+ * skip the octet that is always zero, and have only zeros after them (RFC 6052 section 2.2). The address does not show
+ * which prefix is in use.
  */
 const translated = (value: bigint): ReadonlyArray<bigint> => {
   const isOctetZero = ((value >> 56n) & 0xffn) === 0n
@@ -190,7 +190,7 @@ const translated = (value: bigint): ReadonlyArray<bigint> => {
   return [value & low32, ...around].filter((inner) => inner !== 0n)
 }
 
-/** The IPv4 addresses that an IPv6 address embeds, as numbers. */
+/** Returns the IPv4 addresses that an IPv6 address embeds, as numbers. */
 const within = (value: bigint): ReadonlyArray<bigint> => {
   const prefix = value >> 32n
   // The unspecified and the loopback address have this form too, but embed no IPv4 address.
@@ -199,16 +199,17 @@ const within = (value: bigint): ReadonlyArray<bigint> => {
   if (isWhole) return [value & low32]
   if (value >> 80n === 0x0064_ff9b_0001n) return translated(value)
   if (value >> 112n === 0x2002n) return [(value >> 80n) & low32]
-  // The address of the server, and that of the client with its bits inverted.
+  // This is the address of the server, and the address of the client with its bits inverted.
   if (value >> 96n === 0x2001_0000n) return [(value >> 64n) & low32, ~value & low32]
   const host = (value >> 32n) & low32
   return host === 0x0000_5efen || host === 0x0200_5efen ? [value & low32] : []
 }
 
 /**
- * The IPv4 addresses that a packet to `ip` may reach: those embedded in an IPv4-mapped (`::ffff:0:0/96`),
- * IPv4-translated (`::ffff:0:0:0/96`, RFC 2765), IPv4-compatible (`::/96`), NAT64 (`64:ff9b::/96` of RFC 6052, `64:ff9b:1::/48` of RFC 8215), 6to4 (`2002::/16`, RFC
- * 3056), Teredo (`2001::/32`, RFC 4380) or ISATAP (RFC 5214) address.
+ * Returns the IPv4 addresses that a packet to `ip` may reach. These are embedded in an IPv4-mapped (`::ffff:0:0/96`),
+ * IPv4-translated (`::ffff:0:0:0/96`, RFC 2765), IPv4-compatible (`::/96`), NAT64 (`64:ff9b::/96` of RFC 6052,
+ * `64:ff9b:1::/48` of RFC 8215), 6to4 (`2002::/16`, RFC 3056), Teredo (`2001::/32`, RFC 4380) or ISATAP (RFC 5214)
+ * address.
  */
 export const embedded = (ip: IpAddress): ReadonlyArray<IpAddress> => {
   const bits = bitsOf(ip)
@@ -217,16 +218,16 @@ export const embedded = (ip: IpAddress): ReadonlyArray<IpAddress> => {
     : within(bits.value).map((value) => textOf({ width: 32, value }))
 }
 
-/** Which addresses may be dialled. */
+/** Decides which addresses may be dialled. */
 export interface AddressPolicy {
-  /** The rule that forbids the address, or `undefined` when it may be dialled. */
+  /** Returns the rule that forbids the address, or `undefined` if the address may be dialled. */
   readonly check: (ip: IpAddress) => string | undefined
 }
 
 /**
- * Makes a policy from two lists: `denied` wins; an empty `allowed` allows the rest. An
- * address and those embedded in it must all pass. A denied entry that is not an address or CIDR forbids every address
- * rather than none; the configuration refuses such an entry earlier.
+ * Makes a policy from two lists: `denied` wins; an empty `allowed` allows the rest. An address and all addresses
+ * embedded in it must pass. A denied entry that is not an address or CIDR forbids every address. The configuration
+ * refuses such an entry earlier.
  */
 export const makeAddressPolicy = (options: {
   readonly denied: ReadonlyArray<string>
@@ -258,7 +259,8 @@ export const makeAddressPolicy = (options: {
 export const maxCandidates = 4
 
 /**
- * The addresses to try, in order: IPv6 before IPv4, without duplicates, at most 4. One of them is IPv4 if there is any.
+ * Returns the addresses to try, in order: IPv6 before IPv4, without duplicates, at most 4. At least one is IPv4 if
+ * there is any IPv4 address.
  */
 export const candidates = (addresses: ReadonlyArray<IpAddress>): ReadonlyArray<IpAddress> => {
   const [six, four] = Array.partition(
@@ -268,7 +270,7 @@ export const candidates = (addresses: ReadonlyArray<IpAddress>): ReadonlyArray<I
   return [...six.slice(0, maxCandidates - Math.min(1, four.length)), ...four].slice(0, maxCandidates)
 }
 
-/** A name server that DNS queries are sent to. */
+/** A name server for DNS queries. */
 export interface Nameserver {
   readonly address: IpAddress
   readonly port: number

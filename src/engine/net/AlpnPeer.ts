@@ -7,19 +7,19 @@ import { traced } from "../telemetry/Tracing.ts"
 import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
 import { direct, secure, sni, TlsFailed } from "./Connect.ts"
 
-/** One handshake, and the address to make it with. */
+/** One handshake, and the address to connect to. */
 export interface AlpnPeerRequest extends ConnectRequest {
-  /** SNI. */
+  /** The name in the SNI. */
   readonly name: string
   /** The only application protocol that is offered. */
   readonly protocol: string
 }
 
-/** What the peer showed in the handshake. */
+/** What the peer presented in the handshake. */
 export interface AlpnPeerAnswer {
-  /** The protocol it chose; `undefined` when it chose none. */
+  /** The protocol that it chose, or `undefined` if it chose no protocol. */
   readonly protocol: string | undefined
-  /** Its certificate as DER; `undefined` when it sent none. */
+  /** Its certificate as DER, or `undefined` if it sent no certificate. */
   readonly certificate: Uint8Array | undefined
 }
 
@@ -39,22 +39,19 @@ const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
         protocol: typeof chosen === "string" ? chosen : undefined,
         certificate: tls.getPeerX509Certificate()?.raw
       }
-      // This side still has to send the last part of the handshake. A server that resets the connection then has
-      // already shown its answer.
+      // This side still has to send the last part of the handshake. If a server resets the connection at this point, it
+      // has already presented its certificate.
       tls.end(() => settle("ended"))
     })
     return Effect.sync(() => tls.destroy())
   })
 
-/**
- * A TLS server as a handshake shows it: one TLS handshake over a new connection, without session resumption and without
- * data.
- */
+/** Makes one TLS handshake with a server over a new connection, without session resumption and without data. */
 export class AlpnPeer extends Context.Service<AlpnPeer, {
-  /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
+  /** It has no timeout except `connectMillis`. Interruption destroys the socket. */
   readonly meet: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
 }>()("acme/engine/net/AlpnPeer") {
-  /** Over sockets. */
+  /** Uses real sockets. */
   static readonly layer = (dialer: Dialer = direct): Layer.Layer<AlpnPeer> =>
     Layer.succeed(this, {
       meet: (request) =>
@@ -65,7 +62,7 @@ export class AlpnPeer extends Context.Service<AlpnPeer, {
         )
     })
 
-  /** Opens no socket: a function answers every request. */
+  /** Opens no socket: a function returns the answer to every request. */
   static readonly layerScripted = (
     script: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
   ): Layer.Layer<AlpnPeer> => Layer.succeed(this, { meet: script })

@@ -14,7 +14,10 @@ interface Failure {
   readonly code?: string | undefined
 }
 
-/** No TCP connection: refused, unreachable, or not within `connectMillis`. Another address may still work. */
+/**
+ * There is no TCP connection: it was refused, the address is unreachable, or it took longer than `connectMillis`.
+ * Another address may still work.
+ */
 export class ConnectFailed extends Data.TaggedError("ConnectFailed")<Failure> {}
 
 /** The TCP connection was established, but the TLS handshake failed. */
@@ -28,7 +31,7 @@ export interface ConnectRequest {
   readonly connectMillis: number | undefined
 }
 
-/** A listener for error events that are reported in another way. */
+/** A listener for error events that are already reported in another way. */
 export const ignore = () => {}
 
 const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
@@ -45,14 +48,17 @@ const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, Conn
     })
   ))
 
-/** A TCP connection to a literal address, so that no name is looked up. It is destroyed with the scope. */
+/**
+ * Opens a TCP connection to a literal address, so that no name is looked up. The connection is destroyed when the scope
+ * closes.
+ */
 export const connect = (request: ConnectRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
   request.connectMillis === undefined ? dial(request) : dial(request).pipe(Effect.timeoutOrElse({
     duration: request.connectMillis,
     orElse: () => Effect.fail(new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` }))
   }))
 
-/** Makes a connection to a checked address. The scheme and the name are those of the resource that is asked for. */
+/** Makes a connection to a checked address. The scheme and the name are those of the requested resource. */
 export type Dialer = (
   request: ConnectRequest,
   scheme: "http" | "https",
@@ -62,26 +68,27 @@ export type Dialer = (
 /** Connects directly to the address. */
 export const direct: Dialer = (request) => connect(request)
 
-/** SNI carries names only, without the root dot (RFC 6066 section 3). */
+/** SNI may contain only names, without the root dot (RFC 6066 section 3). */
 const serverName = (host: string): string | undefined => {
   const name = host.replace(/:[0-9]+$/, "").replace(/\.$/, "")
   return name.startsWith("[") || Net.isIP(name) !== 0 ? undefined : name
 }
 
-// The other side chooses the finite-field group, and a computation in a large group blocks this thread for a second.
+// The other side chooses the finite-field group, and a computation in a large group would block this thread for a
+// second.
 const ciphers = `${Tls.DEFAULT_CIPHERS}:!DHE`
 const ecdhCurve = "X25519:P-256:P-384:P-521"
 
 /**
- * TLS 1.2 or later over a connection, with any certificate: the caller judges what it proves. A connection that is
- * already closed fails at once, because TLS over it would never report the failure.
+ * Starts TLS 1.2 or later over a connection. It accepts any certificate, and the caller must check it. A connection
+ * that is already closed fails at once, because TLS over it would never report the failure.
  */
 export const secure = (
   socket: Net.Socket,
   options: Pick<Tls.ConnectionOptions, "servername" | "ALPNProtocols">
 ): Tls.TLSSocket => {
   const bounded = new HandshakeSocket(socket)
-  // Another handshake later would have another chain of certificates.
+  // A later handshake could present another certificate chain.
   const secureOptions = constants.SSL_OP_NO_RENEGOTIATION
   const fixed = {
     socket: bounded,
@@ -96,7 +103,7 @@ export const secure = (
   return tls
 }
 
-/** SNI, if the host is a name. */
+/** Returns the SNI option if the host is a name. */
 export const sni = (host: string): Pick<Tls.ConnectionOptions, "servername"> => {
   const servername = serverName(host)
   return servername === undefined ? {} : { servername }

@@ -19,7 +19,7 @@ import type { TxtChange } from "./dns/Update.ts"
 import { encodeUpdate } from "./dns/Update.ts"
 import { Resolver } from "./Resolver.ts"
 
-/** The server that accepts updates of a zone, and the key that it knows. */
+/** The server that accepts updates of a zone, and the key that it shares. */
 export interface UpdateServer {
   /** A name or an address literal; IPv6 without brackets. */
   readonly host: string
@@ -27,16 +27,16 @@ export interface UpdateServer {
   readonly key: TsigKey
 }
 
-/** The zone is unchanged, or its state is unknown. `detail` holds no secret. */
+/** The update failed: the zone is unchanged, or its state is unknown. `detail` has no secret. */
 export class DnsUpdateFailed extends Data.TaggedError("DnsUpdateFailed")<{
   readonly detail: string
-  /** The server has signed that it did not change the zone. */
+  /** Whether a signed answer says that the server did not change the zone. */
   readonly isRefused?: boolean
 }> {}
 
 const failed = (detail: string) => new DnsUpdateFailed({ detail })
 
-/** What an operator may look for, by RCODE (RFC 2136 section 2.2). */
+/** Hints for an operator, by RCODE (RFC 2136 section 2.2). */
 const hints: ReadonlyMap<number, string> = new Map([
   [5, "the key may not change this name, or updates are turned off"],
   [9, "the server is no primary of this zone"],
@@ -44,7 +44,7 @@ const hints: ReadonlyMap<number, string> = new Map([
 ])
 
 /**
- * How often a datagram is sent, and how long the wait for each answer is. A stream has as much time as all datagrams
+ * How often a datagram is sent, and how long to wait for each answer. A stream has as much time as all datagrams
  * together.
  */
 const tries = 3
@@ -63,7 +63,7 @@ const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string>, DnsUpda
 }
 
 /**
- * Sends a datagram and takes the first answer that carries its id. A connected socket receives only from that server.
+ * Sends a datagram and returns the first answer with the same id. A connected socket receives only from that server.
  */
 const byDatagram = (address: string, port: number, message: Buffer): Effect.Effect<Buffer, DnsUpdateFailed> =>
   Effect.callback((resume) => {
@@ -73,7 +73,7 @@ const byDatagram = (address: string, port: number, message: Buffer): Effect.Effe
       try {
         socket.close()
       } catch {
-        // It is closed already.
+        // The socket is already closed.
       }
     }
     const settle = (result: Effect.Effect<Buffer, DnsUpdateFailed>) => {
@@ -139,10 +139,10 @@ const byStream = (
 const readable = <A>(read: Result.Result<A, DnsFault>): Effect.Effect<A, DnsUpdateFailed> =>
   Effect.mapError(Effect.fromResult(read), ({ detail }) => failed(detail))
 
-/** The answer of one address. */
+/** Returns the answer of one address. */
 const answerOf = Effect.fnUntraced(function*(address: string, port: number, message: Buffer) {
   const first = yield* byDatagram(address, port, message)
-  // The content of a truncated answer is not used: the whole answer is asked for again, over TCP.
+  // The content of a truncated answer is not used. The query is repeated over TCP.
   const isTruncated = Result.match(readMessage(first), {
     onFailure: () => first.length >= 12 && (first.readUInt16BE(2) & 0x0200) !== 0,
     onSuccess: (message) => message.isTruncated
@@ -159,7 +159,7 @@ const update = Effect.fnUntraced(
     if (first === undefined) return yield* failed(`${host} has no address`)
     const now = currentSeconds
     const { mac, signed } = yield* readable(sign(plain, key, yield* now))
-    // The next address is tried even if the one before may have made the update, because making it twice changes
+    // The next address is tried even if the previous server may have made the update, because a second update changes
     // nothing.
     const answer = yield* others.reduce(
       (before, address) => Effect.catch(before, () => answerOf(address, port, signed)),
@@ -183,7 +183,7 @@ const update = Effect.fnUntraced(
 export class DnsUpdate extends Context.Service<DnsUpdate, {
   readonly update: (server: UpdateServer, change: TxtChange) => Effect.Effect<void, DnsUpdateFailed>
 }>()("acme/engine/net/DnsUpdate") {
-  /** Over UDP, and over TCP if the answer is truncated. */
+  /** Uses UDP, and TCP if the answer is truncated. */
   static readonly layer: Layer.Layer<DnsUpdate, never, Resolver | Entropy> = Layer.effect(
     this,
     Effect.map(Effect.context<Resolver | Entropy>(), (context) => ({

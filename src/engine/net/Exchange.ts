@@ -4,7 +4,7 @@ import * as Http from "node:http"
 import type * as Net from "node:net"
 import { codeOf } from "../host/Exhausted.ts"
 
-/** One HTTP/1.1 request over a connection of its own, which is closed after it. */
+/** One HTTP/1.1 request over its own connection, which is closed afterwards. */
 export interface ExchangeRequest {
   readonly method: string
   /** Path and query, percent-encoded ASCII. For a proxy, the whole URL. */
@@ -14,7 +14,7 @@ export interface ExchangeRequest {
   readonly body?: string | Uint8Array | undefined
   /** The most octets of the answer's body. One more octet is read, to see whether the body goes on. */
   readonly maxBytes: number
-  /** Whether the body of a redirect (3xx) is left unread. */
+  /** Whether the body of a redirect (3xx) is not read. */
   readonly skipsRedirects?: boolean
 }
 
@@ -23,14 +23,14 @@ export interface ExchangeAnswer {
   readonly status: number
   readonly headers: Http.IncomingHttpHeaders
   readonly body: Buffer
-  /** The body went on past `maxBytes`. */
+  /** Whether the body was longer than `maxBytes`. */
   readonly truncated: boolean
 }
 
-/** What comes before the body of an answer. */
+/** The part of an answer before its body. */
 export type ExchangeHead = Pick<ExchangeAnswer, "status" | "headers">
 
-/** No complete, well-formed answer came. */
+/** There was no complete, well-formed answer. */
 export class ExchangeBroken extends Data.TaggedError("ExchangeBroken")<{
   readonly detail: string
   /** The system's error code, if there is one. */
@@ -47,8 +47,8 @@ const maxHeadBytes = 16_384
 const maxInterim = 16
 
 /**
- * Sends the request over `stream` and reads the answer: no pool, no cookies, no redirect followed. The size of the head
- * and of the body is bounded, the time is not. Interruption destroys the stream.
+ * Sends the request over `stream` and reads the answer. It uses no pool and no cookies, and follows no redirect. The
+ * sizes of head and body are limited; the time is not. Interruption destroys the stream.
  */
 export const exchange = (
   stream: Net.Socket,
@@ -78,8 +78,8 @@ export const exchange = (
       stream.destroy()
     }
     let isSettled = false
-    // Node frees the parser once more when its client's event is still under way while a TLS stream closes at once. Two
-    // requests then get one parser, and an assertion ends the process (24.21: _http_client.js, socketOnEnd).
+    // If a TLS stream closes at once while the client's event is still being handled, Node.js frees the parser twice.
+    // Two requests then get the same parser, and an assertion ends the process (24.21: _http_client.js, socketOnEnd).
     const settle = (result: Effect.Effect<ExchangeAnswer, ExchangeBroken>) => {
       if (isSettled) return
       isSettled = true

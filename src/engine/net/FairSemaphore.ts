@@ -5,17 +5,15 @@ import { finallyDo } from "../Finally.ts"
 import type { Peer } from "./Peer.ts"
 import { Holdings } from "./Peer.ts"
 
-/**
- * The peer that the fiber works for; `undefined` for the service itself, and for a proxy that stands for many clients.
- */
+/** The peer for which the fiber works; `undefined` for the service itself, and for a proxy of many clients. */
 export const currentPeer: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
   "acme/engine/net/FairSemaphore/currentPeer",
   { defaultValue: () => undefined }
 )
 
-/** A bound on the work that is done at once, shared among the peers it is done for ({@link currentPeer}). */
+/** A limit on concurrent work, shared among the peers for which the work is done ({@link currentPeer}). */
 export interface FairSemaphore {
-  /** Runs `self` once there is a turn for it. Every exit returns the turn. */
+  /** Runs `self` when it gets a turn. Every exit gives the turn back. */
   readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Like `take`, but runs `otherwise` if no turn comes within `millis`. */
   readonly takeWithin: <A, E, R, B, E2, R2>(
@@ -29,41 +27,41 @@ export interface FairSemaphore {
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
   /**
-   * Like `take`, but runs `otherwise` if more would wait than may ({@link Sharing.mostWaiting}): at once, or when a peer with
-   * less takes its place.
+   * Like `take`, but runs `otherwise` if there would be too many waiting ({@link Sharing.mostWaiting}): at once, or
+   * when a peer with fewer turns takes its place.
    */
   readonly takeUnlessFull: <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
-  /** Whether `takeIfFree` would find a turn now. */
+  /** Returns whether `takeIfFree` would get a turn now. */
   readonly isFree: Effect.Effect<boolean>
-  /** How many turns the host of the peer holds or waits for. */
+  /** Returns how many turns the host of the peer holds or waits for. */
   readonly underWay: Effect.Effect<number>
 }
 
-/** A turn that a fiber holds or waits for. It is given in one step, so that no interruption can occur in between. */
+/** A turn that a fiber holds or waits for. Giving a turn is one step, so that no interruption can occur in between. */
 interface Ticket {
   readonly peer: Peer | undefined
   held: boolean
   /** Ends its wait, with a turn or without. */
   called: () => void
-  /** Gives its place among those that wait back. */
+  /** Gives back its place in the queue. */
   left: () => void
 }
 
 /** How turns are shared. */
 export interface Sharing {
-  /** In whose share the turns of a fiber are counted; by default {@link currentPeer}. */
+  /** The peer in whose share the turns of a fiber count; by default {@link currentPeer}. */
   readonly peer?: Context.Reference<Peer | undefined>
   /**
-   * A host gets a turn only while it holds fewer turns than this many times the free ones, and a network while it holds fewer than twice as
-   * many; by default 2.
+   * A host gets a turn only while it holds fewer turns than this number times the free turns. For a network the limit
+   * is twice as many. The default is 2.
    */
   readonly hostToFree?: number
   /**
-   * How many may wait at once; by default any number. Beyond that a newcomer takes the place of the newest one of the peer that
-   * waits most often ({@link Holdings}).
+   * How many tickets may wait at once; by default any number. Beyond that, a newcomer replaces the newest waiting
+   * ticket of the peer with the most waiting tickets ({@link Holdings}).
    */
   readonly mostWaiting?: number
 }
@@ -74,7 +72,7 @@ class Bound {
   /** Turns held, by host and by network. */
   readonly #hosts = new Map<string, number>()
   readonly #networks = new Map<string, number>()
-  /** The tickets that wait, by host, in the order they came. */
+  /** The waiting tickets by host, in the order of arrival. */
   readonly #waiting = new Map<string, Set<Ticket>>()
   readonly #places = new Holdings<Ticket>()
   readonly #mostWaiting: number
@@ -143,14 +141,14 @@ class Bound {
     const beside = this.#waiting.get(host)
     if (beside === undefined) return
     beside.delete(ticket)
-    // A host that has been served goes behind the others.
+    // A host that got a turn goes to the end of the queue.
     this.#waiting.delete(host)
     if (beside.size > 0) this.#waiting.set(host, beside)
   }
 
   /**
-   * Among the tickets that may have a turn, one of the peer with the fewest turns: by network, then by host, then by
-   * arrival.
+   * Returns the next ticket: among the tickets that may get a turn, one of the peer with the fewest turns, by network,
+   * then by host, then by arrival.
    */
   #next(): Ticket | undefined {
     let found: Ticket | undefined
@@ -173,9 +171,9 @@ const add = (counts: Map<string, number>, name: string, by: number): void => {
 }
 
 /**
- * Makes a bound of `count` turns at once. One host, or the hosts of one network, never have all of them: some are left
- * for a newcomer, however long the others' work takes. Among the waiting peers, the one with the fewest turns is next.
- * By default a lone host gets at most two thirds of the turns, a lone network four fifths.
+ * Makes a limit of `count` concurrent turns. One host, or the hosts of one network, never get all turns: some are left
+ * for a newcomer, however long the others' work takes. Among the waiting peers, the peer with the fewest turns is next.
+ * By default a single host gets at most two thirds of the turns, a single network four fifths.
  */
 export const makeFairSemaphore = (
   count: number,
@@ -191,7 +189,7 @@ export const makeFairSemaphore = (
       Effect.withFiber((fiber) => {
         const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {}, left: () => {} }
         const leave = () => bound.leave(ticket)
-        // The uncontended path needs neither a timer nor a fiber.
+        // If a turn is free, neither a timer nor a fiber is needed.
         if (bound.enter(ticket)) return finallyDo(restore(self), leave)
         const turn = Effect.callback<void>((resume) => {
           ticket.called = () => resume(Effect.void)

@@ -2,13 +2,13 @@ import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 
 /**
- * Octets that a peer may send before its TLS handshake is over. Most of them are its certificates, and OpenSSL checks every
- * signature among them in this thread, whether or not the peer has to be trusted: with keys made for it, a hundred kilobytes
- * of them take half a second.
+ * The most octets that a peer may send before its TLS handshake is over. Most of them are certificates. OpenSSL checks
+ * every signature among them in this thread, whether or not the peer must be trusted. With specially made keys, a
+ * hundred kilobytes of certificates take half a second.
  */
 const longestHandshake = 16_384
 
-/** A connection whose peer may send no more than {@link longestHandshake} until {@link over} is called. */
+/** A connection whose peer may send at most {@link longestHandshake} octets until {@link over} is called. */
 export class HandshakeSocket extends Duplex {
   readonly #socket: Socket
   #left = longestHandshake
@@ -27,7 +27,7 @@ export class HandshakeSocket extends Duplex {
     socket.on("close", () => this.destroy())
   }
 
-  /** The handshake is over: what follows is bounded by its reader. */
+  /** Reports that the handshake is over. The reader limits what follows. */
   readonly over = (): void => {
     this.#left = Number.POSITIVE_INFINITY
   }

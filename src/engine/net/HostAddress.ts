@@ -4,7 +4,8 @@ import type { Comparable } from "./Address.ts"
 import { comparable } from "./Address.ts"
 
 /**
- * The address at which a host of this machine is bound: a literal itself, or the system's answer for a name, if any.
+ * Returns the address at which a host of this machine is bound: the literal itself, or the system's look-up of a name,
+ * if it has a result.
  */
 export const hostAddress = (host: string): Effect.Effect<Comparable | undefined> =>
   Effect.callback((resume) => {

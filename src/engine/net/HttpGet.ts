@@ -8,9 +8,9 @@ import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
 import { direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
 import { exchange } from "./Exchange.ts"
 
-/** One GET, and where to send it. The caller has checked the address, and exactly this address is dialled. */
+/** One GET request and its destination. The caller has checked the address, and exactly this address is dialled. */
 export interface HttpGetRequest extends ConnectRequest {
-  /** TLS 1.2 or later, any certificate; SNI is the name of `host`. */
+  /** Whether to use TLS 1.2 or later. Any certificate is accepted; the SNI is the name of `host`. */
   readonly secure: boolean
   /** The Host header, verbatim: a name or a literal (IPv6 in brackets), with a port if the URL has one. */
   readonly host: string
@@ -26,11 +26,11 @@ export interface HttpAnswer {
   readonly location: string | undefined
   /** As sent: never decompressed, at most `maxBytes`. */
   readonly body: Buffer
-  /** The body went on past `maxBytes`. */
+  /** Whether the body was longer than `maxBytes`. */
   readonly truncated: boolean
 }
 
-/** The connection was established, but no complete, well-formed HTTP/1 answer came over it. */
+/** The connection was established, but there was no complete, well-formed HTTP/1 answer. */
 export class ExchangeFailed extends Data.TaggedError("ExchangeFailed")<{
   readonly detail: string
   /** The system's error code, if there is one. */
@@ -59,14 +59,14 @@ const ask = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) => 
 }
 
 /**
- * One GET over one connection of its own. HTTP/1.1, no pool, no cookies, no proxy, no
- * redirects, no decompression. The head and the body are bounded, and only the given address is dialled.
+ * Makes one HTTP/1.1 GET request over its own connection, without pool, cookies, proxy, redirects or decompression. The
+ * sizes of head and body are limited, and only the given address is dialled.
  */
 export class HttpGet extends Context.Service<HttpGet, {
-  /** No timeout of its own beyond `connectMillis`; interruption destroys the socket. */
+  /** It has no timeout except `connectMillis`. Interruption destroys the socket. */
   readonly get: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
 }>()("acme/engine/net/HttpGet") {
-  /** Over sockets, with the user agent `acme-svc/<version>`. */
+  /** Uses real sockets, with the user agent `acme-svc/<version>`. */
   static readonly layer = (version: string, dialer: Dialer = direct): Layer.Layer<HttpGet> =>
     Layer.succeed(this, {
       get: (request) =>
@@ -81,7 +81,7 @@ export class HttpGet extends Context.Service<HttpGet, {
         )
     })
 
-  /** Opens no socket: a function answers every request. */
+  /** Opens no socket: a function returns the answer to every request. */
   static readonly layerScripted = (
     script: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
   ): Layer.Layer<HttpGet> => Layer.succeed(this, { get: script })

@@ -6,7 +6,7 @@ import { oneLine } from "../HiddenText.ts"
 import type { WebRequest } from "./Web.ts"
 import { Web } from "./Web.ts"
 
-/** One GET of a JSON document from a service the operator trusts. */
+/** One GET of a JSON document from a service that the operator trusts. */
 export type JsonGetRequest =
   & Required<Omit<WebRequest, "method" | "body" | "rootsKey">>
   & Pick<WebRequest, "rootsKey">
@@ -14,16 +14,16 @@ export type JsonGetRequest =
 /** The answer. */
 export interface JsonAnswer {
   readonly status: number
-  /** Absent if the status is no success and the body is no JSON. */
+  /** The JSON body. Absent if the status is not a success and the body is not JSON. */
   readonly json: unknown
-  /** The beginning of the body, on one line. It may hold anything, even a secret of the request. */
+  /** The beginning of the body, on one line. It may contain anything, even a secret of the request. */
   readonly excerpt: string
 }
 
-/** No answer, or an answer that could not be read. `detail` names neither URL nor headers. */
+/** There was no answer, or the answer could not be read. `detail` has neither URL nor headers. */
 export class JsonGetFailed extends Data.TaggedError("JsonGetFailed")<{
   readonly detail: string
-  /** The beginning of a body that is no JSON, like that of {@link JsonAnswer}. */
+  /** The beginning of a body that is not JSON, as in {@link JsonAnswer}. */
   readonly excerpt?: string
 }> {}
 
@@ -33,7 +33,7 @@ const excerptOf = (body: Buffer): string => oneLine(body.subarray(0, excerptOcte
 
 const failed = (detail: string, excerpt = "") => new JsonGetFailed({ detail, excerpt })
 
-// The parser's own message is not used, because it quotes a part of the document.
+// The parser's own message is not used, because it quotes part of the document.
 const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
   Effect.try({
     try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)),

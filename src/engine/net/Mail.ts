@@ -6,11 +6,11 @@ import * as Redacted from "effect/Redacted"
 import type { SMTPPoolOptions } from "nodemailer/lib/smtp-pool"
 import { tlsFault } from "../TlsFault.ts"
 
-/** The server that takes mail. */
+/** The mail server. */
 export interface MailServer {
   readonly host: string
   readonly port: number
-  /** `starttls` never goes on without TLS. */
+  /** `starttls` never continues without TLS. */
   readonly security: "starttls" | "tls" | "none"
   readonly username: string
   readonly password: Redacted.Redacted<string>
@@ -23,25 +23,25 @@ export interface Letter {
   readonly to: ReadonlyArray<string>
   readonly subject: string
   readonly text: string
-  /** With its angle brackets. */
+  /** The Message-ID with its angle brackets. */
   readonly messageId: string
   /** Epoch seconds. */
   readonly at: number
 }
 
-/** The message was not taken. `detail` names no password. */
+/** The message was not accepted. `detail` has no password. */
 export class MailFailed extends Data.TaggedError("MailFailed")<{
   readonly detail: string
   /** The answer of the server, if it answered. */
   readonly status: number | undefined
-  /** The server refused this message or all its recipients for good. */
+  /** Whether the server permanently refused this message or all its recipients. */
   readonly isPermanent: boolean
 }> {}
 
-/** The server has taken a message. */
+/** The server accepted a message. */
 export interface Posted {
   readonly answer: string
-  /** Recipients that it refused while it took others. */
+  /** Recipients that it refused while it accepted others. */
   readonly refused: ReadonlyArray<string>
 }
 
@@ -99,10 +99,12 @@ const within = <A>({ timeoutMillis }: MailServer, self: Effect.Effect<A, MailFai
 /** Sends mail through the operator's mail server. */
 export class Mail extends Context.Service<Mail, {
   readonly send: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
-  /** Connects and signs in as for a message, and sends none. */
+  /** Connects and signs in as for a message, but sends no message. */
   readonly greet: (server: MailServer) => Effect.Effect<void, MailFailed>
 }>()("acme/engine/net/Mail") {
-  /** Over SMTP. Messages to one server share its connections, which end with the layer. The library is loaded when needed. */
+  /**
+   * Uses SMTP. Messages to one server share connections, which close with the layer. The library is loaded when needed.
+   */
   static readonly layer: Layer.Layer<Mail> = Layer.effect(
     this,
     Effect.gen(function*() {
@@ -132,15 +134,15 @@ export class Mail extends Context.Service<Mail, {
     })
   )
 
-  /** Opens no connection: a function takes every message. */
+  /** Opens no connection: a function receives every message. */
   static readonly layerScripted = (
     script: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
   ): Layer.Layer<Mail> => Layer.succeed(this, { send: script, greet: () => Effect.void })
 }
 
 /**
- * The two parts of a mailbox. The library would read a name by itself, and take it for a group or a comment if it has a
- * colon, a semicolon or brackets.
+ * Returns the two parts of a mailbox. The library's own parser would read a name with a colon, a semicolon or brackets
+ * as a group or a comment.
  */
 const partsOf = (mailbox: string): { readonly name: string; readonly address: string } => {
   const [, name = "", address = mailbox] = /^([^<>]*)<([^<>]*)>$/.exec(mailbox) ?? []

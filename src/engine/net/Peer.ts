@@ -4,8 +4,8 @@ import { comparable, embedded, makeAddressSet } from "./Address.ts"
 /**
  * The unit in which shares of a bounded resource are counted: one host, and the network around it, because one client
  * may have many addresses. An IPv4 host is one address, and its network a /24. An IPv6 host is a /64, because it may
- * use any address in it, and its network a /48. An IPv6 address that stands for an IPv4 host counts as that host
- * ({@link clientAddress}).
+ * use any address in that range, and its network a /48. An IPv6 address that represents an IPv4 host counts as that
+ * host ({@link clientAddress}).
  */
 export interface Peer {
   readonly host: string
@@ -19,27 +19,33 @@ export interface Peer {
  */
 const isCarrier = makeAddressSet(["2002::/16", "64:ff9b::/96", "2001::/32"])
 
-/** Local-use NAT64 (RFC 8215). An address does not show which of its bits are those of the IPv4 host. */
+/** Local-use NAT64 (RFC 8215). An address does not show which of its bits belong to the IPv4 host. */
 const isLocallyTranslated = makeAddressSet(["64:ff9b:1::/48"])
 
-/** The address that stands for a client where clients are counted: the IPv4 host behind an IPv6 address, or the address itself. */
+/**
+ * Returns the address under which a client is counted: the IPv4 host that an IPv6 address represents, or the address
+ * itself.
+ */
 export const clientAddress = (address: string): Comparable | undefined => {
   const read = comparable(address)
   if (read === undefined || read.width === 32 || !isCarrier(read)) return read
   return comparable(embedded(read.text).at(-1) ?? read.text)
 }
 
-/** Whether an address stands for one host alone, which has no other one beside it. */
+/** Returns whether an address is the only address of one host. */
 export const isOneHost = (address: Comparable): boolean => address.width === 32 || isLocallyTranslated(address)
 
-/** The value of a translated address without its last octet: whatever follows the IPv4 address is zero (RFC 6052 section 2.2). */
+/**
+ * Returns the value of a translated address without the last octet of the IPv4 address. Everything after the IPv4
+ * address is zero (RFC 6052 section 2.2).
+ */
 const aroundTranslated = (value: bigint): bigint => {
   let rest = value
   while ((rest & 0xffn) === 0n) rest >>= 8n
   return rest >> 8n
 }
 
-/** The peer that an address belongs to. A text that is not an address is a peer of its own. */
+/** Returns the peer to which an address belongs. A text that is not an address is its own peer. */
 export const peerOf = (address: string): Peer => {
   if (!address.includes(":")) return { host: address, network: address.slice(0, address.lastIndexOf(".")) }
   const read = clientAddress(address)
@@ -56,7 +62,7 @@ interface Network<T> {
   readonly hosts: Map<string, Set<T>>
 }
 
-/** The entry with the greatest size; of several, the oldest. The entry named `but` is left out. */
+/** Returns the largest entry, and the oldest if several are largest. It ignores the entry named `but`. */
 const greatest = <V>(
   all: ReadonlyMap<string, V>,
   sizeOf: (one: V) => number,
@@ -77,12 +83,13 @@ const newest = <T>(holdings: ReadonlySet<T> | undefined): T | undefined => {
 }
 
 /**
- * Counts what peers hold of a limited resource, and chooses the victim when nothing is left. The victim is the newest
- * holding of the host that holds most, in the network that holds most. So a peer that holds little always gets some,
- * however much others hold, and the peer that holds most is refused. If all hold the same, the peer that came first
- * loses its newest holding.
+ * Counts what peers hold of a limited resource, and chooses a victim when nothing is left. The victim is the newest
+ * holding of the host that holds most, in the network that holds most. So a peer that holds little always gets
+ * something, however much others hold, and the peer that holds most is refused. If all hold the same amount, the peer
+ * that came first loses its newest holding.
  *
- * A holding without a peer (`undefined`), such as that of a proxy for many clients, is counted and is never a victim.
+ * A holding without a peer (`undefined`), for example the holding of a proxy for many clients, is counted but is never
+ * a victim.
  */
 export class Holdings<T> {
   #size = 0
@@ -93,7 +100,7 @@ export class Holdings<T> {
     return this.#size
   }
 
-  /** Counts a holding. Answers the function that releases it; a second call of that function has no effect. */
+  /** Counts a holding. Returns a function that releases it; a second call of that function has no effect. */
   add(peer: Peer | undefined, holding: T): () => void {
     this.#size++
     const leave = peer === undefined ? () => {} : this.#addFor(peer, holding)
@@ -121,7 +128,7 @@ export class Holdings<T> {
     }
   }
 
-  /** The holding to release for a newcomer; `undefined` if the newcomer itself is to be refused. */
+  /** Returns the holding to release for a newcomer, or `undefined` if the newcomer itself must be refused. */
   victimOf(newcomer: Peer | undefined): T | undefined {
     const own = newcomer === undefined ? undefined : this.#networks.get(newcomer.network)
     const other = greatest(this.#networks, ({ size }) => size, newcomer?.network)

@@ -2,8 +2,7 @@ import * as Redacted from "effect/Redacted"
 import { comparable, makeAddressSet, parseAddress, parseCidr } from "./Address.ts"
 
 /*
- * Forward proxies (docs/operations.md, "Through a forward proxy"): how they are written, and which requests go through
- * one.
+ * Forward proxies (docs/operations.md, "Through a forward proxy"): how they are written, and which requests use them.
  */
 
 /** A forward proxy. */
@@ -17,7 +16,7 @@ export interface ForwardProxy {
 
 const bare = (host: string): string => host.replace(/^\[(.*)\]$/, "$1")
 
-/** Reads the `http://` URL of a forward proxy; `undefined` for anything else. */
+/** Reads the `http://` URL of a forward proxy. Returns `undefined` for anything else. */
 export const parseProxy = (text: string): ForwardProxy | undefined => {
   if (!/^http:\/\/[^/?#\s]+\/?$/i.test(text) || !URL.canParse(text)) return undefined
   const { hostname, password, port, username } = new URL(text)
@@ -38,7 +37,7 @@ const unescaped = (text: string): string | undefined => {
   }
 }
 
-/** The URL of a proxy without its user part. */
+/** Returns the URL of a proxy without its user part. */
 export const maskedProxy = (text: string): string => text.replace(/^(http:\/\/)[^/]*@/i, "$1")
 
 const domain = /^\.?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i
@@ -51,8 +50,9 @@ export const isExemption = (text: string): boolean =>
   text === "*" || parseCidr(text)._tag === "Some" || (domain.test(text) && parseAddress(text)._tag === "None")
 
 /**
- * Whether a host is reached directly. A domain matches itself and the names below it, with a dot in front or without, as other
- * programs read the variable. Ranges are compared with literal addresses. Other entries match no host.
+ * Makes a function that returns whether a host is reached directly. A domain, with or without a leading dot, matches
+ * itself and the names below it, as other programs read the variable. Ranges are compared with literal addresses. Other
+ * entries match no host.
  */
 export const makeExempt = (entries: ReadonlyArray<string>): (host: string) => boolean => {
   const isAll = entries.includes("*")
@@ -83,7 +83,7 @@ export interface ProxiesShown {
   readonly source: "config" | "environment" | "both"
 }
 
-/** The proxy that a request goes through, by its scheme and its host. */
+/** Returns the proxy for a request, by its scheme and host. */
 export type ProxyOf = (scheme: "http" | "https", host: string) => ForwardProxy | undefined
 
 const routes = ({ http_url, https_url, no_proxy }: ProxySource): ProxyOf => {
@@ -93,8 +93,8 @@ const routes = ({ http_url, https_url, no_proxy }: ProxySource): ProxyOf => {
 }
 
 /**
- * The routes of outbound requests. For each key the configuration comes first, then the environment; `configured` are
- * the routes of requests that go through a proxy only if the configuration itself names one.
+ * The routes of outbound requests. For each key the configuration comes first, then the environment. `configured` are
+ * the routes of requests that use a proxy only if the configuration itself names it.
  */
 export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
   const taken: Array<"config" | "environment"> = []

@@ -13,14 +13,14 @@ import { connect, ConnectFailed, ignore } from "./Connect.ts"
 import type { ForwardProxy, ProxyOf } from "./Proxy.ts"
 import { Resolver } from "./Resolver.ts"
 
-/** No connection to a host. `detail` names no secret. */
+/** There is no connection to a host. `detail` has no secret. */
 export class Unreached extends Data.TaggedError("Unreached")<{
   readonly detail: string
   /** The system's error code, if there is one. */
   readonly code?: string | undefined
 }> {}
 
-/** The addresses of a host: a literal itself, or the DNS records of a name. */
+/** Returns the addresses of a host: the literal itself, or the DNS records of a name. */
 const addressesOf = Effect.fnUntraced(function*(host: string) {
   const literal = comparable(host)
   if (literal !== undefined) return [literal.text]
@@ -35,7 +35,7 @@ const addressesOf = Effect.fnUntraced(function*(host: string) {
 
 const connectMillis = 2000
 
-/** A connection to a host by name or literal (IPv6 without brackets). Tries its addresses one after another. */
+/** Connects to a host by name or literal (IPv6 without brackets). It tries the addresses one after another. */
 export const reach = (
   host: string,
   port: number
@@ -85,7 +85,8 @@ const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: 
       request.removeAllListeners()
       resume(Effect.succeed(stream.on("error", ignore)))
     })
-    // A tunnel ends with its connection and needs no such header; some proxies obey the header and close the tunnel.
+    // A tunnel ends with its connection, so it does not need this header. Some proxies obey the header and close the
+    // tunnel.
     request.removeHeader("Connection")
     request.end()
     return Effect.sync(() => {
@@ -96,7 +97,7 @@ const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: 
 
 const bracketed = (host: string): string => host.includes(":") ? `[${host}]` : host
 
-/** A connection to a host through a proxy, which looks the name up. */
+/** Connects to a host through a proxy, which looks up the name. */
 export const reachThrough = (
   proxy: ForwardProxy,
   host: string,
@@ -110,8 +111,8 @@ export const reachThrough = (
   )
 
 /**
- * Makes connections to a checked address. They go through a tunnel if a proxy is named for the
- * scheme and neither the name nor the address is exempt from it.
+ * Makes connections to a checked address. They go through a tunnel if a proxy is configured for the scheme and neither
+ * the name nor the address is exempt.
  */
 export const throughProxies = (proxyOf: ProxyOf): Effect.Effect<Dialer, never, Resolver> =>
   Effect.map(Resolver, (resolver) => (request, scheme, name) => {

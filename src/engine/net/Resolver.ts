@@ -12,9 +12,8 @@ import type { Comparable, IpAddress, Nameserver } from "./Address.ts"
 import { familyOf, parseAddress, parseNameserver, pointerName } from "./Address.ts"
 
 /**
- * The DNS did not answer with records: SERVFAIL, a refusal, no server, no reply, or no such name where that matters.
- * `code` is the resolver's code (`ESERVFAIL`, `ETIMEOUT`, ...), for logs. If this host could not ask, it is the
- * system's code.
+ * The DNS returned no records: SERVFAIL, a refusal, no server, no reply, or, where it matters, no such name. `code` is
+ * the resolver's code (`ESERVFAIL`, `ETIMEOUT`, ...), for logs. If this host could not ask, it is the system's code.
  */
 export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
   readonly name: string
@@ -22,24 +21,25 @@ export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
 }> {}
 
 /**
- * The addresses of a name, and how many seconds they may be kept: the smallest TTL of the records, 0 without records.
+ * The addresses of a name, and how many seconds they may be cached: the smallest TTL of the records, or 0 without
+ * records.
  */
 export interface TimedAddresses {
   readonly addresses: ReadonlyArray<IpAddress>
   readonly seconds: number
 }
 
-/** How many aliases are followed if a name has aliases but no record. */
+/** The most aliases that are followed if a name has aliases but no record. */
 const longestChain = 16
 
-/** How long the second address family may take once the first has given addresses, in ms. */
+/** How long the second address family may take after the first has returned addresses, in ms. */
 const grace = 1000
 
 /**
- * Asks one question. If there is no record of the type, the answer is an empty list. Every question has a resolver
- * object of its own: nothing is cached, interruption cancels it, and no thread of the pool waits (c-ares, never
- * getaddrinfo, so neither hosts file nor search list is read). Retransmission goes on for minutes: the caller's budget
- * is the bound.
+ * Sends one query. If there is no record of the type, the result is an empty list. Every query has its own resolver
+ * object: nothing is cached, interruption cancels the query, and no thread of the pool waits (c-ares, never
+ * getaddrinfo, so neither hosts file nor search list is read). Retransmission continues for minutes, so the caller must
+ * set a limit.
  */
 const ask = (server: Option.Option<Nameserver>) =>
 <A>(
@@ -63,17 +63,17 @@ const ask = (server: Option.Option<Nameserver>) =>
     return Effect.sync(() => resolver.cancel())
   }).pipe(
     // ECONNREFUSED may have come from a shortage of descriptors that is already over, and nothing else would show that.
-    // So the question is asked once more.
+    // So the query is repeated once.
     Effect.retry({ times: 1, while: (error: ResolveFailed) => error.code === Dns.CONNREFUSED })
   )
 
-/** The codes for "no server has answered". The resolver also uses them if it could not open a socket to ask. */
+/** The codes that mean that no server answered. The resolver also uses them if it could not open a socket to ask. */
 const unanswered: ReadonlySet<string | undefined> = new Set([Dns.CONNREFUSED, Dns.TIMEOUT, Dns.NOMEM, Dns.FILE])
 
-/** Whether a name server said that the name does not exist, as opposed to having no answer. */
+/** Returns whether a name server reported that the name does not exist. This differs from having no answer. */
 export const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
-/** RFC 6761 section 6.3: `localhost` and every name below it is the loopback interface. No server is asked. */
+/** RFC 6761 section 6.3: `localhost` and every name below it mean the loopback interface. No server is queried. */
 const isLocalhost = (name: string) => /(?:^|\.)localhost\.?$/i.test(name)
 const loopback = Array.getSomes(Array.map(["::1", "127.0.0.1"], parseAddress))
 
@@ -155,20 +155,25 @@ const make = (server: Option.Option<Nameserver>): Resolver["Service"] => {
   }
 }
 
-/** The DNS for validators, policy checks and reports. */
+/** DNS look-ups for validators, policy checks and reports. */
 export class Resolver extends Context.Service<Resolver, {
   /**
-   * A and AAAA records of exactly this name (no search list), AAAA first. Empty if the name has none. Fails only if a
-   * query failed and neither family gave an address. No timeout of its own; interruption cancels the queries.
+   * Returns the A and AAAA records of exactly this name (no search list), AAAA first. The result is empty if the name
+   * has no such records. It fails only if a query failed and neither family returned an address. It has no timeout;
+   * interruption cancels the queries.
    */
   readonly addresses: (name: string) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
-  /** The addresses of one family, and how long they may be kept. Otherwise like {@link addresses}. */
+  /** Returns the addresses of one family, and how long they may be cached. Otherwise like {@link addresses}. */
   readonly timedAddresses: (name: string, family: 4 | 6) => Effect.Effect<TimedAddresses, ResolveFailed>
-  /** The names in the PTR records of an address; empty if it has none. Otherwise like {@link addresses}. */
+  /**
+   * Returns the names in the PTR records of an address, or an empty list if it has none. Otherwise like
+   * {@link addresses}.
+   */
   readonly pointers: (ip: Comparable) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
   /**
-   * TXT records of exactly this name, with the strings of each record joined. The name server follows aliases. Empty if
-   * the name has none; a name that does not exist is a failure, `ENOTFOUND`. Otherwise like {@link addresses}.
+   * Returns the TXT records of exactly this name, with the strings of each record joined. The name server follows
+   * aliases. The result is empty if the name has no such records. A name that does not exist is a failure, `ENOTFOUND`.
+   * Otherwise like {@link addresses}.
    */
   readonly texts: (name: string) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
 }>()("acme/engine/net/Resolver") {
@@ -182,9 +187,9 @@ export class Resolver extends Context.Service<Resolver, {
   }
 
   /**
-   * Answers from tables, with addresses that may be kept for 0 seconds. A name that is not in the first table has no
-   * addresses. A name that is not in the second table does not exist. An address that is not in the third table has no
-   * name.
+   * Returns records from tables, with addresses that may be cached for 0 seconds. A name that is not in the first table
+   * has no addresses. A name that is not in the second table does not exist. An address that is not in the third table
+   * has no name.
    */
   static readonly layerStatic = (
     zone: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed },

@@ -13,10 +13,10 @@ import { Resolver } from "./Resolver.ts"
 const isLoopback = makeAddressSet(["127.0.0.0/8", "::1"])
 const longestName = 253
 const mostKept = 10_000
-/** The most look-ups at once: each costs its caller a wait, and the name server a question. */
+/** The most look-ups at once. Each costs its caller a wait, and the name server a query. */
 const mostAtOnce = 64
 
-/** The name of an address, if it has one, and how long this is remembered. */
+/** The name of an address, if it has a name, and how long this result is remembered. */
 interface Found {
   readonly name: string | undefined
   readonly life: Duration.Input
@@ -26,18 +26,21 @@ const named = (name: string): Found => ({ name: name.slice(0, longestName), life
 const nameless: Found = { name: undefined, life: "1 minute" }
 const unasked: Found = { name: undefined, life: "1 second" }
 
-/** The DNS names of clients' addresses. */
+/** Looks up the DNS names of clients' addresses. */
 export class ReverseNames extends Context.Service<ReverseNames, {
   /**
-   * Looks up the first PTR name of an address, unless the result is remembered. Ends when the answer has come, when the
-   * time is up, or at once if too many other look-ups are under way. The caller should hold nothing that others wait
-   * for.
+   * Looks up the first PTR name of an address, unless the result is remembered. It ends when the answer arrives, when
+   * the time is up, or at once if too many other look-ups are in progress. The caller should hold no resource for which
+   * others wait.
    */
   readonly look: (ip: string) => Effect.Effect<void>
-  /** The name that {@link look} has found, without a wait; `undefined` if it found none, or found it too long ago. */
+  /**
+   * Returns, without waiting, the name that {@link look} found. Returns `undefined` if it found no name, or found it
+   * too long ago.
+   */
   readonly of: (ip: string | undefined) => Effect.Effect<string | undefined>
 }>()("acme/engine/net/ReverseNames") {
-  /** `unanswered` records an address whose look-up failed, or was late. */
+  /** Makes the service. `unanswered` is called for an address whose look-up failed or was late. */
   static readonly layer = (
     { timeoutMillis, unanswered }: {
       readonly timeoutMillis: number
@@ -80,7 +83,7 @@ export class ReverseNames extends Context.Service<ReverseNames, {
             return Effect.flatMap(Cache.getSuccess(known, key), (found) =>
               Option.isSome(found)
                 ? Effect.void
-                // A caller that is interrupted must not end the look-up that others wait for.
+                // If a caller is interrupted, the look-up must go on for the other callers.
                 : Effect.asVoid(Effect.flatMap(Effect.forkIn(Cache.get(known, key), scope), Fiber.join)))
           },
           of: (ip) => {
@@ -95,7 +98,7 @@ export class ReverseNames extends Context.Service<ReverseNames, {
       })
     )
 
-  /** Knows no names. */
+  /** Finds no names. */
   static readonly layerNone: Layer.Layer<ReverseNames> = Layer.succeed(this, {
     look: () => Effect.void,
     of: () => Effect.succeed(undefined)

@@ -21,12 +21,14 @@ const split = (text: string): HostPort | undefined => {
 }
 
 /**
- * Whether the text is a host name. A name whose last label is a number does not count: it would be read as an IPv4
- * address.
+ * Whether the text is a host name. A name whose last label is a number is not accepted, because it would be read as an
+ * IPv4 address.
  */
 const isHostName = (text: string): boolean => hostName.test(text) && !/(?:^|\.)[0-9]+$/.test(text)
 
-/** Reads `[::]:3000`, `127.0.0.1:0` or `host:3000`; `undefined` for anything else. Port 0 asks for a free one. */
+/**
+ * Reads `[::]:3000`, `127.0.0.1:0` or `host:3000`; returns `undefined` for anything else. Port 0 asks for a free port.
+ */
 export const parseBindAddress = (text: string): HostPort | undefined => {
   const address = split(text)
   return address !== undefined && (net.isIP(address.host) !== 0 || isHostName(address.host)) ? address : undefined
@@ -37,7 +39,7 @@ export const isDnsName = (text: string): boolean => isHostName(text) && !text.in
 
 const isLoopbackAddress = makeAddressSet(["127.0.0.0/8", "::1/128"])
 
-/** Whether a host, with or without the brackets of a URL, is loopback by its address or as `localhost`. */
+/** Returns whether a host, with or without the brackets of a URL, is a loopback address or `localhost`. */
 export const isLoopbackHost = (host: string): boolean => {
   const address = comparable(host.replace(/^\[|\]$/g, ""))
   return address === undefined ? host === "localhost" : isLoopbackAddress(address)

@@ -16,12 +16,12 @@ import { noProxies } from "./Proxy.ts"
 import { reach, reachThrough } from "./Reach.ts"
 import { Resolver } from "./Resolver.ts"
 
-/** One request to a service the operator has named. */
+/** One request to a service that the operator configured. */
 export interface WebRequest {
   readonly method: string
-  /** `http` or `https`. */
+  /** The scheme is `http` or `https`. */
   readonly url: URL
-  /** Secrets go here and nowhere else: neither errors nor logs show them. */
+  /** Secrets go only here. Neither errors nor logs show the headers. */
   readonly headers: { readonly [name: string]: string }
   readonly body?: string | Uint8Array | undefined
   /** PEM roots that are trusted in addition to the public ones. */
@@ -30,22 +30,22 @@ export interface WebRequest {
    * The configuration key that names {@link roots}, for the message about a certificate that no trusted CA has signed.
    */
   readonly rootsKey?: string | undefined
-  /** Any certificate is accepted. */
+  /** Whether any certificate is accepted. */
   readonly anyCertificate?: boolean
   /** The most bytes of body that are read. */
   readonly maxBytes: number
 }
 
-/** What a connection is made from. */
+/** What a connection needs. */
 type Handshake = Pick<WebRequest, "url" | "roots" | "rootsKey" | "anyCertificate">
 
-/** The answer. A redirect is an answer like any other. */
+/** The answer. Redirects are not followed. */
 export type WebAnswer = ExchangeAnswer
 
-/** No answer, or an answer that could not be read. `detail` names neither URL nor headers. */
+/** There was no answer, or the answer could not be read. `detail` has neither URL nor headers. */
 export class WebFailed extends Data.TaggedError("WebFailed")<{
   readonly detail: string
-  /** Nothing of the request was sent, so the service does not know of it. */
+  /** Whether no part of the request was sent, so that the service does not know about it. */
   readonly unsent?: boolean
   /** The head of the answer, if it arrived in full before the body broke off. */
   readonly head?: ExchangeHead | undefined
@@ -54,7 +54,7 @@ export class WebFailed extends Data.TaggedError("WebFailed")<{
 const failed = (detail: string, unsent = false, head?: ExchangeHead) => new WebFailed({ detail, unsent, head })
 
 /**
- * A connection to the service. `over` is the proxy if the connection goes to a proxy that reads the request itself,
+ * Connects to the service. `over` is the proxy if the connection goes to a proxy that handles the request itself,
  * without a tunnel.
  */
 const reached = Effect.fnUntraced(function*({ url }: Pick<WebRequest, "url">, proxyOf: ProxyOf) {
@@ -77,8 +77,9 @@ const reached = Effect.fnUntraced(function*({ url }: Pick<WebRequest, "url">, pr
 type Trusted = (roots: ReadonlyArray<string>) => Tls.SecureContext
 
 /**
- * Without roots: all that the runtime trusts, NODE_EXTRA_CA_CERTS included. With roots: these and the public ones. Each
- * context is made once, because reading every root again costs a request tens of milliseconds.
+ * Makes the trust settings of connections. Without roots, they are everything that the runtime trusts, including
+ * NODE_EXTRA_CA_CERTS. With roots, they are these roots and the public ones. Each context is made once, because reading
+ * every root again would cost a request tens of milliseconds.
  */
 const makeTrusted = (): Trusted => {
   const made = new Map<string, Tls.SecureContext>()
@@ -94,7 +95,7 @@ const makeTrusted = (): Trusted => {
   }
 }
 
-/** The message for a failed handshake. */
+/** Returns the message for a failed handshake. */
 const handshakeFault = (message: string, { roots = [], rootsKey }: Pick<WebRequest, "roots" | "rootsKey">): string =>
   tlsFault(message, rootsKey === undefined ? undefined : { key: rootsKey, isSet: roots.length > 0 })
 
@@ -113,7 +114,7 @@ const overTls = (
   })
 }
 
-/** Waits for the end of a handshake. The socket is destroyed with its scope. */
+/** Waits for the end of a handshake. The socket is destroyed when its scope closes. */
 const handshaken = (...connection: Parameters<typeof overTls>): Effect.Effect<void, WebFailed> =>
   Effect.callback((resume) => {
     const stream = overTls(...connection)
@@ -151,7 +152,7 @@ const ask = (
     Effect.mapError(({ detail, head, isUnsendable = false }) =>
       failed(isOpen ? detail : handshakeFault(detail, request), isUnsendable || !isOpen, head)
     ),
-    // Only a proxy answers with this status (RFC 9110 section 15.5.8), so the service itself was not asked.
+    // Only a proxy sends this status (RFC 9110 section 15.5.8), so the service itself did not get the request.
     Effect.filterOrFail(
       ({ status }) => over === undefined || status !== 407,
       ({ status }) => failed(`the proxy: answers ${status}`, true)
@@ -160,15 +161,15 @@ const ask = (
 }
 
 /**
- * Sends requests to services of the operator's choice: one connection each, through a forward proxy if one is in force
- * for them. No redirect is followed, nothing is decompressed, and there is no time limit of its own.
+ * Sends requests to services that the operator chose. Each request has its own connection, which goes through a forward
+ * proxy if one is in force. It follows no redirect, decompresses nothing, and has no time limit.
  */
 export class Web extends Context.Service<Web, {
   readonly send: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
-  /** Connects as for a request, up to the end of the TLS handshake, and sends none. */
+  /** Connects as for a request, up to the end of the TLS handshake, but sends no request. */
   readonly reach: (request: Handshake) => Effect.Effect<void, WebFailed>
 }>()("acme/engine/net/Web") {
-  /** Over sockets, with the user agent `acme-svc/<version>`. */
+  /** Uses real sockets, with the user agent `acme-svc/<version>`. */
   static readonly layer = (version: string, proxyOf: ProxyOf = noProxies): Layer.Layer<Web, never, Resolver> =>
     Layer.effect(
       this,
@@ -197,7 +198,7 @@ export class Web extends Context.Service<Web, {
       })
     )
 
-  /** Opens no socket: a function answers every request. */
+  /** Opens no socket: a function returns the answer to every request. */
   static readonly layerScripted = (
     script: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
   ): Layer.Layer<Web> => Layer.succeed(this, { send: script, reach: () => Effect.void })

@@ -15,15 +15,15 @@ import type { Failure, Outcome, QueueFailure } from "./Outcome.ts"
 import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from "./Outcome.ts"
 import type { Ended, Ending, Settlement } from "./Settlement.ts"
 
-/* Attempts of one runner, each from its claimed row to its settlement. */
+/* Runs the attempts of one runner, each from its claimed row to its settlement. */
 
 const giveUpMillis = 5000
 const overdueCheckMillis = 100
 
 interface Attempt extends Holding {
-  /** The end of its budget, in milliseconds of the process's life. */
+  /** The end of its budget, in milliseconds since the start of the process. */
   readonly endsAt: number
-  /** Its job's deadline, in epoch milliseconds. */
+  /** The deadline of its job, in epoch milliseconds. */
   readonly deadline: number
   readonly interrupt: Effect.Effect<void>
   ending: Ending
@@ -33,7 +33,7 @@ const settlementRetries = Schedule.min([Schedule.exponential("100 millis"), Sche
 
 const deadlineOf = ({ deadline }: Job): number => deadline === undefined ? Number.POSITIVE_INFINITY : deadline * 1000
 
-/** Why a claimed job is given up without an attempt, if it is and its payload can be read. */
+/** Returns why a claimed job with a readable payload is given up without an attempt, or undefined if it is not. */
 const hopeless = (job: Job, periodic: boolean, startedAt: number): QueueFailure | undefined => {
   if (job.unreadable !== undefined && !periodic) return new RowUnreadable({ detail: job.unreadable })
   if (deadlineOf(job) <= startedAt) return new DeadlinePassed()
@@ -41,21 +41,24 @@ const hopeless = (job: Job, periodic: boolean, startedAt: number): QueueFailure 
   return job.attempts > job.maxAttempts && !periodic ? new AttemptsUsedUp() : undefined
 }
 
-/** The attempts of a runner, none at first. */
+/** Makes the attempts of a runner. There are none at first. */
 export const make = <R, F extends Failure>(runner: {
   readonly handlerOf: (kind: string) => AnyHandler<R, F> | undefined
   readonly settlement: Settlement
   readonly isDraining: () => boolean
   /** Gives the slot of an attempt back, whatever its end. */
   readonly release: (job: Job) => Effect.Effect<void>
-  /** The facts of each record of an attempt. */
+  /** Returns the facts of each record of an attempt. */
   readonly spanOf: (job: Job) => Span
 }) => {
   const { settlement } = runner
   const running = new Set<Attempt>()
   const awake = makeAwake(overdueCheckMillis, () => running.size === 0)
 
-  /** Repeats a failed settlement, with the same result, until `endsAt`. Then the end of the lease frees the row. */
+  /**
+   * Repeats a failed settlement with the same result until `endsAt`. After that the row becomes free when its lease
+   * ends.
+   */
   const insisting = <A>(settle: Effect.Effect<A, StorageFailed, R | Database>, endsAt: number) =>
     Effect.catch(settle, () =>
       Effect.retry(Effect.delay(settle, "50 millis"), {
@@ -63,7 +66,7 @@ export const make = <R, F extends Failure>(runner: {
         while: () => Effect.map(lifeMillis, (life) => !runner.isDraining() && life < endsAt)
       }))
 
-  /** Settles an attempt. If its result cannot be written, the job is tried again and the attempt is not counted. */
+  /** Settles an attempt. If its result cannot be written, the job runs again and the attempt is not counted. */
   const settleExit = (
     ended: Ended<R, F>,
     exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
@@ -86,7 +89,7 @@ export const make = <R, F extends Failure>(runner: {
     yield* insisting(settlement.giveUp(ended, failure), life + giveUpMillis)
   })
 
-  /** Runs a handler and settles its outcome, whatever ends it. */
+  /** Runs a handler and settles its outcome, however it ends. */
   const attempt = Effect.fnUntraced(function*(
     ended: Ended<R, F>,
     { budgetMillis, run }: NonNullable<ReturnType<AnyHandler<R, F>["prepare"]>>,
@@ -128,11 +131,11 @@ export const make = <R, F extends Failure>(runner: {
       }
       yield* attempt(ended, prepared, heldAt)
     },
-    Effect.catch(() => Effect.void), // already logged; when the lease ends, the row is ready again
+    Effect.catch(() => Effect.void), // This is already logged. When the lease ends, the row is ready again.
     (self, job) => Effect.ensuring(self, runner.release(job))
   )
 
-  /** Interrupts the attempts that are due to end, and remembers why. */
+  /** Interrupts the attempts that must end, and remembers why. */
   const interruptEvery = (ending: NonNullable<Ending>, due: (attempt: Attempt) => boolean) =>
     Effect.forEach(running, (attempt) => {
       if (attempt.ending !== undefined || !due(attempt)) return Effect.void
@@ -141,11 +144,14 @@ export const make = <R, F extends Failure>(runner: {
     }, { discard: true })
 
   return {
-    /** Those that run. */
+    /** The attempts that run now. */
     running,
-    /** Awake while attempts run. */
+    /** The check that runs while there are attempts. */
     awake,
-    /** The whole attempt at a job whose row was known to be held at a millisecond of the process's life. */
+    /**
+     * Runs the whole attempt at a job. `heldAt` is when this runner was last known to hold the row, in milliseconds
+     * since the start of the process.
+     */
     run: (job: Job, heldAt: number) =>
       Effect.flatMap(currentMillis, (startedAt) =>
         withinSpan(
@@ -154,7 +160,7 @@ export const make = <R, F extends Failure>(runner: {
           traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), claimed(job, startedAt, heldAt))
         )),
     interruptEvery,
-    /** Interrupts those that are over budget or past their deadline, and those whose rows are in doubt. */
+    /** Interrupts attempts that are over budget or past their deadline, and attempts whose rows may have been lost. */
     interruptOverdue: (isDoubtful: (attempt: Attempt, life: number) => boolean) =>
       Effect.gen(function*() {
         const life = yield* lifeMillis

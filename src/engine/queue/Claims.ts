@@ -5,13 +5,13 @@ import { select, statement } from "../sql/Statement.ts"
 import type { Claimant, Job, JobId } from "./Job.ts"
 import { job } from "./Job.ts"
 
-/* Which rows a runner takes, and how. */
+/* Decides which rows a runner claims, and claims them. */
 
 const claimed = { now: int, owner: text(), until: int, limit: int, kinds: rows }
 
 /**
- * More attempts than a job can have made. A greater count is wrong, and is not incremented, because the sum may not fit
- * an integer of the engine.
+ * More attempts than a job can have made. A larger count is wrong. It is not incremented, because the sum may not fit
+ * into an integer of the database engine.
  */
 const mostAttempts = 1_000_000
 
@@ -31,8 +31,8 @@ const claimStatement = statement({
     )
 })
 
-// Goes from share to share by the index, however many rows each has: the oldest row of one share, then that of the
-// next.
+// This goes from share to share by the index, however many rows each share has: it reads the oldest row of one share,
+// then the oldest row of the next share.
 const headsStatement = statement({
   name: "job_heads",
   params: { kind: text(), from: text(), limit: int },
@@ -64,16 +64,16 @@ const claimTheseStatement = statement({
 
 const claimedBy = partitioned<typeof claimed, typeof job>
 
-/** A job whose row cannot be read is claimed too, so that it is given up in order. */
+/** A job whose row cannot be read is claimed too, so that it can be given up properly. */
 const inOrder = ({ readable, unreadable }: Effect.Success<ReturnType<typeof claimedBy>>): ReadonlyArray<Job> =>
   [...readable, ...unreadable.map(([one, error]): Job => ({ ...one, unreadable: error }))].sort((one, other) =>
     one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1)
   )
 
-/** The statements that claim the oldest due rows, for all kinds that there are. */
+/** Makes the statements that claim the oldest due rows, for all declared kinds. */
 export const claiming = (every: ReadonlyArray<string>) => {
-  // Kinds that are not wanted may have many rows. So each wanted kind is read by the index of its own, and the oldest of
-  // all are taken.
+  // Kinds that are not wanted may have many rows. So each wanted kind is read separately by the index, and the oldest
+  // rows of all are claimed.
   const claimAmongStatement = statement({
     name: "job_claim_among",
     params: claimed,
@@ -90,8 +90,8 @@ export const claiming = (every: ReadonlyArray<string>) => {
 
   return {
     /**
-     * Claims the oldest due rows of the given kinds, in one guarded write. `among` means that other kinds may have many
-     * due rows that are not wanted.
+     * Claims the oldest due rows of the given kinds in one guarded write. `among` means that other, unwanted kinds may
+     * have many due rows.
      */
     claim: (
       { among, kinds, ...params }: Claimant & {
@@ -110,13 +110,13 @@ export const claiming = (every: ReadonlyArray<string>) => {
   }
 }
 
-/** The oldest waiting row of each share of a kind, beginning with the share `from`. The row need not be due. */
+/** Returns the oldest waiting row of each share of a kind, beginning with the share `from`. The row need not be due. */
 export const heads = (params: {
   readonly kind: string
   readonly from: string
   readonly limit: number
 }) => lenient(headsStatement, params)
 
-/** Claims the given rows, as far as they are still ready and due. */
+/** Claims those of the given rows that are still ready and due. */
 export const claimThese = ({ ids, ...claimant }: Claimant & { readonly ids: ReadonlyArray<JobId> }) =>
   Effect.map(partitioned(claimTheseStatement, { ...claimant, ids: ids.map((id) => [packedUuid(id)]) }), inOrder)

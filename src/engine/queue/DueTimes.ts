@@ -8,8 +8,8 @@ import type { JobId } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
 
 /*
- * Corrects due times, so that a clock that was wrong for a while, here or on another host, delays nothing once it is
- * right.
+ * Corrects due times. A clock that was wrong for a while, here or on another host, then delays no job after it is right
+ * again.
  */
 
 const id = uuid<JobId>()
@@ -59,11 +59,14 @@ const lookAgainStatement = statement({
      RETURNING id`
 })
 
-/** Waiting rows with a time of writing later than now, or due later than `beyond`; up to `limit` of each. */
+/**
+ * Returns waiting rows that were written later than now, and waiting rows that are due later than `beyond`, up to
+ * `limit` of each.
+ */
 const ahead = (params: { readonly now: number; readonly beyond: number; readonly limit: number }) =>
   lenient(aheadStatement, params)
 
-/** Moves the due times of waiting rows whose due time has not changed meanwhile. Answers how many were moved. */
+/** Moves the due times of waiting rows whose due time has not changed in the meantime. Returns how many were moved. */
 const move = (now: number, moves: ReadonlyArray<readonly [id: JobId, before: number, due: number]>) =>
   Effect.map(
     all(moveStatement, { now, moves: moves.map(([id, before, due]) => [packedUuid(id), before, due]) }),
@@ -77,12 +80,15 @@ export const bringForward = (now: number, kinds: ReadonlyArray<string>) =>
 /** Makes the waiting rows of a kind due now. */
 export const lookAgain = (now: number, kind: string) => Effect.asVoid(all(lookAgainStatement, { now, kind }))
 
-/** How far ahead a kind can ask for its next run, in seconds; `undefined` for a kind that is not run here. */
+/**
+ * Returns how many seconds ahead a kind can ask for its next run, or `undefined` for a kind that this process does not
+ * run.
+ */
 export type Reach = (kind: string) => { readonly seconds: number; readonly periodic: boolean } | undefined
 
 /**
- * The corrected due time of a row. If the row was written in the future, its due time moves back by the same lead. If
- * the row is due later than its kind can have asked for, it is due now.
+ * Returns the corrected due time of a row. If the row was written in the future, its due time moves back by the same
+ * amount. If the row is due later than its kind can have asked for, it is due now.
  */
 const dueAgain = (
   row: { readonly kind: string; readonly runAt: number; readonly updatedAt: number },
@@ -92,7 +98,7 @@ const dueAgain = (
   const known = reach(row.kind)
   if (known === undefined) return row.runAt
   const lead = Math.max(0, row.updatedAt - now)
-  // An additional run does not delay periodic work, and that work may have to correct what the wrong time caused.
+  // An additional run does no harm to periodic work, and that work may have to correct what the wrong time caused.
   if (lead > 0 && known.periodic) return Math.min(row.runAt, now)
   const due = row.runAt - lead
   return due > now + known.seconds ? now : due
@@ -100,7 +106,7 @@ const dueAgain = (
 
 const mostMoved = 500
 
-/** Looks for rows with wrong due times and corrects them. Answers how many. */
+/** Finds rows with wrong due times and corrects them. Returns their number. */
 export const correct = Effect.fnUntraced(function*(reach: Reach, shortestReach: number) {
   const now = yield* currentSeconds
   const found = yield* ahead({ now, beyond: now + shortestReach, limit: mostMoved })
@@ -117,8 +123,8 @@ export const correct = Effect.fnUntraced(function*(reach: Reach, shortestReach: 
 const steppedMillis = 2000
 
 /**
- * Reports that the clock was set while this process ran, and by how many milliseconds. The clock is compared with the
- * process's life ({@link lifeMillis}).
+ * Makes an effect that reports whether the clock was set while this process ran, and by how many milliseconds. It
+ * compares the clock with the time since the start of the process ({@link lifeMillis}).
  */
 export const makeStep = Effect.gen(function*() {
   const offset = Effect.zipWith(currentMillis, lifeMillis, (now, life) => now - life)

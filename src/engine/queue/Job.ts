@@ -9,7 +9,7 @@ import { select, statement } from "../sql/Statement.ts"
 export type JobId = string & Brand.Brand<"JobId">
 export const JobId = Brand.nominal<JobId>()
 
-/** Where a job stands. The last three are its ends. */
+/** The status of a job. The last three are final. */
 export type JobStatus = "ready" | "running" | "done" | "failed" | "cancelled"
 
 /** A claimed row. Times are epoch seconds. */
@@ -23,25 +23,26 @@ export interface Job {
   readonly deadline: number | undefined
   readonly createdAt: number
   /**
-   * For whom it counts, among jobs of its kind: its group and its member of that group, if it has them ({@link shareOf}).
+   * The share in which it counts among jobs of its kind: its group and the member of that group, if it has them
+   * ({@link shareOf}).
    */
   readonly share: string
   /**
-   * The time that attempts have taken and the waits that they asked for, without the time in which no process held the
-   * job.
+   * The time that attempts have taken, plus the waits that they asked for. It does not include time in which no process
+   * held the job.
    */
   readonly spentSeconds: number
-  /** The columns of the row that cannot be read, and why; the job has stand-ins in their place. */
+  /** The columns of the row that cannot be read, and the reason. The job has substitute values for them. */
   readonly unreadable?: string
 }
 
-/** The share of a job. Claims are fair between groups, and between the members of each group. */
+/** Returns the share of a job. Claims are fair between groups, and between the members of each group. */
 export const shareOf = (group: string, member: string): string => `${group}/${member}`
 
-/** The group of a share. */
+/** Returns the group of a share. */
 export const groupOf = (share: string): string => share.slice(0, Math.max(share.indexOf("/"), 0))
 
-/** The key of periodic kinds, which have one live row. */
+/** The key of periodic kinds that have one live row. */
 export const periodicKey = "all"
 
 /** The columns of a claimed row. */
@@ -62,12 +63,15 @@ export const job = {
 export const wakeChannel = "acme_svc_jobs"
 
 /**
- * The channel on which it notifies them of the end of a job after that commit: its subject, as `subjectText` writes
- * it. Only for kinds that requests wait for.
+ * The channel on which PostgreSQL notifies other processes of the end of a job after its commit: its subject, as
+ * `subjectText` writes it. It is used only for kinds for which requests wait.
  */
 export const doneChannel = "acme_svc_jobs_done"
 
-/** One more column for RETURNING, which sends the notification of the end of jobs of the kinds that requests wait for. */
+/**
+ * Returns one more column for RETURNING. It sends the notification that a job has ended, for kinds for which requests
+ * wait.
+ */
 const tellingOfEnd = ({ dialect }: Fragments, awaited: ReadonlyArray<string>): string =>
   dialect === "postgres"
     ? `, CASE WHEN kind IN (${awaited.map((kind) => `'${kind}'`).join(", ")})
@@ -142,8 +146,8 @@ const joinStatement = statement({
 const mostSpent = 1_000_000_000
 
 /**
- * SQL for the seconds that a row has spent, plus some more. An impossible value stays as it is, because the sum may not
- * fit an integer of the engine.
+ * Returns SQL for the seconds that a row has spent, plus some more seconds. An impossible value does not change,
+ * because the sum may not fit into an integer of the engine.
  */
 export const spentAnd = (more: string): string =>
   `CASE WHEN spent_seconds BETWEEN 0 AND ${mostSpent} THEN spent_seconds + ${more} ELSE spent_seconds END`
@@ -164,7 +168,7 @@ const sweepStatement = statement({
   name: "job_sweep",
   params: { before: int, limit: int },
   row: { id: job.id },
-  // PostgreSQL looks at the status again if an operator has made the job ready meanwhile.
+  // PostgreSQL checks the status again if an operator has made the job ready in the meantime.
   sql: ({ aside }) =>
     `DELETE FROM jobs WHERE id IN (SELECT id FROM jobs
        WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < :before LIMIT :limit)
@@ -174,8 +178,8 @@ const sweepStatement = statement({
 const unclaimed = { status: "ready", attempts: 0, owner: undefined, until: undefined } as const
 
 /**
- * Inserts a row: a ready one, or one that is claimed for its first attempt. If kind and key have a live row already,
- * inserts nothing and answers `undefined`.
+ * Inserts a ready row, or a row that is already claimed for its first attempt. If kind and key already have a live row,
+ * inserts nothing and returns `undefined`.
  */
 export const insert = (
   { claim, share = "", ...row }:
@@ -191,31 +195,31 @@ export const insert = (
     ...(claim === undefined ? unclaimed : { ...claim, status: "running", attempts: 1 })
   })
 
-/** The live row of a kind and key. */
+/** Finds the live row of a kind and key. */
 export const findLive = (kind: string, dedupKey: string) => lenientFirst(liveStatement, { kind, dedupKey })
 
-/** Why the last attempt failed, from the newest row of a kind and key that was given up or cancelled. */
+/** Returns why the last attempt failed, from the newest given-up or cancelled row of a kind and key. */
 export const lastError = (kind: string, dedupKey: string) =>
   Effect.map(lenientFirst(lastErrorStatement, { kind, dedupKey }), (row) => row?.lastError)
 
-/** The live row of a kind and key. If it is running, it is marked as wanted once more. */
+/** Finds the live row of a kind and key. If the row is running, marks that it must run once more. */
 export const join = (kind: string, dedupKey: string) => first(joinStatement, { kind, dedupKey })
 
-/** The owner that claims, and until when. Times are epoch seconds. */
+/** The owner that claims, and when its lease ends. Times are epoch seconds. */
 export interface Claimant {
   readonly now: number
   readonly owner: string
   readonly until: number
 }
 
-/** Identifies one attempt. If a settlement matches no row, the lease had been taken away before. */
+/** Identifies one attempt. If a settlement matches no row, the lease was taken away earlier. */
 export interface Attempt {
   readonly id: JobId
   readonly owner: string
   readonly attempts: number
 }
 
-/** The statements that end a job. The ends of `awaited` kinds are notified of. */
+/** Makes the statements that end a job. For `awaited` kinds, they send a notification. */
 export const ending = (awaited: ReadonlyArray<string>) => {
   const settleStatement = statement({
     name: "job_settle",
@@ -251,31 +255,31 @@ export const ending = (awaited: ReadonlyArray<string>) => {
 
   return {
     /**
-     * Changes `running` to a final status. `joined` is 1 if the job was enqueued again since it was claimed. `undefined`
-     * if the lease was lost.
+     * Changes `running` to a final status. In the result, `joined` is 1 if the job was enqueued again after it was
+     * claimed. Returns `undefined` if the lease was lost.
      */
     settle: (of: Attempt, status: "done" | "failed", error: string | undefined, now: number) =>
       first(settleStatement, { ...of, status, error, now }),
     /**
-     * Ends a row whose last attempt found nothing to do: `failed` with the failure that it has, else `done`.
-     * `undefined` if the lease was lost.
+     * Ends a row whose last attempt found nothing to do. The row becomes `failed` if it has a failure, otherwise
+     * `done`. Returns `undefined` if the lease was lost.
      */
     settleMoot: (of: Attempt, now: number) => first(settleMootStatement, { ...of, now }),
     /**
-     * Cancels a job that still has the status it was seen in. `undefined` if the status has changed, or does not allow
-     * that.
+     * Cancels a job that still has the status in which the caller read it. Returns `undefined` if the status has
+     * changed, or does not allow cancelling.
      */
     cancel: (id: JobId, before: JobStatus, now: number) => first(cancelStatement, { id, before, now })
   }
 }
 
-/** Changes `running` back to `ready`, due at `runAt`, with `attemptsAfter` as its attempts. */
+/** Changes `running` back to `ready`, due at `runAt`, with `attemptsAfter` as the number of attempts. */
 export const reschedule = (
   attempt: Attempt,
   to: {
     readonly runAt: number
     readonly attemptsAfter: number
-    /** The seconds of the attempt that no renewal has counted, and those of the wait that it asks for. */
+    /** The seconds of the attempt that no renewal has counted, plus the seconds of the wait that it asks for. */
     readonly spent: number
     readonly error: string | undefined
     readonly now: number

@@ -6,7 +6,7 @@ import { select, statement } from "../sql/Statement.ts"
 import type { JobId, JobStatus } from "./Job.ts"
 import { wakeChannel } from "./Job.ts"
 
-/* Jobs as operators see them, one and by kind, and what operators can do with one. */
+/* Jobs as operators see them, single or by kind, and what operators can do with a job. */
 
 /** The columns to read. */
 export const record = {
@@ -60,7 +60,7 @@ const unknownKindsStatement = statement({
   name: "job_unknown_kinds",
   params: { kinds: rows },
   row: { kind: text(), job_id: record.id, count: int },
-  // Known kinds may have many rows, which are not visited: the distinct kinds are read one by one from the index.
+  // Known kinds may have many rows. These are not read: the distinct kinds are read one by one from the index.
   sql: ({ at, each }) =>
     `SELECT kind AS "kind", (SELECT j.id FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready' LIMIT 1) AS "job_id",
        (SELECT count(*) FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') AS "count"
@@ -69,16 +69,18 @@ const unknownKindsStatement = statement({
         AND EXISTS (SELECT 1 FROM jobs j WHERE j.kind = p.kind AND j.status = 'ready') ORDER BY kind`
 })
 
-/** One job. */
+/** Finds one job. */
 export const find = (id: JobId) => lenientFirst(findStatement, { id })
 
-/** Makes a waiting job due now; `undefined` if it does not wait for a later time. */
+/** Makes a waiting job due now. Returns `undefined` if the job does not wait for a later time. */
 export const advance = (id: JobId, now: number) => first(advanceStatement, { id, now })
 
-/** Gives a failed job one more attempt; `undefined` if it has not failed, or if another live job has its key. */
+/**
+ * Gives a failed job one more attempt. Returns `undefined` if it has not failed, or if another live job has its key.
+ */
 export const onceMore = (id: JobId, now: number) => first(onceMoreStatement, { id, now })
 
-/** The ready rows of all other kinds, by kind. */
+/** Counts the ready rows of all other kinds, by kind. */
 export const unknownKinds = (kinds: ReadonlyArray<string>) =>
   all(unknownKindsStatement, { kinds: kinds.map((kind) => [kind]) })
 
@@ -113,19 +115,19 @@ const longestStatement = statement({
   name: "queue_longest",
   params: {},
   row: { kind: text(), since: int },
-  // The claim of a row is the last write of that column until the attempt ends.
+  // The claim of a row is the last write to that column until the attempt ends.
   sql: () =>
     `SELECT kind AS "kind", min(updated_at) AS "since" FROM jobs WHERE status = 'running' GROUP BY kind ORDER BY kind`
 })
 
-/** How many rows wait, run or have failed, by kind. */
+/** Counts the rows that wait, run or have failed, by kind. */
 export const counts = lenient(countsStatement, {})
 
-/** How many rows wait that were begun before, by kind. */
+/** Counts the waiting rows that already had an attempt, by kind. */
 export const retried = lenient(retriedStatement, {})
 
-/** When the longest running attempt was begun, by kind. */
+/** Returns when the longest running attempt began, by kind. */
 export const longest = lenient(longestStatement, {})
 
-/** The due time of the oldest due row, by kind. */
+/** Returns the due time of the oldest due row, by kind. */
 export const oldest = (now: number) => lenient(oldestStatement, { now })

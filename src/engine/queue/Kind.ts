@@ -13,21 +13,21 @@ import type { Enqueue, KnownKinds } from "./Queue.ts"
 import { Queue } from "./Queue.ts"
 import type { RoomBy } from "./Slots.ts"
 
-/** What the queue has to know of a kind. */
+/** What the queue must know about a kind. */
 export interface KindNeeds {
-  /** Absent for kinds that have one row per subject: all their rows may run. */
+  /** How many of its jobs may run. Absent for kinds that have one row per subject: all their rows may run. */
   readonly room?: RoomBy
   /** Its jobs are enqueued at start and reschedule themselves. */
   readonly periodic?: boolean
-  /** Requests wait for the end of its jobs, in other processes too. */
+  /** Whether requests wait for the end of its jobs, in other processes too. */
   readonly isAwaited?: boolean
 }
 
-/** A kind of job: its needs, and how its payload is written and read. */
+/** A kind of job: its needs, and how its payload is encoded and decoded. */
 export interface Kind<P, S extends Schema.Top = Schema.Codec<P, unknown>> extends KindNeeds {
   readonly payload: S
   readonly encode: (payload: P) => string
-  /** `undefined` if the text does not have the shape of the kind. */
+  /** Decodes a payload. Returns `undefined` if the text does not have the shape of the kind. */
   readonly decode: (text: string) => P | undefined
 }
 
@@ -35,7 +35,7 @@ export interface Kind<P, S extends Schema.Top = Schema.Codec<P, unknown>> extend
 export const kind = <P, S extends Schema.Codec<P, unknown>>(
   self: KindNeeds & { readonly payload: S & Schema.Codec<P, unknown> }
 ): Kind<P, S> => {
-  // Made once, because a schema that is built for each job would be compiled for each job.
+  // This is made once, because a schema that is built for each job would also be compiled for each job.
   const json = Schema.fromJsonString(self.payload)
   const decode = Schema.decodeUnknownOption(json)
   return {
@@ -45,7 +45,7 @@ export const kind = <P, S extends Schema.Codec<P, unknown>>(
   }
 }
 
-/* How the jobs of a kind are handled. */
+/* The handlers of kinds. */
 
 /** One row of a periodic kind: its key among the rows of the kind, and its payload. */
 export interface Subject<P> {
@@ -53,29 +53,30 @@ export interface Subject<P> {
   readonly payload: P
 }
 
-/** The row of a periodic kind that has one, with an empty payload. */
+/** The row of a periodic kind that has only one row; its payload is empty. */
 const everything: Subject<string> = { key: periodicKey, payload: "{}" }
 
 /** How the runner handles one kind of job. */
 export interface Handler<K extends string, P, R, F extends Failure = Failure> {
   readonly kind: K
-  /** Milliseconds one attempt may take, read when it begins. */
+  /** How many milliseconds one attempt may take. It is read when the attempt begins. */
   readonly budgetMillis: (payload: P) => number
   /**
-   * How many seconds ahead the job may ask for its next run. Needed only if that is more than `jobs.retry_max_seconds`.
+   * How many seconds ahead the job may ask for its next run. This is needed only if it exceeds
+   * `jobs.retry_max_seconds`.
    */
   readonly reachSeconds?: number
   /**
-   * The rows of a periodic kind, if the configuration decides which there are. They run at each start and reload too,
-   * even those that are no longer listed. Other periodic kinds have one row.
+   * The rows of a periodic kind, if they depend on the configuration. They also run at each start and reload, even rows
+   * that are no longer listed. Other periodic kinds have one row.
    */
   readonly subjects?: ReadonlyArray<Subject<P>>
   readonly run: (payload: P, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
-  /** Runs in the transaction that gives the job up. Does not run if the payload could not be read. */
+  /** Runs in the transaction that gives the job up. It does not run if the payload could not be read. */
   readonly abandon: (payload: P, failure: F | QueueFailure, job: Job) => Commit<R>
 }
 
-/** A handler without its kind's types, as the runner's table holds it. */
+/** A handler without the types of its kind, as the runner's table stores it. */
 export interface AnyHandler<R, F extends Failure = Failure> {
   readonly kind: string
   readonly reachSeconds: number
@@ -83,11 +84,11 @@ export interface AnyHandler<R, F extends Failure = Failure> {
   readonly periodic: boolean
   /** The rows that are enqueued at start. */
   readonly subjects: ReadonlyArray<Subject<string>>
-  /** Its rows depend on the configuration. */
+  /** Whether its rows depend on the configuration. */
   readonly looksAgain: boolean
   /** Is told of each attempt that begins: of its fiber, which ends when the attempt is settled. */
   readonly begun?: (fiber: Fiber.Fiber<unknown, unknown>) => void
-  /** `undefined` if the payload is unreadable. */
+  /** Prepares an attempt. Returns `undefined` if the payload is unreadable. */
   readonly prepare: (job: Job) =>
     | {
       readonly budgetMillis: number
@@ -102,16 +103,16 @@ export interface Round extends Subject<string> {
   readonly kind: string
 }
 
-/** The kinds that the handlers handle. */
+/** Returns the kinds that the handlers handle. */
 export const kindsOf = (handlers: ReadonlyArray<{ readonly kind: string }>): ReadonlyArray<string> =>
   handlers.map(({ kind }) => kind)
 
-/** The periodic rows of these handlers. */
+/** Returns the periodic rows of these handlers. */
 export const roundsOf = (
   handlers: ReadonlyArray<Pick<AnyHandler<never>, "kind" | "subjects">>
 ): ReadonlyArray<Round> => handlers.flatMap(({ kind, subjects }) => subjects.map((subject) => ({ kind, ...subject })))
 
-/** Makes the statements whose texts name kinds, once for a program. */
+/** Makes the statements whose texts name kinds. A program does this once. */
 const knownOf = (kinds: { readonly [kind: string]: KindNeeds }, groupName: string): KnownKinds => {
   const names = Object.keys(kinds)
   return {

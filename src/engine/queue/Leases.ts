@@ -10,15 +10,15 @@ import { spentAnd } from "./Job.ts"
 import { renews } from "./Workers.ts"
 
 /*
- * A live process renews its leases. Others do not trust the time on a lease: they watch whether the row changes. If it
- * has not changed for as long as a lease lasts, by the clock of the process that watches, its owner is dead. So it does
- * not matter which clock is wrong, or is set meanwhile.
+ * A live process renews its leases. Other processes do not trust the time on a lease: they watch whether the row
+ * changes. If the row has not changed for as long as a lease lasts, by the clock of the watching process, its owner is
+ * dead. So it does not matter whether a clock is wrong or is set in the meantime.
  */
 
 const id = uuid<JobId>()
 
-// Each row of `held` is an id, the attempts, and the seconds spent since the last renewal. A row that somebody has locked is
-// skipped, so that the other rows do not wait for it.
+// Each row of `held` is an id, the attempts, and the seconds spent since the last renewal. A locked row is skipped, so
+// that the other rows do not wait for it.
 const renewStatement = statement({
   name: "job_renew",
   params: { owner: text(), until: int, held: rows },
@@ -57,8 +57,8 @@ const reclaimStatement = statement({
   name: "job_reclaim",
   params: { now: int, dead: rows },
   row: { id },
-  // A row that a stalled process has locked in its transaction is skipped this time, so that the other rows do not wait
-  // for it.
+  // If a stalled process has locked a row in its transaction, the row is skipped this time, so that the other rows do
+  // not wait for it.
   sql: ({ aside, at, each, skipLocked }) =>
     `UPDATE jobs SET status = 'ready', run_at = :now, lease_until = NULL, lease_owner = NULL, updated_at = :now
      FROM (SELECT ${at(0, "uuid")} AS job, ${at(1, "text")} AS owner, ${at(2, "int")} AS attempt, ${
@@ -74,8 +74,8 @@ const reclaimStatement = statement({
 const idsOf = (found: ReadonlyArray<{ readonly id: JobId }>): ReadonlySet<JobId> => new Set(found.map(({ id }) => id))
 
 /**
- * Renews the leases of running attempts and adds the seconds spent since the last renewal. Answers the ids of the renewed
- * rows: not those that are held no more, and not those that are locked.
+ * Renews the leases of running attempts and adds the seconds spent since the last renewal. Returns the ids of the
+ * renewed rows. Rows that are no longer held, and locked rows, are not among them.
  */
 const renewRows = (params: {
   readonly owner: string
@@ -90,7 +90,7 @@ const renewRows = (params: {
     idsOf
   )
 
-/** Which of these attempts still hold their rows, locked or not. */
+/** Returns which of these attempts still hold their rows, locked or not. */
 const stillHeld = (owner: string, held: ReadonlyArray<Pick<Job, "attempts" | "id">>) =>
   held.length === 0
     ? Effect.succeed<ReadonlySet<JobId>>(new Set())
@@ -106,20 +106,20 @@ const takenStatement = statement({
   sql: () => "SELECT id FROM jobs WHERE id = :id AND attempts > :attempts AND status = 'running'"
 })
 
-/** Whether a later attempt of the job than this one runs: this one stood still until its lease was taken away. */
+/** Returns whether a later attempt of the same job runs. If so, this attempt stalled until its lease was taken away. */
 export const isTaken = ({ attempts, id }: Pick<Job, "attempts" | "id">) =>
   Effect.map(first(takenStatement, { id, attempts }), (row) => row !== undefined)
 
 /**
- * A row that a process holds: its owner, `""` for none, and its lease. Each change of the lease shows that the owner
- * lives.
+ * A row that a process holds: its owner (`""` if there is no owner) and its lease. Each change of the lease shows that
+ * the owner is alive.
  */
 export type Held = Effect.Success<typeof running>[number]
 
-/** Every row that a process holds. */
+/** Returns every row that a process holds. */
 export const running = lenient(runningStatement, {})
 
-/** Makes these rows ready again, due now, if they have not changed. Answers how many did so. */
+/** Makes these rows ready again, due now, if they have not changed. Returns how many were changed. */
 export const reclaim = (now: number, dead: ReadonlyArray<Held>) =>
   Effect.map(
     all(reclaimStatement, {
@@ -134,37 +134,37 @@ export const leaseSeconds = 10
 
 const renewEveryMillis = 3000
 /**
- * A process that has not looked for this long was asleep or blocked. It does not know which leases were renewed
- * meanwhile.
+ * A process that has not checked for this long was asleep or blocked. It does not know which leases were renewed in the
+ * meantime.
  */
 const absentMillis = 5000
 /** How long the row of a live owner may stay unchanged. */
 const silentMillis = 9000
-/** Earlier versions did not renew leases: they ended by the clock, and none was longer than this. */
+/** Earlier versions did not renew leases. Their leases ended by the clock, and no lease was longer than this. */
 const longestFixedSeconds = 3600
 
 /** An attempt that holds its row. */
 export interface Holding {
   readonly job: Job
-  /** When the row was last known to belong to it, in milliseconds of its process's life. */
+  /** When the attempt was last known to hold the row, in milliseconds since the start of the process. */
   heldAt: number
-  /** Up to when its time has been counted. */
+  /** The time up to which its duration has been counted. */
   spentAt: number
 }
 
-/** The whole seconds that an attempt has spent since the last count. */
+/** Returns the whole seconds that an attempt has spent since the last count. */
 export const spentSince = ({ spentAt }: Pick<Holding, "spentAt">, life: number): number =>
   Math.max(0, Math.floor((life - spentAt) / 1000))
 
-/** The leases of one process, and its observations of the leases of others. */
+/** Makes the leases of one process, with its observations of other processes' leases. */
 export const make = <H extends Holding>(of: {
   readonly owner: string
-  /** Whether an owner is known to be gone. */
+  /** Returns whether an owner is known to be gone. */
   readonly isGone: (owner: string) => boolean
   readonly holdings: ReadonlySet<H>
 }) => {
   let renewedAt = 0
-  /** Since when a renewal has been under way without an answer. */
+  /** Since when a renewal has been waiting for an answer. */
   let unansweredSince: number | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
   let seen = new Map<JobId, { readonly row: Held; readonly since: number }>()
@@ -175,7 +175,7 @@ export const make = <H extends Holding>(of: {
       : row.leaseUntil < now || row.leaseUntil > now + longestFixedSeconds)
 
   return {
-    /** Renews the leases of this process when it is time. Answers the attempts whose rows it has lost. */
+    /** Renews the leases of this process when they are due. Returns the attempts whose rows the process has lost. */
     renew: Effect.gen(function*() {
       const life = yield* lifeMillis
       const held = [...of.holdings]
@@ -202,14 +202,14 @@ export const make = <H extends Holding>(of: {
       }
       const locked = yield* stillHeld(of.owner, left.map(({ job }) => job))
       unansweredSince = undefined
-      // A row that was locked is tried again in a second: others wait for it to change, too.
+      // A locked row is tried again in a second, because other processes wait for it to change.
       if (locked.size === 0) renewedAt = life
       return left.filter(({ job }) => !locked.has(job.id))
     }),
-    /** Whether another process may hold the row of an attempt by now, because no renewal can be written. */
+    /** Returns whether another process may hold the row of an attempt by now, because no renewal can be written. */
     isDoubtful: ({ heldAt }: H, life: number): boolean =>
       unansweredSince !== undefined && life - unansweredSince >= renewEveryMillis && life - heldAt >= silentMillis,
-    /** Takes rows back from dead owners. Answers how many. */
+    /** Takes rows back from dead owners. Returns their number. */
     takeBack: Effect.gen(function*(): Effect.fn.Return<number, StorageFailed, Database> {
       const rows = yield* running
       const life = yield* lifeMillis

@@ -3,12 +3,12 @@ import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import type { StorageFailed } from "../sql/Database.ts"
 
-/** Writes that belong to the settlement of an attempt: both are committed, or neither. */
+/** Writes that belong to the settlement of an attempt. Either both are committed, or neither is. */
 export type Commit<R> = Effect.Effect<void, StorageFailed, R>
 
 /**
- * Bounds of the wait for the next attempt, in seconds: at least `atLeast`, if somebody asked for that wait, and never
- * more than `atMost`.
+ * Bounds of the wait for the next attempt, in seconds: at least `atLeast`, if for example a server asked for that wait,
+ * and never more than `atMost`.
  */
 export interface RetryBounds {
   readonly atLeast?: number | undefined
@@ -18,10 +18,10 @@ export interface RetryBounds {
 /** How an attempt ended (docs/decisions/job-outcomes.md, "Outcomes"). */
 export type Outcome<R, F extends Failure = Failure> =
   /**
-   * `ifJoined` runs if the job was enqueued again while it ran. It runs in the same transaction, after the job has
-   * ended in it, so that a successor can be enqueued. `discarded` runs if `commit` was not written and this attempt
-   * will not write it any more. `isMoot` means that there was nothing left to do: if this was the last attempt, a
-   * failure of an earlier one is kept.
+   * `ifJoined` runs if the job was enqueued again while it ran. It runs in the same transaction after the job has
+   * ended, so that it can enqueue a successor. `discarded` runs if `commit` was not written and this attempt will not
+   * write it later. `isMoot` means that there was nothing left to do: if this was the last attempt, the failure of an
+   * earlier attempt is kept.
    */
   | {
     readonly _tag: "Done"
@@ -30,7 +30,7 @@ export type Outcome<R, F extends Failure = Failure> =
     readonly discarded?: Effect.Effect<void, never, R>
     readonly isMoot?: boolean
   }
-  /** The failure may be temporary. The job is tried again after backoff while attempts remain. */
+  /** The failure may be temporary. The job runs again after a backoff while attempts remain. */
   | ({ readonly _tag: "Retry"; readonly failure: F } & RetryBounds)
   /** Another attempt cannot help. The abandon step runs. */
   | { readonly _tag: "Failed"; readonly failure: F }
@@ -40,35 +40,33 @@ export type Outcome<R, F extends Failure = Failure> =
    */
   | { readonly _tag: "Reschedule"; readonly at: number; readonly failure?: F; readonly commit?: Commit<R> }
 
-/** The job is done. `writes` belong to the transaction that marks it as done. */
+/** Says that the job is done. `writes` are part of the transaction that marks it as done. */
 export const Done = <R = never>(
   writes: Omit<Extract<Outcome<R>, { readonly _tag: "Done" }>, "_tag"> = {}
 ): Outcome<R, never> => ({ _tag: "Done", ...writes })
 
-/** Another attempt may succeed. */
+/** Says that another attempt may succeed. */
 export const Retry = <F extends Failure>(failure: F, bounds: RetryBounds = {}): Outcome<never, F> => ({
   _tag: "Retry",
   failure,
   ...bounds
 })
 
-/** No other attempt can succeed. */
+/** Says that no other attempt can succeed. */
 export const Failed = <F extends Failure>(failure: F): Outcome<never, F> => ({ _tag: "Failed", failure })
 
 /**
- * Due again at an epoch second. Until then the row keeps the failure. `commit` runs in the transaction that changes the
- * row.
+ * Says that the job is due again at an epoch second. Until then the row keeps the failure. `commit` runs in the
+ * transaction that changes the row.
  */
 export const Reschedule = <R = never, F extends Failure = never>(
   at: number,
   more: { readonly failure?: F; readonly commit?: Commit<R> } = {}
 ): Outcome<R, F> => ({ _tag: "Reschedule", at, ...more })
 
-/* The reasons for failed attempts that the queue itself knows. Handlers define further ones. */
+/* The reasons for failed attempts that the queue itself knows. Handlers define further reasons. */
 
-/**
- * Why an attempt failed: `text` is for the log, `row` for the job's row. Neither is made for an attempt that succeeds.
- */
+/** Why an attempt failed: `text` is for the log, `row` for the job's row. A successful attempt makes neither. */
 export interface Failure {
   readonly text: string
   readonly row: string
@@ -76,21 +74,21 @@ export interface Failure {
 
 const longest = 2000
 
-/** Cuts a text to the length that is kept and shown. */
+/** Shortens a text to the length that is stored and shown. */
 export const cut = (text: string): string => text.slice(0, longest)
 
-/** A text from elsewhere. It is whole during the attempt, and cut in the row. */
+/** A text from outside. It is whole during the attempt, and shortened in the row. */
 export const Words = Schema.String.pipe(
   Schema.decodeTo(Schema.String, SchemaTransformation.transform({ decode: (kept) => kept, encode: cut }))
 )
 
-/** The JSON of a failure, with its tag first. */
+/** Returns the JSON of a failure, with its tag first. */
 export const rowOf = <A, I extends { readonly _tag: string }>(schema: Schema.Codec<A, I>, failure: A): string => {
   const { _tag, ...facts } = Schema.encodeSync(schema)(failure)
   return JSON.stringify({ _tag, ...facts })
 }
 
-/** The job's deadline has passed. The result of the attempt comes too late. */
+/** The job's deadline has passed, so the result of the attempt comes too late. */
 export class DeadlinePassed extends Schema.TaggedClass<DeadlinePassed>()("DeadlinePassed", {}) implements Failure {
   get text(): string {
     return "deadline passed"
@@ -100,7 +98,7 @@ export class DeadlinePassed extends Schema.TaggedClass<DeadlinePassed>()("Deadli
   }
 }
 
-/** The runner of the last attempt died, so it is not known why that attempt failed. */
+/** The runner of the last attempt died, so the cause of that failure is not known. */
 export class AttemptsUsedUp extends Schema.TaggedClass<AttemptsUsedUp>()("AttemptsUsedUp", {}) implements Failure {
   get text(): string {
     return "the attempts are used up"
@@ -163,7 +161,7 @@ export class Panicked extends Schema.TaggedClass<Panicked>()("Panicked", { detai
   }
 }
 
-/** Every failure that the queue finds by itself. */
+/** Every failure that the queue itself detects. */
 export const queueFailures = [
   DeadlinePassed,
   AttemptsUsedUp,
@@ -174,5 +172,5 @@ export const queueFailures = [
   Panicked
 ] as const
 
-/** A failure that the queue finds by itself, for any kind. The abandon step of every kind has to understand it. */
+/** A failure that the queue itself detects, for any kind. The abandon step of every kind must handle it. */
 export type QueueFailure = (typeof queueFailures)[number]["Type"]

@@ -16,10 +16,13 @@ import * as Slots from "./Slots.ts"
 
 /* The ends of jobs. */
 
-/** What identifies the work that waits are for. A job that follows another one of the same kind and key is the same work. */
+/**
+ * What identifies the work for which requests wait. A job that follows another job of the same kind and key is the same
+ * work.
+ */
 export type Subject = Pick<Job, "kind" | "dedupKey">
 
-/** A point in the order of the ends that this process has heard of. */
+/** A point in the order of the job ends that this process has heard of. */
 export type Moment = number
 
 /**
@@ -28,24 +31,24 @@ export type Moment = number
  */
 export interface Ends {
   /**
-   * The current moment. Read it before the state whose change {@link after} shall wait for; otherwise an end in between
-   * is missed.
+   * Returns the current moment. Read it before the state for whose change {@link after} waits; otherwise an end in
+   * between is missed.
    */
   readonly moment: () => Moment
-  /** Says that a job has ended, after the commit. */
+  /** Reports after the commit that a job has ended. */
   readonly tell: (subject: string) => void
-  /** Completes once the subject's job has ended after the moment. */
+  /** Completes when the subject's job has ended after the moment. */
   readonly after: (moment: Moment, subject: Subject) => Effect.Effect<void>
 }
 
-/** The text of a subject, as notifications carry it. */
+/** Returns the text of a subject, as it is in notifications. */
 export const subjectText = ({ dedupKey, kind }: Subject): string => `${kind} ${dedupKey}`
 
-// An end between the read and the wait is found among these. If more ends than this came in between, the wait lasts
-// until its time is up.
+// An end between the read and the wait is found among the remembered ends. If there were more ends than this in
+// between, the wait lasts until its time is up.
 const remembered = 4096
 
-/** The ends of one process, none at first. */
+/** Makes the ends of one process. There are none at first. */
 export const makeEnds = (): Ends => {
   let last: Moment = 0
   const lately = new Map<string, Moment>()
@@ -77,49 +80,52 @@ export const makeEnds = (): Ends => {
   }
 }
 
-/* What is enqueued here, and what begins it. */
+/* Enqueues the jobs of this process, and begins them. */
 
 /** A job to enqueue: `runAt` (now by default) and `deadline` in epoch seconds. */
 export interface Enqueue<K extends string = string, P = string> {
   readonly kind: K
-  /** Unique with the kind while the job is live. A second enqueue then answers the live job's id. */
+  /** Unique with the kind while the job is live. A second enqueue then returns the live job's id. */
   readonly dedupKey: string
   readonly payload: P
-  /** For whom it counts (`shareOf`), if it is somebody's. */
+  /** The share in which it counts (`shareOf`), if it has a share. */
   readonly share?: string
   readonly runAt?: number
   readonly deadline?: number
 }
 
-/** What the queue is given of the kinds of its jobs: their rooms, and the statements whose texts name kinds. */
+/** The facts about kinds that the queue needs: their rooms, and the statements whose texts name kinds. */
 export interface KnownKinds extends ReturnType<typeof claiming>, ReturnType<typeof jobs.ending> {
   /** The name of the group of a share in records of the log. */
   readonly groupName: string
-  /** How many jobs of a kind may run here at once, by `jobs.max_concurrent`; `undefined` if there is no limit. */
+  /**
+   * Returns how many jobs of a kind may run in this process at once, for `jobs.max_concurrent`. Returns `undefined` if
+   * there is no limit.
+   */
   readonly roomOf: (kind: string, most: number) => Slots.Room | undefined
 }
 
 /** Durable work that follows an answer (docs/jobs.md). */
 export class Queue extends Context.Service<Queue, {
   /**
-   * Writes the job, whose payload is encoded, in the caller's transaction. After the commit it begins, if this process's runner has a slot for it
-   * (`reservedSlots`), or else the runner is woken.
+   * Writes the job, with its encoded payload, in the caller's transaction. After the commit the job begins if this
+   * process's runner has a slot for it (`reservedSlots`). Otherwise the runner is woken.
    */
   readonly enqueue: (job: Enqueue) => Effect.Effect<JobId, StorageFailed>
   /**
-   * Marks jobs that this process enqueues: its runner is woken directly and ignores their notifications from the
-   * database.
+   * Marks jobs that this process enqueues. Its runner is woken directly, and ignores the database's notifications of
+   * them.
    */
   readonly origin: string
-  /** Tells the runner that there may be work. Signals merge until the runner takes them. */
+  /** Signals to the runner that there may be work. Signals merge until the runner takes them. */
   readonly wake: Effect.Effect<void>
   /** Waits for the next signal. */
   readonly awakened: Effect.Effect<void>
-  /** What there is to know of the kinds of its jobs. */
+  /** The facts about the kinds of its jobs. */
   readonly kinds: KnownKinds
   /** The ends of jobs that this process hears of. */
   readonly ends: Ends
-  /** Where the runner of this process says that jobs may begin at the commit that enqueues them. */
+  /** The runner of this process offers here that jobs may begin at the commit that enqueues them. */
   readonly reservedSlots: Pick<Slots.ReservedSlots, "offer">
 }>()("acme/engine/queue/Queue") {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
@@ -164,7 +170,7 @@ export class Queue extends Context.Service<Queue, {
             }
             if (reserved !== undefined) yield* reserved.giveBack
             const live = yield* jobs.join(job.kind, job.dedupKey)
-            // The live row settled between the two statements, so a new row can be inserted.
+            // The live row was settled between the two statements, so a new row can be inserted.
             return live === undefined ? yield* enqueue(job) : live.id
           },
           Effect.provideService(Database, database)
@@ -182,14 +188,14 @@ export class Queue extends Context.Service<Queue, {
     )
 }
 
-/* What is enqueued elsewhere. */
+/* Handles jobs that other processes enqueue. */
 
 const mergeMillis = 20
 
-/** Hears of jobs that other processes enqueue, for the runner of this process. */
+/** Makes the part of the runner that hears of jobs that other processes enqueue. */
 export const makeHearing = (
   { after, isKnown }: {
-    /** Whether this runner runs jobs of a kind. */
+    /** Returns whether this runner runs jobs of a kind. */
     readonly isKnown: (kind: string | undefined) => boolean
     /** Runs an effect later. */
     readonly after: (millis: number, effect: Effect.Effect<void>) => void
@@ -208,7 +214,7 @@ export const makeHearing = (
     after(mergeMillis, Effect.andThen(told, queue.wake))
   }
   return {
-    /** Whether others have announced work since the last call. */
+    /** Returns whether other processes have announced work since the last call. */
     haveTold: (): boolean => {
       const told = isTold
       isTold = false
@@ -221,7 +227,7 @@ export const makeHearing = (
     hear: Effect.map(Database, ({ describe, listen }) => {
       if (listen === undefined) return Effect.never
       let isLost = false
-      // Notifications may have been lost meanwhile, so the runner looks for work.
+      // Notifications may have been lost in the meantime, so the runner checks for work.
       const listening = Effect.suspend(() => {
         if (!isLost) return Effect.void
         isLost = false

@@ -39,13 +39,13 @@ export interface Tuning extends BackoffPolicy {
 export interface RunnerOptions extends Tuning {
   /** The process's `workers.owner`. */
   readonly owner: string
-  /** Whether another owner is known to be gone. If that is not known, its leases show it. */
+  /** Returns whether another owner is known to be gone. If that is not known, its leases show it. */
   readonly isGone?: (owner: string) => boolean
 }
 
 const drainMillis = 5000
 
-/** The time between two checks of leases and times. */
+/** The time between two checks of leases and due times. */
 const tendMillis = 1000
 
 /** The settings and handlers in force. A reload changes them. */
@@ -64,8 +64,8 @@ const claiming = <R, F extends Failure>(
   slots: ReturnType<typeof Slots.make>,
   begin: (job: Job, heldAt: number) => void
 ) =>
-  // Not interruptible between the claim and the start of the attempts: a claimed row without an attempt would wait for
-  // the end of its lease.
+  // This is not interruptible between the claim and the start of the attempts, because a claimed row without an attempt
+  // would wait for the end of its lease.
   Effect.uninterruptible(Effect.gen(function*() {
     const { kinds } = yield* Queue
     const now = yield* currentSeconds
@@ -109,8 +109,8 @@ const tending = <R, F extends Failure>(
   })
 
 /**
- * Enqueues every periodic row that is not live, due at once, except those of `but`. Rows that depend on the configuration
- * are made due.
+ * Enqueues every periodic row that is not live, due at once, except the rows in `but`. Rows that depend on the
+ * configuration become due.
  */
 const enqueuePeriodic = Effect.fnUntraced(function*<R, F extends Failure>(
   { handlers }: InForce<R, F>,
@@ -125,7 +125,7 @@ const enqueuePeriodic = Effect.fnUntraced(function*<R, F extends Failure>(
   for (const { kind, looksAgain } of handlers) if (looksAgain) yield* DueTimes.lookAgain(now, kind)
 })
 
-/** The parts of a runner. {@link start} runs them; tests step through them. */
+/** Makes the parts of a runner. {@link start} runs them; tests step through them. */
 export const make = <R, F extends Failure>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandler<R, F>>) =>
   Effect.gen(function*() {
     const { isGone = () => false, owner } = options
@@ -148,7 +148,7 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       entropy: yield* Entropy,
       onHandedBack: Effect.sync(() => handedBack++),
       onEnded: (job) => queue.ends.tell(subjectText(job)),
-      // Without this timer the poll would find the row, up to one interval late.
+      // Without this timer, the poll would find the row up to one interval late.
       onDueLater: (runAt) =>
         Effect.map(currentMillis, (now) => {
           const wait = runAt * 1000 - now
@@ -179,32 +179,34 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       /** Enqueues the periodic rows of the handlers in force ({@link enqueuePeriodic}). */
       enqueuePeriodic: (but: ReadonlyArray<Round> = []) => withQueue(enqueuePeriodic(inForce, but)),
       pollMillis: () => inForce.tuning.poll_interval_ms,
-      /** Changes to other settings and handlers. Running attempts finish with those that they began with. */
+      /**
+       * Changes to other settings and handlers. Running attempts keep the settings and handlers with which they began.
+       */
       retune: (tuning: Tuning, next: ReadonlyArray<AnyHandler<R, F>>) => {
         inForce.tuning = tuning
         inForce.handlers = next
       },
-      /** For jobs that are enqueued here: they begin at the commit, if their turn has come. */
+      /** The slots for jobs that this process enqueues: such a job begins at the commit if it is its turn. */
       reservedSlots: Slots.offerOf({
         owner,
         reserve: (kind, share) =>
           handlerOf(inForce, kind) !== undefined && slots.reserve(inForce.tuning.max_concurrent, kind, share),
         release,
         isDraining: () => draining,
-        // Does not begin at once, so that the request that enqueued the job is answered first.
+        // The attempt does not begin at once, so that the request that enqueued the job is answered first.
         begin: (job, heldAt) =>
           Effect.sync(() => void fork(Effect.andThen(Effect.yieldNow, attempts.run(job, heldAt)))),
         handBack: (job, spentAt) => settlement.handBack(job, { spentAt, ending: undefined }),
         database
       }),
       /**
-       * Renews leases when it is time, and interrupts attempts that have lost their rows. It shares no loop with another statement:
-       * one that hangs would hide that leases cannot be renewed.
+       * Renews leases when it is time, and interrupts attempts that have lost their rows. It does not share its loop
+       * with other statements, because a statement that hangs would hide that leases cannot be renewed.
        */
       renew: Effect.ignore(
         Effect.flatMap(leases.renew, (lost) => attempts.interruptEvery("lost", (attempt) => lost.includes(attempt)))
       ),
-      /** Takes rows back from dead owners and corrects wrong future times; once a second at most. */
+      /** Takes rows back from dead owners and corrects wrong future times, at most once a second. */
       tend: withQueue(Effect.ignore(tend)),
       /** Starts the due jobs. After a database error, the next pass tries again. */
       pass: withQueue(Effect.suspend(() => {
@@ -214,11 +216,11 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       })),
       /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */
       interruptOverdue: attempts.interruptOverdue(leases.isDoubtful),
-      /** For `interruptOverdue`: awake while attempts run. */
+      /** Repeats `interruptOverdue` while attempts run. */
       awake: attempts.awake,
       /** Waits until no attempt is left. */
       idle: FiberSet.awaitEmpty(fibers),
-      /** Gives running attempts five seconds, then hands the other rows back. Answers how many it handed back. */
+      /** Gives running attempts five seconds, then hands the remaining rows back. Returns how many it handed back. */
       drain: Effect.gen(function*() {
         draining = true
         yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(fibers)), drainMillis)
@@ -229,21 +231,24 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
     }
   })
 
-/** A runner at work. */
+/** A running runner. */
 export interface Running<R, F extends Failure = Failure> {
   /**
-   * Changes to other settings and handlers. Running attempts finish with those that they began with. Periodic kinds
-   * that were not known before are enqueued; if the database cannot take them now, as soon as it can.
+   * Changes to other settings and handlers. Running attempts keep the settings and handlers with which they began.
+   * Periodic kinds that were not known before are enqueued as soon as the database is available.
    */
   readonly retune: (tuning: Tuning, handlers: ReadonlyArray<AnyHandler<R, F>>) => Effect.Effect<void>
   /**
-   * Claims no more jobs, gives running attempts five seconds, and hands the rest back without counting the attempt.
-   * Answers how many were handed back.
+   * Claims no more jobs, gives running attempts five seconds, and hands the remaining jobs back without counting the
+   * attempt. Returns how many it handed back.
    */
   readonly stop: Effect.Effect<number>
 }
 
-/** Enqueues the periodic rows that the handlers in force have and those before had not, again after a failure. */
+/**
+ * Enqueues the periodic rows that the handlers in force have and the previous handlers did not have. After a failure it
+ * tries again.
+ */
 const periodicRows = Effect.fnUntraced(function*(
   enqueue: (but: ReadonlyArray<Round>) => Effect.Effect<void, StorageFailed>,
   first: ReadonlyArray<Round>
@@ -257,7 +262,7 @@ const periodicRows = Effect.fnUntraced(function*(
     return Effect.map(enqueue(enqueued), () => void (enqueued = rounds))
   }))
   return {
-    /** Enqueues those of the handlers that are in force now; if that fails, `makeUp` does. */
+    /** Enqueues the rows of the handlers that are now in force. If that fails, `makeUp` does it. */
     change: (rounds: ReadonlyArray<Round>) =>
       Effect.suspend(() => {
         wanted = rounds
@@ -276,8 +281,8 @@ const periodicRows = Effect.fnUntraced(function*(
 })
 
 /**
- * Claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A handler that fails or
- * panics, or an unavailable database, ends an attempt, never the runner.
+ * Starts a runner. It claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A
+ * handler that fails or panics, or an unavailable database, ends an attempt, but never the runner.
  */
 export const start = <R, F extends Failure>(
   options: RunnerOptions,
@@ -299,7 +304,7 @@ export const start = <R, F extends Failure>(
       (but) => Effect.provideService(runner.enqueuePeriodic(but), Database, database),
       roundsOf(handlers)
     )
-    // Not one of the loops below, because leases must be renewed until the last attempt has ended.
+    // This is not one of the loops below, because leases must be renewed until the last attempt has ended.
     yield* supervised("job_leases", Effect.repeat(runner.renew, Schedule.spaced(tendMillis)))
     yield* supervised("job_times", Effect.repeat(runner.tend, Schedule.spaced(tendMillis)))
     const poll = Effect.suspend(() => Effect.delay(queue.wake, runner.pollMillis()))

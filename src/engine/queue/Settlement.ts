@@ -15,7 +15,7 @@ import type { Commit, Failure, Outcome, QueueFailure, RetryBounds } from "./Outc
 import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Outcome.ts"
 import type { KnownKinds } from "./Queue.ts"
 
-/** The settlement matched no row: the lease had been taken away, so the attempt's result is dropped. */
+/** The settlement matched no row: the lease was taken away, so the result of the attempt is dropped. */
 class LeaseLost extends Data.TaggedError("LeaseLost") {}
 
 /** `jobs.retry_*` in seconds. */
@@ -24,12 +24,12 @@ export interface BackoffPolicy {
   readonly retry_max_seconds: number
 }
 
-// 2^30 seconds is beyond any ceiling; clamping the exponent keeps the product finite.
+// 2^30 seconds exceed any limit. Clamping the exponent keeps the product finite.
 const maxExponent = 30
 
 /**
- * Seconds until the next attempt after `attempts` attempts (from 1). They double each time up to the ceiling; a random
- * part of up to a quarter is subtracted. `random` is uniform in [0, 1).
+ * Returns the seconds until the next attempt after `attempts` attempts (from 1). They double each time up to the limit.
+ * A random part of up to a quarter is subtracted. `random` is uniform in [0, 1).
  */
 export const backoffSeconds = (attempts: number, policy: BackoffPolicy, random: number): number => {
   const exponent = Math.min(Math.max(attempts - 1, 0), maxExponent)
@@ -46,8 +46,8 @@ export interface Ended<R, F extends Failure> {
 }
 
 /**
- * Why an attempt's fiber was interrupted, if it was. `lost`: another process holds the row. `unheld`: another process
- * may hold the row; this process cannot know.
+ * Why an attempt's fiber was interrupted, if it was. `lost` means that another process holds the row. `unheld` means
+ * that another process may hold the row, which this process cannot know.
  */
 export type Ending = "timeout" | "shutdown" | "lost" | "unheld" | undefined
 
@@ -63,8 +63,8 @@ const leaseLost = (job: Job) => emit("job_lease_lost", { ...facts(job), attempts
 export type Settlement = ReturnType<typeof make>
 
 /**
- * Writes the ends of attempts. One transaction holds the settlement of the row and the writes of the outcome. It is
- * rolled back as a whole if the lease was lost meanwhile.
+ * Makes the functions that write the ends of attempts. One transaction has both the settlement of the row and the
+ * writes of the outcome. If the lease was lost in the meantime, the whole transaction is rolled back.
  */
 export const make = (options: {
   readonly owner: string
@@ -109,7 +109,7 @@ export const make = (options: {
 
   /**
    * Makes the row `ready` again, or gives the job up if its attempts are used up. Periodic work is never given up for
-   * that.
+   * this reason.
    */
   const tryAgain = Effect.fnUntraced(function*<R, F extends Failure>(
     ended: Ended<R, F>,
@@ -153,7 +153,7 @@ export const make = (options: {
     return yield* settle(job, Effect.void, jobs.reschedule(attemptOf(job), to))
   })
 
-  /** At shutdown. */
+  /** Hands a row back at shutdown. */
   const handBack = (job: Job, ran: Ran) =>
     Effect.flatMap(uncount(job, ran), (settled) => settled ? options.onHandedBack : Effect.void)
 
@@ -202,7 +202,7 @@ export const make = (options: {
     if (Exit.isSuccess(exit)) return conclude(ended, exit.value, ran)
     const { cause } = exit
     const { job } = ended
-    // A defect beside which others were interrupted is a defect.
+    // If a defect occurred and other fibers were interrupted, the defect counts.
     if (ran.ending !== undefined || Cause.hasInterruptsOnly(cause)) {
       switch (ran.ending) {
         case "timeout":
@@ -220,7 +220,7 @@ export const make = (options: {
     const panicked = new Panicked({ detail: cut(String(Cause.squash(cause))) })
     return Effect.andThen(
       emit("job_run_panicked", { ...facts(job), attempts: job.attempts, error: panicked.text }),
-      // Periodic work is never given up: without a wait it would be tried without end.
+      // Periodic work is never given up. Without a wait it would be tried endlessly.
       ended.periodic ? tryAgainLater(ended, panicked, ran) : tryAgain(ended, panicked, 0, ran)
     )
   }

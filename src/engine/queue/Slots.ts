@@ -8,21 +8,24 @@ import { groupOf } from "./Job.ts"
 /** How many jobs of a kind one process may have at once. */
 export interface Room {
   readonly slots: number
-  /** Slots that are given in order of arrival. Beyond them, the share that has least comes first. */
+  /** Slots that are given in order of arrival. Beyond them, the share with the fewest slots comes first. */
   readonly firstCome: number
-  /** The most for one group. */
+  /** The most slots of one group. */
   readonly group: number
   /**
-   * A part of what the member's group has left. A member that has fewer slots than this part may take another; every
-   * member may have one.
+   * A fraction of the slots that the member's group has left. A member with fewer slots than this fraction may take
+   * another slot. Every member may have one slot.
    */
   readonly memberPart: number
 }
 
-/** The room of a kind, by `jobs.max_concurrent`. Every kind has its own, so that no kind waits for another. */
+/**
+ * Returns the room of a kind for `jobs.max_concurrent`. Every kind has its own room, so that no kind waits for another
+ * kind.
+ */
 export type RoomBy = (most: number) => Room
 
-/** The room of a kind that computes. */
+/** Returns the room of a kind that computes. */
 export const computing: RoomBy = (most) => {
   // One slot is left for other groups, because a job may run a slow program.
   const others = most < 4 ? 0 : 1
@@ -30,13 +33,14 @@ export const computing: RoomBy = (most) => {
 }
 
 /**
- * The room of a kind that waits for others, such as a name server, and does not compute: `factor` slots for each slot of
- * a kind that computes. The more of these are taken, the fewer a member may have, so that some are left for newcomers.
+ * Makes the room of a kind that waits for other systems, such as a name server, and does not compute. It has `factor`
+ * slots for each slot of a computing kind. The more slots are taken, the fewer a member may have, so that some are left
+ * for newcomers.
  */
 export const waiting =
   ({ factor, memberPart }: { readonly factor: number } & Pick<Room, "memberPart">): RoomBy => (most) => {
     const slots = factor * most
-    // Whole numbers: the first is the limit of a statement.
+    // These are whole numbers, because the first is the limit of a statement.
     return { slots, firstCome: Math.ceil(slots / 4), group: Math.floor(slots * 3 / 4), memberPart }
   }
 
@@ -49,11 +53,11 @@ export interface Head {
   readonly runAt: number
 }
 
-/** The statements that read and claim rows, and what begins a row. */
+/** The functions that read, claim and begin rows. */
 export interface Source {
-  /** Begins a claimed row. Called at the end of a look, even after a failure or a defect. */
+  /** Begins a claimed row. It is called at the end of a pass, even after a failure or a defect. */
   readonly begin: (job: Job) => void
-  /** Claims the oldest due rows. `among`: some kinds are left out. */
+  /** Claims the oldest due rows. `among` means that some kinds are left out. */
   readonly claim: (of: {
     readonly limit: number
     readonly kinds: ReadonlyArray<string>
@@ -64,10 +68,10 @@ export interface Source {
   readonly claimThese: (ids: ReadonlyArray<JobId>) => Asked<Job>
 }
 
-/** How many shares are read before a choice. If there are more, the next look begins where this one ended. */
+/** How many shares are read before a choice. If there are more, the next pass begins where this pass ended. */
 const mostHeads = 100
 
-/** The most looks that find nothing to claim. */
+/** The most passes that find nothing to claim. */
 const mostLooks = 8
 
 /** The jobs of one kind that one process has. */
@@ -75,9 +79,9 @@ class Held {
   count = 0
   readonly groups = new Map<string, number>()
   readonly shares = new Map<string, number>()
-  /** More may be waiting than there is room for. */
+  /** Whether more rows may be waiting than there is room for. */
   isCrowded = false
-  /** The share with which the next look begins. */
+  /** The share with which the next pass begins. */
   from = ""
 
   of(share: string): readonly [group: number, share: number] {
@@ -95,7 +99,7 @@ class Held {
 }
 
 /**
- * Chooses the heads to claim now. The group and the share that have least come first, and none gets more than its
+ * Chooses the heads to claim now. The group and the share with the fewest slots come first, and none gets more than its
  * part.
  */
 export const choose = (
@@ -127,10 +131,10 @@ export const choose = (
   return [...chosen]
 }
 
-/** The slots of one runner. Every kind has a room of its own, so that no kind waits for another. */
+/** Makes the slots of one runner. Every kind has its own room, so that no kind waits for another kind. */
 export const make = (roomOf: (kind: string, most: number) => Room | undefined) => {
   const held = new Map<string, Held>()
-  /** Whether rows may be waiting that nobody has counted: before the first look, and while one is under way. */
+  /** Whether uncounted rows may be waiting: before the first pass, and during a pass. */
   let isLooking = true
   const heldOf = (kind: string): Held => {
     const known = held.get(kind) ?? new Held()
@@ -143,8 +147,8 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
   }
 
   /**
-   * Claims the oldest rows first, while slots are given in order of arrival. Never claims more rows than each open kind
-   * has room for.
+   * Claims the oldest rows first, while slots are given in order of arrival. It never claims more rows of a kind than
+   * the kind has room for.
    */
   const oldest = Effect.fnUntraced(function*(
     all: Array<Job>,
@@ -169,7 +173,10 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
     }
   })
 
-  /** Claims for a kind with more waiting rows than slots in order of arrival: the share that has least comes first. */
+  /**
+   * Claims rows of a kind that has more waiting rows than slots in order of arrival. The share with the fewest slots
+   * comes first.
+   */
   const fairly = Effect.fnUntraced(function*(
     all: Array<Job>,
     most: number,
@@ -220,7 +227,7 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
       }),
     /**
      * Takes a slot for a row that is about to be written, if the slots of its kind are given in order of arrival and no
-     * row is known to wait for one. A look counts on the slots that it finds free, so none is taken meanwhile.
+     * row is known to wait for one. A pass relies on the slots that it found free, so no slot is taken during a pass.
      */
     reserve: (most: number, kind: string, share: string): boolean => {
       const room = roomOf(kind, most)
@@ -231,7 +238,7 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
       has.add(share, 1)
       return true
     },
-    /** Gives a slot back. Answers whether a row may be waiting for it. */
+    /** Gives a slot back. Returns whether a row may be waiting for it. */
     release: ({ kind, share }: Pick<Job, "kind" | "share">): boolean => {
       const has = heldOf(kind)
       has.add(share, -1)
@@ -240,10 +247,10 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
   }
 }
 
-/* Slots that are reserved for jobs at their commit. */
+/* Reserves slots for jobs until their commit. */
 
 /**
- * A slot that is reserved for a job which is about to be written as already claimed (docs/decisions/wake-up.md, "Jobs
+ * A slot that is reserved for a job that is about to be written as already claimed (docs/decisions/wake-up.md, "Jobs
  * that begin with their commit").
  */
 export interface ReservedSlot {
@@ -251,20 +258,20 @@ export interface ReservedSlot {
   readonly owner: string
   /** Begins the job's attempt. Call it after the commit. */
   readonly begin: (job: Job) => Effect.Effect<void>
-  /** Gives the slot back. Has no effect the second time, or after `begin`. */
+  /** Gives the slot back. It has no effect the second time, or after `begin`. */
   readonly giveBack: Effect.Effect<void>
 }
 
-/** Takes a slot for a job; `undefined` if the job has to wait for its turn. */
+/** Takes a slot for a job. Returns `undefined` if the job must wait for its turn. */
 export type Offer = (kind: string, share: string) => ReservedSlot | undefined
 
 /** The connection between the code that enqueues jobs and the runner of the process, if there is one. */
 export interface ReservedSlots {
-  /** Sets the offer of the runner; none at first. */
+  /** Sets the offer of the runner. There is no offer at first. */
   readonly offer: (offer: Offer | undefined) => void
   /**
-   * A slot for a job that the open transaction enqueues. It is given back when that transaction is undone, and before
-   * its body runs once more. `undefined` outside of a transaction.
+   * Takes a slot for a job that the open transaction enqueues. The slot is given back when that transaction is rolled
+   * back, and before its body runs again. Returns `undefined` outside a transaction.
    */
   readonly take: (kind: string, share: string) => Effect.Effect<ReservedSlot | undefined>
 }
@@ -286,7 +293,7 @@ export const makeReserved = (): ReservedSlots => {
   }
 }
 
-/** The offer of a runner. */
+/** Makes the offer of a runner. */
 export const offerOf = (runner: {
   readonly owner: string
   /** Takes a slot. */
@@ -313,8 +320,8 @@ export const offerOf = (runner: {
     owner: runner.owner,
     begin: (job) =>
       Effect.flatMap(lifeMillis, (life) => {
-        // The runner stops, so the row is made ready again. Otherwise it would stay claimed until another process finds
-        // this one dead.
+        // The runner stops, so the row is made ready again. Otherwise it would stay claimed until another process
+        // notices that this process is dead.
         if (runner.isDraining()) return Effect.andThen(Effect.ignore(handBack(job, life)), giveBack)
         isKept = false
         return runner.begin(job, life)

@@ -17,14 +17,15 @@ import { Queue } from "./Queue.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
 
-// The row is also read at this interval, because ends in other processes may not be heard of: on SQLite, behind a proxy
-// that pools transactions, and while the listening connection is down.
+// The row is also read at this interval, because this process may not hear of ends in other processes: on SQLite,
+// behind a proxy that pools transactions, and while the listening connection is down.
 const lookEvery = "250 millis"
 const lookEveryIfTold = "1 second"
 
 /**
- * Waits until a job has ended or the time is up, and answers its row; `undefined` if the row is gone. While a job runs,
- * a new reason to run it may come. The job may then leave that to a successor, which is waited for too.
+ * Waits until a job has ended or the time is up, and returns its row, or `undefined` if the row is gone. While a job
+ * runs, there may be a new reason to run it. The job may then leave that to a successor, and this waits for the
+ * successor too.
  */
 export const settledJob = (
   first: JobId,
@@ -45,16 +46,15 @@ export const settledJob = (
     }
   })
 
-// Each request that waits for a job holds a request slot. The other slots are for requests that are answered at
-// once.
+// Each request that waits for a job takes a request slot. The other slots are for requests that are answered at once.
 const shareOfSlots = 4
 const answerMillis = 1000
 
-// A poll that is held has no slot, only its connection.
+// A held poll takes no slot, only its connection.
 const heldForSlot = 4
 const longestHoldMillis = 1000
 
-/** Hears of the ends of jobs of other processes while the scope lives, if the database sends notifications. */
+/** Listens for the ends of other processes' jobs until the scope closes, if the database sends notifications. */
 const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
   const { listen } = yield* Database
   if (listen === undefined) return
@@ -62,42 +62,42 @@ const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
   yield* supervised("job_ends_heard", Effect.orDie(Effect.retry(hearing, untilBack)))
 })
 
-// Bounds the wait if the next attempt is far away, because an operator may run the job earlier.
+// This limits the wait if the next attempt is far away, because an operator may run the job earlier.
 const longestPauseSeconds = 30
 
 const pauseOf = Effect.fnUntraced(function*({ dedupKey, kind }: Subject, longest: number) {
   const live = yield* jobs.findLive(kind, dedupKey)
-  if (live === undefined) return 1 // it has just ended
+  if (live === undefined) return 1 // the job has just ended
   const now = yield* currentSeconds
   return live.status === "ready" && live.runAt > now
     ? Math.min(live.runAt - now, longestPauseSeconds)
     : Math.min(Math.max(1, now - live.createdAt), longest)
 })
 
-/** Lets bounded numbers of requests at a time wait for jobs (docs/decisions/wake-up.md). */
+/** Lets a limited number of requests wait for jobs at a time (docs/decisions/wake-up.md). */
 export class Waits extends Context.Service<Waits, {
   /**
-   * Like {@link settledJob}, until shortly before the request's own deadline. Does not wait if too many requests wait
-   * already.
+   * Like {@link settledJob}, but waits until shortly before the request's own deadline. It does not wait if too many
+   * requests already wait.
    */
   readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed>
-  /** The current moment, for `held`. Read it before the state whose change is waited for. */
+  /** Returns the current moment, for `held`. Read it before the state for whose change you wait. */
   readonly moment: () => Moment
   /**
-   * Holds a request until the subject's job has ended, a second at most. `false` if it was not held, because too many
-   * are held already.
+   * Holds a request until the subject's job has ended, for a second at most. Returns `false` if the request was not
+   * held, because too many requests are already held.
    */
   readonly held: (since: Moment, subject: Subject) => Effect.Effect<boolean>
-  /** Whether `held` would hold a request of this peer now. */
+  /** Returns whether `held` would hold a request of this peer now. */
   readonly mayHold: Effect.Effect<boolean>
   /**
-   * In how many seconds to ask again if a hold ended before the job did. If the job waits for its next
-   * attempt, that is when the attempt begins, at most 30 seconds ahead. Otherwise it is the age of the job, from one
-   * second to `longest`.
+   * Returns in how many seconds to ask again if a hold ended before the job did. If the job waits for its next attempt,
+   * it is the time until the attempt begins, at most 30 seconds. Otherwise it is the age of the job, from one second to
+   * `longest`.
    */
   readonly pause: (subject: Subject, longest: number) => Effect.Effect<number, StorageFailed>
 }>()("acme/engine/queue/Waits") {
-  /** `server.*`, and how long a poll is held at most. */
+  /** Makes the service from `server.*` and the longest time for which a poll is held. */
   static readonly layer = (server: {
     readonly request_timeout_ms: number
     readonly max_concurrent_requests: number

@@ -14,17 +14,17 @@ import { currentMillis, currentSeconds } from "../Time.ts"
 /* The processes that share a queue: their names, their rows in `workers`, and their clocks. */
 
 /*
- * The name of a process, as the owner of a row: `<host>:<pid>:<uuid>:<place>.<begun>`. The last two come from the kernel; if it does not tell
- * them, they are missing.
+ * The name of a process, as the owner of a row: `<host>:<pid>:<uuid>:<place>.<begun>`. The last two come from the
+ * kernel, and are missing if the kernel does not provide them.
  */
 
-/** What a process can know about the processes of its machine. */
+/** What a process can find out about the processes of its machine. */
 export interface Machine {
   /** The scope in which a process id has the same meaning as here: this boot of this kernel, and this pid namespace. */
   readonly place: string | undefined
   /**
-   * When a process of this place began, in the kernel's count; `hidden` if that cannot be read, `undefined` if the
-   * process is gone.
+   * Returns when a process of this place began, in the kernel's units. Returns `hidden` if that cannot be read, and
+   * `undefined` if the process is gone.
    */
   readonly begun: (pid: number) => string | undefined
 }
@@ -59,16 +59,16 @@ const begunHere = (pid: number): string | undefined => {
   if (!isThere(pid)) return undefined
   const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
   if (stat === undefined) return hidden
-  // The name stands in parentheses and may hold any character. After it come the state and, nineteen fields later, the
-  // start.
+  // The name is in parentheses and may contain any character. The state follows it and, nineteen fields later, the
+  // start time.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19] ?? hidden
 }
 
-/** The machine that this process runs on. This works on Linux; on other systems nothing is known. */
+/** Returns the machine on which this process runs. This works on Linux; on other systems nothing is known. */
 export const here = (): Machine => ({ place: placeHere(), begun: begunHere })
 
-/** The owner text of a process. The uuid is made for this process alone. */
+/** Returns the owner text of a process. The uuid is made only for this process. */
 export const ownerOf = (
   { begun, place }: Machine,
   of: { readonly host: string; readonly pid: number; readonly uuid: string }
@@ -77,12 +77,14 @@ export const ownerOf = (
 const parts = /:(\d+):[^:]+:(?:([^:.]+)\.([^:.]+))?$/
 
 /**
- * Whether an owner renews its leases. Owners of earlier versions took a lease once, for as long as an attempt could
- * last (docs/decisions/compatibility.md, "Neighbours").
+ * Returns whether an owner renews its leases. Owners of earlier versions took a lease once, for as long as an attempt
+ * could last (docs/decisions/compatibility.md, "Neighbours").
  */
 export const renews = (owner: string): boolean => parts.test(owner)
 
-/** Whether an owner was a process of this machine that has ended. If that cannot be known, its leases show it. */
+/**
+ * Returns whether an owner was a process of this machine that has ended. If that cannot be known, its leases show it.
+ */
 export const isGone = ({ begun, place }: Machine) => (owner: string): boolean => {
   const [, pid, itsPlace, itsBegun] = parts.exec(owner) ?? []
   if (place === undefined || itsPlace !== place || itsBegun === hidden) return false
@@ -90,7 +92,7 @@ export const isGone = ({ begun, place }: Machine) => (owner: string): boolean =>
   return now === undefined || (now !== hidden && now !== itsBegun)
 }
 
-/* The rows by which processes say that they are there. */
+/* The rows with which processes report that they are present. */
 
 const upsert = statement({
   name: "worker_upsert",
@@ -116,7 +118,7 @@ const removeStatement = statement({
   sql: () => `DELETE FROM workers WHERE owner = :owner`
 })
 
-// A row seen after `after` was stamped by a wrong clock. If its process lives, it writes its row again soon.
+// A row seen after `after` was stamped by a wrong clock. If its process is alive, it soon writes its row again.
 const sweepStatement = statement({
   name: "worker_sweep",
   params: { before: int, after: int },
@@ -160,7 +162,7 @@ const listStatement = statement({
        last_seen_at AS "lastSeenAt" FROM workers ORDER BY started_at DESC, owner`
 })
 
-/** Every known process, the youngest first. Times are epoch seconds. */
+/** Returns every known process, the youngest first. Times are epoch seconds. */
 export const list = lenient(listStatement, {})
 
 /** Writes or refreshes the presence of a process. */
@@ -176,39 +178,39 @@ export const present = (row: {
 export const remove = (owner: string) => run(removeStatement, { owner })
 
 /**
- * Deletes presences refreshed before one epoch second, or after another, which is impossible with a right clock.
- * Answers how many.
+ * Deletes rows that were refreshed before one epoch second, or after another, which is impossible with a correct clock.
+ * Returns their number.
  */
 export const sweep = (before: number, after: number) =>
   Effect.map(all(sweepStatement, { before, after }), (gone) => gone.length)
 
-/** Of the processes seen after an epoch second, the one that was seen latest; `owner` itself is left out. */
+/** Returns the process that was seen latest among the processes seen after an epoch second, without `owner` itself. */
 const ahead = (owner: string, after: number) => first(aheadStatement, { owner, after })
 
-/** Epoch milliseconds by the clock of the database's server; `undefined` if there is no server. */
+/** Returns the epoch milliseconds of the database server's clock, or `undefined` if there is no server. */
 const databaseClock = Effect.map(first(clockStatement, {}), (row) => row?.millis)
 
-/** Whether a process of this host with this role was seen between two epoch seconds. */
+/** Returns whether a process of this host with this role was seen between two epoch seconds. */
 export const wasSeen = (host: string, role: string, since: number, until: number) =>
   Effect.map(first(seenStatement, { prefix: `${host}:`, role, since, until }), (row) => row !== undefined)
 
-/** When the process that was seen last was seen. This query costs next to nothing. */
+/** Returns the latest time at which any process was seen. This query is very cheap. */
 export const latest = first(latestStatement, {})
 
-/* Their clocks, and that of the database's server. */
+/* The clocks of processes and of the database server. */
 
 /** Two readings in epoch seconds. They are equal if there is only one clock. */
 export interface Clocks {
-  /** What is deleted because it is old must be old by this reading. */
+  /** Rows that are deleted as old must be old by this reading. */
   readonly earlier: number
-  /** What is deleted because it lies in the future must lie after this reading. */
+  /** Rows that are deleted as future rows must be later than this reading. */
   readonly later: number
 }
 
 /**
- * Reads the clock of this process and that of the database server, if there is a server. Rows are deleted as too old by
- * the earlier reading, and as written in the future by the later one. So one wrong clock deletes nothing that is still
- * of use (docs/decisions/clocks.md, "What is deleted").
+ * Reads the clock of this process and the clock of the database server, if there is a server. Rows are deleted as too
+ * old by the earlier reading, and as written in the future by the later reading. So one wrong clock deletes nothing
+ * that is still needed (docs/decisions/clocks.md, "What is deleted").
  */
 export const clocks: Effect.Effect<Clocks, StorageFailed, Database> = Effect.gen(function*() {
   const millis = yield* databaseClock
@@ -233,15 +235,16 @@ const forgottenAfterSeconds = 600
 const noticedMillis = 2000
 
 /**
- * How far other clocks are ahead of this process's, in milliseconds: that of the database server, and that of the
- * process that was seen latest.
+ * Returns how far other clocks are ahead of this process's clock, in milliseconds: the clock of the database server,
+ * and the clock of the process that was seen latest.
  */
 const measure = Effect.fnUntraced(function*(owner: string) {
   const before = yield* currentMillis
   const theirs = yield* databaseClock
   const after = yield* currentMillis
   const offsets: Array<readonly [against: string, millis: number]> = []
-  // The database read its clock between question and answer. A difference within that interval counts as none.
+  // The database read its clock between the query and the answer. A difference within that interval counts as no
+  // difference.
   if (theirs !== undefined && theirs < before) offsets.push(["database", theirs - before])
   if (theirs !== undefined && theirs > after) offsets.push(["database", theirs - after])
   const other = yield* ahead(owner, Math.floor(after / 1000))
@@ -250,8 +253,9 @@ const measure = Effect.fnUntraced(function*(owner: string) {
 })
 
 /**
- * Keeps a row in `workers` while the scope lives, refreshed every ten seconds, and removes rows of processes that are
- * long gone. Reports clocks that differ from this process's, and again when the difference has changed by ten seconds.
+ * Keeps a row in `workers` until the scope closes, refreshes it every ten seconds, and removes rows of processes that
+ * are long gone. It reports clocks that differ from this process's clock, and reports again when the difference has
+ * changed by ten seconds.
  */
 export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database | Loops> =>
   Layer.effectDiscard(
@@ -260,7 +264,7 @@ export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFa
       const startedAt = yield* seconds
       yield* Effect.acquireRelease(
         present({ ...options, startedAt, now: startedAt }),
-        () => Effect.ignore(remove(options.owner)) // the row is forgotten after ten minutes anyway
+        () => Effect.ignore(remove(options.owner)) // the row expires after ten minutes anyway
       )
       yield* emit("worker_registered", options)
       let told = new Map<string, number>()

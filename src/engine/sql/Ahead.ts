@@ -8,8 +8,9 @@ import { driverOf, failed, openTransaction, slow, slowAfterMillis } from "./Data
  */
 
 /**
- * How many statements may be sent ahead without an answer. The driver's time limit of a statement begins when it is
- * sent, so all of them share one limit. And a body that sends without end would keep everything else from running.
+ * How many statements may be sent ahead without an answer. The driver's time limit for a statement starts when it is
+ * sent, so these statements share one limit. Besides, a body that sends statements without end would block all other
+ * work.
  */
 const mostAhead = 4
 
@@ -36,8 +37,7 @@ export const sendAhead = (
 }
 
 /**
- * Waits for the answers to all statements of the open transaction that were not waited for; fails if one of them
- * failed.
+ * Waits for the answers to all statements that the open transaction sent without waiting. Fails if one of them failed.
  */
 export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) => {
   const plans = fiber.getRef(openTransaction)?.plans

@@ -9,13 +9,15 @@ export type Dialect = "sqlite" | "postgres"
 export interface Column<A> {
   readonly encode: (value: A, dialect: Dialect) => unknown
   readonly decode: (raw: unknown, dialect: Dialect) => A
-  /** What a list shows instead of a value that does not decode. Undefined if the row cannot be shown. */
+  /**
+   * Returns what a list shows instead of a value that does not decode. Returns undefined if the row cannot be shown.
+   */
   readonly standIn?: (raw: unknown) => A | undefined
   /** Whether the value helps to identify the row. */
   readonly isName?: true
 }
 
-/** A value of a column does not decode. The message names the type, never the value. */
+/** A column's value does not decode. The message names the type, never the value. */
 class ColumnUnreadable extends TypeError {}
 
 export type Columns = { readonly [name: string]: Column<any> } // oxlint-disable-line typescript/no-explicit-any
@@ -26,7 +28,8 @@ const undecodable = (expected: string, raw: unknown): never => {
 }
 
 /**
- * Text. U+0000 is refused before the statement runs, because one engine stores it and the other fails the statement.
+ * A text column. U+0000 is refused before the statement runs, because one engine stores it and the other fails the
+ * statement.
  */
 const plainText = {
   encode: (value: string): string => {
@@ -42,7 +45,7 @@ const plainText = {
  */
 export const text = <A extends string = string>(): Column<A> => plainText
 
-/** Text that helps to identify a row, such as a name: neither secret nor a long text of a stranger. */
+/** Text that helps to identify a row, such as a name. It is neither secret nor a long text from a stranger. */
 export const name = <A extends string = string>(): Column<A> => plainName
 
 const plainName = { ...plainText, isName: true as const }
@@ -63,7 +66,7 @@ export const int: Column<number> = {
   }
 }
 
-/** A condition in SQL: the column holds an integer that {@link int} does not read. */
+/** Returns an SQL condition: the column has an integer that {@link int} does not read. */
 export const beyondSafe = (column: string): string =>
   `(${column} > ${Number.MAX_SAFE_INTEGER} OR ${column} < ${Number.MIN_SAFE_INTEGER})`
 
@@ -110,13 +113,13 @@ const parsed = (raw: unknown): unknown => {
   }
 }
 
-/** How valid values of a JSON column are recognised, and what a list shows instead of an invalid one. */
+/** How valid values of a JSON column are recognised, and what a list shows instead of an invalid value. */
 export interface JsonForm<A extends object> {
   readonly fits: (value: object) => boolean
   readonly standIn: A
 }
 
-/** Canonical JSON text (member order as built, no white space) of a form. */
+/** A column with the canonical JSON text of a form (members in the order in which they were built, no white space). */
 export const json = <A extends object>({ fits, standIn }: JsonForm<A>): Column<A> => ({
   encode: (value) => JSON.stringify(value),
   decode: (raw) => {
@@ -134,11 +137,11 @@ export const texts: Column<ReadonlyArray<string>> = json<ReadonlyArray<string>>(
   standIn: []
 })
 
-/** An object of any members. */
+/** An object with any members. */
 export const members = <A extends { readonly [name: string]: unknown }>(): Column<A> =>
-  json<A>({ fits: (value) => !Array.isArray(value), standIn: {} as A }) // every member of these forms is optional
+  json<A>({ fits: (value) => !Array.isArray(value), standIn: {} as A }) // every member of these objects is optional
 
-/** NULL is `undefined`. */
+/** Makes a column nullable. NULL is `undefined`. */
 export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({
   ...column,
   encode: (value, dialect) => value === undefined ? null : column.encode(value, dialect),
@@ -154,5 +157,5 @@ export const rows: Column<ReadonlyArray<ReadonlyArray<string | number>>> = {
   decode: (raw) => undecodable("nothing: row sets are parameters only", raw)
 }
 
-/** The form of a uuid inside {@link rows}. */
+/** Returns a uuid in the form that it has inside {@link rows}. */
 export const packedUuid = (id: string): string => id.replaceAll("-", "")

@@ -11,17 +11,17 @@ import type { SqlError } from "./SqlError.ts"
 import { Late } from "./SqlError.ts"
 
 /**
- * A statement failed, or a row of its answer cannot be read. `detail` has the engine's own message, or which row and column that
- * is, without the values of the row.
+ * A statement failed, or a row of its result cannot be read. `detail` has the engine's own message, or says which row
+ * and column it is, without the values of the row.
  */
 export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   readonly statement: string
   readonly detail: string
-  /** Deadlock or serialization failure: the whole transaction may be tried again. */
+  /** Whether it is a deadlock or serialization failure, so that the whole transaction may be tried again. */
   readonly transient: boolean
-  /** It was not done in time, or no connection came free in time. */
+  /** Whether it was not done in time, or no connection became free in time. */
   readonly isLate?: boolean
-  /** A row of its answer cannot be read: trying again does not help. */
+  /** Whether a row of the result cannot be read, so that trying again does not help. */
   readonly isUnreadable?: boolean
 }> {
   override get message(): string {
@@ -35,7 +35,7 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
  */
 export class Database extends Context.Service<Database, Driver>()("acme/engine/sql/Database") {}
 
-/** The database of a fiber whose effect requires one. */
+/** Returns the database of a fiber whose effect requires a database. */
 export const driverOf = (fiber: Fiber.Fiber<unknown, unknown>): Driver => Context.getUnsafe(fiber.context, Database)
 
 /**
@@ -46,13 +46,16 @@ export interface Plans {
   readonly committed: Array<Effect.Effect<void>>
   readonly ended: Array<Effect.Effect<void>>
   readonly undone: Array<Effect.Effect<void>>
-  /** The first statement that failed among those that were not waited for. All later ones fail because of it. */
+  /**
+   * The first failed statement among the statements that were sent without waiting. All later statements fail because
+   * of it.
+   */
   failure: { readonly statement: string; readonly error: SqlError } | undefined
-  /** How many statements were sent ahead and have no answer yet. */
+  /** The number of statements that were sent ahead and have no answer yet. */
   inFlight: number
-  /** The functions to call when no statement is in flight any more. */
+  /** The functions to call when no statement is in flight. */
   readonly waiting: Array<() => void>
-  /** When the last statement that was sent ahead was answered. The next statement did not begin before. */
+  /** When the last statement that was sent ahead was answered. The next statement did not begin earlier. */
   answered: number
 }
 
@@ -63,7 +66,7 @@ export interface Transaction {
 }
 
 /**
- * The open transaction of a fiber. It is a reference and not a service, because providing a service takes seventeen
+ * The open transaction of a fiber. It is a reference, not a service, because providing a service takes seventeen
  * operations, and every write has a transaction.
  */
 export const openTransaction = Context.Reference<Transaction | undefined>(
@@ -79,8 +82,8 @@ export const slow = (statement: string, elapsed: number): Effect.Effect<void> =>
   emit("db_statement_slow", { statement, elapsed_ms: Math.round(elapsed) })
 
 /**
- * Fails as the named statement, and records that. If an earlier statement of the transaction, sent without waiting, has
- * failed, the failure names that one.
+ * Fails with the name of a statement, and logs that. If an earlier statement of the transaction, which was sent without
+ * waiting, has failed, the failure names that statement.
  */
 export const failed =
   (driver: Driver, name: string, plans?: Plans) => (last: SqlError): Effect.Effect<never, StorageFailed> => {
@@ -99,10 +102,10 @@ export const failed =
 const transactionAttempts = 4
 
 /**
- * Runs `body` in one transaction, or in the one already open. It is not interruptible, from the wait for a connection
- * (bounded by the driver) to the effects given to {@link afterCommit}: a client that disconnects meanwhile changes
- * nothing. After a deadlock the whole body runs again, so it must do nothing but statements: no network, script, hash,
- * fork or caught {@link StorageFailed} inside.
+ * Runs `body` in one transaction, or in the transaction that is already open. It is not interruptible, from the wait
+ * for a connection (limited by the driver) to the effects given to {@link afterCommit}, so a client that disconnects in
+ * the meantime changes nothing. After a deadlock the whole body runs again, so it must only run statements: no network,
+ * script, hash, fork or caught {@link StorageFailed} inside.
  */
 export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
   Effect.withFiber((fiber) => {
@@ -118,10 +121,10 @@ const isTransient = (error: unknown) => error instanceof StorageFailed && error.
 const asideMillis = 25_000
 
 /**
- * Runs reads whose cost grows with the database, for `patienceMillis` at most. They have a connection of their own, if
- * the engine offers one, so that they delay neither requests nor jobs. Within a transaction they are part of it.
- * Nothing in `body` may write. When nobody waits for them any more and the fiber is interrupted, they wait no longer, and the engine gives
- * up the one under way.
+ * Runs reads whose cost grows with the database, for `patienceMillis` at most. They have their own connection, if the
+ * engine offers one, so that they delay neither requests nor jobs. Within a transaction they are part of it. Nothing in
+ * `body` may write. If the fiber is interrupted because nobody needs the result any more, waiting reads end, and the
+ * engine cancels the current read.
  */
 export const aside = <A, E, R>(
   body: Effect.Effect<A, E, R>,
@@ -170,12 +173,12 @@ const attempt = <A, E, R>(
   return Effect.matchEffect(
     within((connection) => {
       const { undone } = plans
-      const mine = plans = noPlans() // a body that runs again makes new plans
+      const mine = plans = noPlans() // a body that runs again registers its effects anew
       const run = Effect.flatMap(
         Effect.provideService(Effect.exit(body), openTransaction, { connection, plans: mine }),
         (exit: Exit.Exit<A, E | StorageFailed>): Effect.Effect<Exit.Exit<A, E | StorageFailed>> =>
-          // The body may have succeeded although a statement could not even be sent. The engine does not know of it and
-          // would commit.
+          // The body may have succeeded although a statement could not even be sent. The engine does not know about
+          // that and would commit.
           mine.failure === undefined || Exit.isFailure(exit)
             ? Effect.succeed(exit)
             : Effect.exit(failed(driver, "transaction", mine)(mine.failure.error))
@@ -184,7 +187,7 @@ const attempt = <A, E, R>(
     }),
     {
       onFailure: undo,
-      // The connection has been returned by now, so that these effects can use it.
+      // The connection has been returned by now, so these effects can use it.
       onSuccess: (exit): Effect.Effect<A, E | StorageFailed> => {
         if (plans.failure !== undefined && Exit.isSuccess(exit)) return undo(plans.failure.error)
         const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
@@ -196,7 +199,7 @@ const attempt = <A, E, R>(
   )
 }
 
-/** Rolls a transaction back. If ROLLBACK fails, the connection is gone, and the transaction with it. */
+/** Rolls a transaction back. If ROLLBACK fails, the connection is lost, and so is the transaction. */
 export const rollback = (connection: Connection): Effect.Effect<void> =>
   Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
@@ -212,14 +215,15 @@ const later = (plan: "committed" | "ended") => (effect: Effect.Effect<void>): Ef
 export const afterCommit = later("committed")
 
 /**
- * Runs `effect` after the open transaction has ended either way, or at once if there is none. It is for records of
- * failures in a body. A body may run more than once; the effects of its last run count.
+ * Runs `effect` after the open transaction has ended either way, or at once if there is none. Use it to log failures in
+ * a body. A body may run more than once; the effects of its last run count.
  */
 export const afterTransaction = later("ended")
 
 /**
- * Runs `effect` when this run of the open transaction's body has come to nothing: after a rollback, and before the body
- * runs once more. It gives back what was taken in the process. Answers `false` if there is no open transaction.
+ * Runs `effect` if this run of the open transaction's body has no effect: after a rollback, and before the body runs
+ * again. Use it to give back resources that the body took in this process. Returns `false` if there is no open
+ * transaction.
  */
 export const ifUndone = (effect: Effect.Effect<void>): Effect.Effect<boolean> =>
   Effect.withFiber((fiber) => {

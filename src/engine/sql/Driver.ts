@@ -6,14 +6,14 @@ import type { SqlError } from "./SqlError.ts"
 import type { Compiled } from "./Statement.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
-/** A row as the engine gives it. */
+/** A row as the engine returns it. */
 export interface Row {
   readonly [column: string]: unknown
 }
 
 /** Executes statements. */
 export interface Executor {
-  /** The rows of a statement. */
+  /** Returns the rows of a statement. */
   readonly execute: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
   /**
    * Sends a statement without rows and does not wait for its end. The engine runs it before those that are sent later.
@@ -26,12 +26,14 @@ export interface Executor {
   ) => void
 }
 
-/** A connection: `executeRaw` is for statements without rows, and answers what the engine says. */
+/** A connection: `executeRaw` is for statements without rows, and returns the engine's result. */
 export interface Connection extends Executor {
   readonly executeRaw: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<unknown, SqlError>
 }
 
-/** The receiver of notifications. `heard` gets each of them; `listening` runs once they can be received. */
+/**
+ * The receiver of notifications. `heard` gets each notification; `listening` runs when notifications can be received.
+ */
 export interface Ear {
   readonly heard: (payload: string) => void
   readonly listening: Effect.Effect<void>
@@ -47,27 +49,27 @@ export interface Connections {
 export interface Driver {
   readonly dialect: Dialect
   /**
-   * Runs `use` with a connection of its own. Neither the wait nor `use` can be interrupted, and this process sets no
-   * time limit on its statements.
+   * Runs `use` with its own connection. Neither the wait nor `use` can be interrupted, and this process sets no time
+   * limit on its statements.
    */
   readonly exclusive: <A, E, R>(
     use: (connection: Connection) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SqlError, R>
-  /** One statement outside a transaction. */
+  /** Runs one statement outside a transaction. */
   readonly single: (
     statement: Compiled,
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError>
   /**
-   * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit is a success.
-   * Answers after the commit.
+   * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit is a success. It
+   * returns after the commit.
    */
   readonly transact: <A, E, R>(
     body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
   ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
   /**
-   * Runs reads on a connection of their own, off the event loop of this process. All of them together have
-   * `patienceMillis`; after that the engine gives up the read under way, and so it does when `body` is interrupted. The wait for the
+   * Runs reads on their own connection, outside the event loop of this process. All of them together may take
+   * `patienceMillis`. After that, or when `body` is interrupted, the engine cancels the current read. The wait for the
    * connection may be interrupted too. Undefined if there is only one connection.
    */
   readonly aside:
@@ -79,13 +81,13 @@ export interface Driver {
   readonly begin: (connection: Connection) => Effect.Effect<void, SqlError>
   readonly commit: (connection: Connection) => Effect.Effect<void, SqlError>
   /**
-   * Holds a connection of its own that receives the notifications of other processes on a channel. Fails if that
+   * Opens a separate connection that receives the notifications of other processes on a channel. Fails if that
    * connection is lost. Undefined if the engine has no notifications.
    */
   readonly listen: ((channel: string, ear: Ear) => Effect.Effect<never, SqlError>) | undefined
   /**
-   * Completes with a sentence if the opened database has been removed or replaced; undefined if a server holds the
-   * database.
+   * Completes with a sentence if the opened database has been removed or replaced. Undefined if the database is on a
+   * server.
    */
   readonly lost: Effect.Effect<string> | undefined
   /** Whether a connection keeps the same session of the server from one transaction to the next. */
@@ -93,8 +95,8 @@ export interface Driver {
   readonly describe: (
     error: SqlError
   ) => { readonly detail: string; readonly transient: boolean; readonly cause: FailureCause }
-  /** Records a row that cannot be read. */
+  /** Logs a row that cannot be read. */
   readonly unreadable: (found: Unreadable) => Effect.Effect<void>
-  /** The current connections of this process. */
+  /** Returns the current connections of this process. */
   readonly connections: () => Connections
 }

@@ -2,7 +2,7 @@
 export const makers: Array<() => void> = []
 
 /**
- * One statement for each set of filters in use, made at its first use. A single statement that tested every filter for
+ * Makes one statement for each used set of filters, at its first use. A single statement that tested every filter for
  * NULL could use no index. `make` gets the names of the filters in use, in the order of `names`. At most one filter of
  * `alternatives` is ever in use.
  */

@@ -21,14 +21,14 @@ interface Member {
 const largestGroup = 64
 
 /**
- * Gathers the writes that arrive within one turn of the event loop into one transaction, and answers them all after its
- * commit. For a single write, a commit costs more than the statements. In a group, shared pages are written once and
- * synced once. No caller gets its answer before its write is as durable as with a commit of its own.
+ * Combines the writes that arrive within one turn of the event loop into one transaction, and returns to all callers
+ * after its commit. For a single write, a commit costs more than the statements. In a group, shared pages are written
+ * once and synced once. No caller gets its result before its write is as durable as with a separate commit.
  *
- * A body that fails ends the round: the transaction is rolled back, and every body runs again in a transaction of its
- * own. Failures are rare, and a savepoint around each body would cost every write two statements. The round cannot
- * continue after a failure, because the engine may have ended the transaction itself. So a body runs once or twice, and
- * must do nothing but statements.
+ * A body that fails ends the round: the transaction is rolled back, and every body runs again in its own transaction.
+ * Failures are rare, and a savepoint around each body would cost every write two statements. The round cannot continue
+ * after a failure, because the engine may have ended the transaction itself. So a body runs once or twice, and must
+ * only run statements.
  */
 export const makeGroupCommit = (
   driver: Pick<Driver, "exclusive" | "begin" | "commit">
@@ -37,7 +37,7 @@ export const makeGroupCommit = (
     const fork = yield* FiberSet.makeRuntime<never, void, never>()
     const waiting: Array<Member> = []
 
-    /** Runs all bodies in one transaction. False if one of several failed and nothing was kept. */
+    /** Runs all bodies in one transaction. Returns false if one of several bodies failed and nothing was kept. */
     const commitTogether = Effect.fnUntraced(function*(
       connection: Connection,
       group: ReadonlyArray<Member>,

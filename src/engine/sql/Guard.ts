@@ -1,9 +1,9 @@
 /**
- * The `from` of a domain move as an SQL condition, so that a statement cannot check another state than the domain's
- * rule does.
+ * Returns the `from` of a domain move as an SQL condition, so that a statement always checks the state of the domain's
+ * rule.
  */
 export const leaving = (move: { readonly from: ReadonlyArray<string> }, column = "status"): string =>
   `${column} IN (${move.from.map((status) => `'${status}'`).join(", ")})`
 
-/** The `to` of a domain move as an SQL literal. */
+/** Returns the `to` of a domain move as an SQL literal. */
 export const reached = (move: { readonly to: string }): string => `'${move.to}'`

@@ -5,8 +5,8 @@ import { Database } from "./Database.ts"
 import type { Driver } from "./Driver.ts"
 
 /*
- * Numbers that are expensive to count are kept for a while (docs/decisions/readers.md, "Totals that are kept"). A list
- * is asked for again and again, and to count ten million rows takes about a second each time.
+ * Keeps numbers that are expensive to count for a while (docs/decisions/readers.md, "Totals that are kept"). Lists are
+ * requested again and again, and counting ten million rows takes about a second each time.
  */
 
 interface Kept {
@@ -15,7 +15,7 @@ interface Kept {
 }
 
 const mostKept = 1000
-/** A count up to this many rows is made anew each time. */
+/** Up to this number of rows, the count is made again each time. */
 const freeRows = 100_000
 const rowsPerSecondKept = 1000
 const longestMillis = 900_000
@@ -31,8 +31,8 @@ const keptOf = (driver: Driver): Map<string, Kept> => {
 }
 
 /**
- * The answer of `count`, or one that was counted a short time ago. `rowsOf` says how many rows were counted. The answer
- * is kept one second for each thousand of them. `key` names what is counted.
+ * Returns the result of `count`, or a result that was counted a short time ago. `rowsOf` returns how many rows were
+ * counted. The result is kept for one second per thousand rows. `key` names what is counted.
  */
 export const kept = <A, R>(
   key: string,
@@ -57,10 +57,10 @@ export const kept = <A, R>(
         }))
     }))
 
-/** Drops what is {@link kept} for a key, because it is known to be wrong. */
+/** Drops the {@link kept} result of a key, because it is known to be wrong. */
 export const forget = (key: string): Effect.Effect<void, never, Database> =>
   Effect.map(Database, (driver) => void keptOf(driver).delete(key))
 
-/** {@link kept} for a total. */
+/** Applies {@link kept} to a total. */
 export const keptTotal = <R>(key: string, filters: object, count: Effect.Effect<number, StorageFailed, R>) =>
   kept(`${key} ${JSON.stringify(filters)}`, (total: number) => total, count)

@@ -92,7 +92,7 @@ const insertText: { readonly [D in Dialect]: string } = {
   postgres: "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)"
 }
 
-// One number for the whole service: processes that start together take turns.
+// The whole service uses one number, so that processes that start together take turns.
 const advisoryKey = 4_738_219_001
 
 // For connections whose session lasts only for one transaction: each migration takes the lock in its own transaction.
@@ -108,22 +108,22 @@ const behind = (pending: ReadonlyArray<Migration>) =>
     }; a process with the worker role applies them when it starts, or run acme-svc migrate.`
   })
 
-/** The applied migrations, in order. This build may not know all of them. */
+/** Returns the applied migrations in order. This build may not know all of them. */
 const appliedRows = Effect.gen(function*() {
   const [table] = yield* all(tableExists, {})
   return table === undefined || table.count === 0 ? [] : yield* all(appliedStatement, {})
 })
 
 /**
- * The names of the applied migrations, in order. A newer build may have added some that this one does not know
- * (docs/decisions/compatibility.md, "Neighbours").
+ * Returns the names of the applied migrations in order. A newer build may have added migrations that this build does
+ * not know (docs/decisions/compatibility.md, "Neighbours").
  */
 export const appliedNames: Effect.Effect<ReadonlyArray<string>, StorageFailed, Database> = Effect.map(
   appliedRows,
   (rows) => rows.map(({ name }) => name)
 )
 
-/** The migrations that are not yet applied. Fails if an applied one differs from its file. */
+/** Returns the migrations that are not yet applied. Fails if an applied migration differs from its file. */
 export const pending = (
   migrations: ReadonlyArray<Migration>
 ): Effect.Effect<ReadonlyArray<Migration>, SchemaUnusable | StorageFailed, Database> =>
@@ -161,7 +161,7 @@ const appliedVersions = (connection: Connection, dialect: Dialect) =>
     return rows.map(({ version }) => Number(version))
   })
 
-/** Applies one migration in one transaction. `false` if another process was faster. */
+/** Applies one migration in one transaction. Returns `false` if another process was faster. */
 const applyOne = (driver: Driver, connection: Connection, migration: Migration, stepped: Effect.Effect<void>) =>
   Effect.gen(function*() {
     const begun = yield* currentMillis
@@ -190,7 +190,7 @@ const locked = <A, E>(
   body: Effect.Effect<A, E>
 ): Effect.Effect<A, E | SqlError> =>
   driver.dialect === "sqlite" || !driver.keepsSession
-    ? body // BEGIN IMMEDIATE is the lock, or each transaction takes one
+    ? body // BEGIN IMMEDIATE is the lock, or each transaction takes a lock
     : Effect.acquireUseRelease(
       Effect.andThen(
         connection.executeRaw("SET statement_timeout = 0; SET lock_timeout = 0", []),
@@ -208,8 +208,8 @@ const locked = <A, E>(
 
 /**
  * Applies the pending migrations, each in one transaction, under a lock that other processes wait for. Under the lock,
- * the list of applied migrations is read again. Answers the names of those that it applied. `stepped` runs after each
- * statement.
+ * the list of applied migrations is read again. Returns the names of the migrations that it applied. `stepped` runs
+ * after each statement.
  */
 export const migrate = (
   migrations: ReadonlyArray<Migration>,
@@ -226,7 +226,7 @@ export const migrate = (
         Effect.fail(new SchemaUnusable({ reason: "failed", migration: name, detail: `Migration ${name}: ${detail}.` }))
       )
     }
-    // Not Effect.filter, which would begin with the last one.
+    // This does not use Effect.filter, which would begin with the last migration.
     const applyAll = (connection: Connection) =>
       Effect.forEach(missing, (migration) =>
         Effect.map(

@@ -27,13 +27,13 @@ import { makeRecorder } from "./Unreadable.ts"
 
 /**
  * Settings for reads of listings and samples, for which one processor is enough. With parallel workers, a single count
- * would take every processor from clients that wait for a certificate; and compiling a statement costs more than it
+ * would take every processor away from clients that wait for a certificate. Compiling a statement costs more than it
  * saves.
  */
 const readModestly = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off"
 
 const transientCodes = new Set(["40001", "40P01"])
-/** The code of a statement that was cancelled: by a time limit of the server, or on request. */
+/** The code of a statement that was cancelled, by a time limit of the server or on request. */
 const cancelled = "57014"
 
 const codeOf = ({ cause }: SqlError): string =>
@@ -61,16 +61,16 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
         return Effect.andThen(emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }), Effect.fail(late))
       })
     const reserve = told(Effect.callback<Lent, SqlError>((resume) => lend(pool, resume)))
-    // Connects once at the start, so that an unreachable server is reported now and not at the first statement.
+    // This connects once at the start, so that an unreachable server is reported now and not at the first statement.
     yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) => giveBack()))
     const lent = <A, E, R>(use: (client: PoolClient) => Effect.Effect<A, E, R>) =>
-      // Not interruptible, because an interrupted wait would leak the slot. The pool bounds the wait.
+      // This is not interruptible, because an interrupted wait would leak the slot. The pool limits the wait.
       Effect.uninterruptible(Effect.flatMap(
         reserve,
         ({ client, giveBack }) => Effect.ensuring(use(client), Effect.sync(giveBack))
       ))
     const exclusive: Driver["exclusive"] = (use) => lent((client) => patiently(client, use(connectionOf(client))))
-    /** A single statement: there is one wait for both the connection and the rows. */
+    /** Runs a single statement. There is one wait for both the connection and the rows. */
     const single: Driver["single"] = ({ text }, params) =>
       Effect.uninterruptible(told(Effect.callback<ReadonlyArray<Row>, SqlError>((resume) =>
         lend(pool, (found) => {
@@ -84,7 +84,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       )))
     const begin: Driver["begin"] = (connection) =>
       connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${boundsOfTransaction}`, [])
-    // If the failure of a statement was swallowed, the transaction is aborted: COMMIT then answers ROLLBACK without an
+    // If the failure of a statement was swallowed, the transaction is aborted: COMMIT then returns ROLLBACK without an
     // error.
     const commit: Driver["commit"] = (connection) =>
       Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
@@ -107,8 +107,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     const beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
       keepsSession ? "" : `; ${boundsOfTransaction}`
     }`
-    // With only one connection there is one reader, which uses that connection, and no other connection to cancel a
-    // read over.
+    // With only one connection there is one reader, which uses that connection. Then there is no other connection over
+    // which a read could be cancelled.
     const readers = makeReaderSemaphore(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
     const canGiveUp = options.pool_max > 1
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
@@ -122,8 +122,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           const bound = (millis: number) =>
             `SET LOCAL statement_timeout = ${Math.min(Math.ceil(millis), statementTimeoutMillis)}`
           let told = patienceMillis
-          // The server keeps the time limit. It is set again when a tenth of the last limit has passed, because setting
-          // it before each statement would double the round trips.
+          // The server enforces the time limit. It is set again when a tenth of the last limit has passed, because
+          // setting it before each statement would double the round trips.
           const executeIn = (session: number): Connection["execute"] => (text, params) =>
             Effect.suspend(() => {
               const left = end - performance.now()
@@ -141,13 +141,13 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
               told = left
               return Effect.andThen(Effect.uninterruptible(connection.executeRaw(bound(left), [])), read)
             })
-          // A proxy that pools transactions may use another session for each transaction, so the session is asked for
-          // within this one.
+          // A proxy that pools transactions may use another session for each transaction, so the session is queried
+          // within this transaction.
           const opening = `${beginReading}; ${bound(patienceMillis)}; ${askSession}`
           const opened = Effect.map(Effect.uninterruptible(connection.executeRaw(opening, [])), sessionOf)
           return Effect.ensuring(
             Effect.flatMap(opened, (session) => body({ execute: executeIn(session) })),
-            rollback(connection) // there is nothing to keep
+            rollback(connection) // the transaction has nothing to commit
           )
         },
         ({ giveBack }) => Effect.sync(giveBack)
@@ -177,7 +177,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     })
   })
 
-/** PostgreSQL through a bounded pool; every wait for a slot ends after `acquire_timeout_ms`. */
+/** Provides PostgreSQL through a bounded pool. Every wait for a slot ends after `acquire_timeout_ms`. */
 export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
   Layer.unwrap(Effect.gen(function*() {
     const server = yield* readUrl(options)

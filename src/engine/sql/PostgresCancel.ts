@@ -5,22 +5,22 @@ import type { Row } from "./Driver.ts"
 import { lend, rowsOf, send } from "./PostgresPool.ts"
 import type { SqlError } from "./SqlError.ts"
 
-/* Cancels a statement of PostgreSQL for whose result nobody waits any more. */
+/* Cancels a PostgreSQL statement if nobody waits for its result any more. */
 
-/** Asks for the number of the server's session. Send it as the last of several statements. */
+/** Queries the number of the server's session. Send it as the last of several statements. */
 export const askSession = `SELECT pg_backend_pid() AS "session"`
 
-/** The answer to {@link askSession}. */
+/** Returns the result of {@link askSession}. */
 export const sessionOf = (answers: unknown): number => {
   const last: unknown = Array.isArray(answers) ? answers.at(-1) : undefined
   return Number((last as QueryResult | undefined)?.rows[0]?.session)
 }
 
 /**
- * Cancels what a session of the server does, over another connection. Completes when the session has been signalled; an
- * idle session ignores the signal. To hit no other statement, keep the connection of that session until this has
- * completed and its last statement is answered. If no connection is free for the request, the statement ends by the
- * time limits of the server.
+ * Cancels the current statement of a server session, over another connection. It completes when the session has been
+ * signalled; an idle session ignores the signal. To avoid cancelling another statement, keep the connection of that
+ * session until this has completed and its last statement has returned. If no connection is free for the request, the
+ * statement ends by the time limits of the server.
  */
 export const giveUp = (pool: Pool, session: number): Effect.Effect<void> =>
   Effect.callback((resume) =>
@@ -34,7 +34,9 @@ export const giveUp = (pool: Pool, session: number): Effect.Effect<void> =>
     })
   )
 
-/** The rows of a statement. On interruption `unwanted` runs, and the end of the statement is still waited for. */
+/**
+ * Returns the rows of a statement. On interruption it runs `unwanted`, and still waits for the end of the statement.
+ */
 export const wanted = (
   client: PoolClient,
   text: string,

@@ -11,7 +11,10 @@ import { sha256Octets } from "../../crypto/Digest.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
 import { SqlError } from "./SqlError.ts"
 
-/* Makes connections to PostgreSQL, lends them, and sends statements and listens over them. */
+/*
+ * Makes connections to PostgreSQL and lends them. Over the connections, it sends statements and listens for
+ * notifications.
+ */
 
 /** `database.*` of the configuration. */
 export interface PostgresOptions {
@@ -19,17 +22,17 @@ export interface PostgresOptions {
   readonly pool_max: number
   readonly acquire_timeout_ms: number
   /**
-   * `transaction`: a proxy gives each transaction a session of the server, so the service must leave no state in a
-   * session.
+   * `transaction` means that a proxy gives each transaction a session of the server, so the service must leave no state
+   * in a session.
    */
   readonly pooling?: "session" | "transaction"
 }
 
-// The server itself keeps these bounds. This process cancels only reads that run beside the service, and holds their
+// The server itself enforces these limits. This process cancels only reads that run beside the service, and keeps their
 // connection until the cancellation is done (`PostgresCancel.ts`).
 export const statementTimeoutMillis = 30_000
 const lockTimeoutMillis = 10_000
-// This process has a bound too, for a server that is frozen or behind a dead network path.
+// This process has a limit too, in case the server is frozen or behind a dead network path.
 const lostAfterMillis = statementTimeoutMillis + 2000
 const idleInTransactionMillis = 30_000
 
@@ -40,7 +43,7 @@ const bounds = {
 }
 
 /**
- * The same bounds for each transaction, if a proxy pools transactions: such a proxy accepts no parameters at the start
+ * The same limits for each transaction, if a proxy pools transactions: such a proxy accepts no parameters at the start
  * of a connection.
  */
 export const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join(
@@ -65,7 +68,7 @@ const longestTimerMillis = 2 ** 31 - 1
 
 /**
  * Runs `self`, which uses only this client, without a time limit of this process. Building an index of a large table
- * takes minutes, and a migration lifts the server's limits for it. TCP finds a connection that is dead.
+ * takes minutes, and a migration lifts the server's limits for it. TCP detects a dead connection.
  */
 export const patiently = <A, E, R>(client: PoolClient, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.acquireUseRelease(
@@ -74,15 +77,15 @@ export const patiently = <A, E, R>(client: PoolClient, self: Effect.Effect<A, E,
     () => Effect.sync(() => patient.delete(client))
   )
 
-/** Gives up a connection if the server has not kept its own bound on statements. */
+/** Closes a connection if the server has not enforced its own limit on statements. */
 class BoundedClient extends Client {
   /** The query that is sent for a statement with values. */
   protected prepare(text: string, values: ReadonlyArray<unknown>): object {
     return { text, values }
   }
 
-  // The overloads of `Client.query` cannot be repeated one by one. Every call without a text, values and a callback
-  // passes through unchanged.
+  // The overloads of `Client.query` cannot be repeated one by one. Every call that is not a text with values and a
+  // callback passes through unchanged.
   override query(...args: Array<unknown>): never {
     const [text, values, callback] = args
     const forward = super.query as (...args: Array<unknown>) => never
@@ -120,7 +123,8 @@ const types: CustomTypesConfig = {
 }
 
 /**
- * Reads the URL and the files that it names, once, so that a later connection does not fail because a file was moved.
+ * Reads the URL and the files that it names. This happens once, so that a later connection does not fail because a file
+ * was moved.
  */
 export const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError> =>
   Effect.try({
@@ -137,19 +141,19 @@ export const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, S
         application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
         connectionTimeoutMillis: options.acquire_timeout_ms,
         keepAlive: true,
-        // An idle connection that a firewall has forgotten is noticed within minutes and not within hours.
+        // An idle connection that a firewall has forgotten is noticed within minutes instead of hours.
         keepAliveInitialDelayMillis: 30_000
       }
     },
     catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
   })
 
-/** A pool, and the option of its clients that the types of the driver do not know. */
+/** A pool, and an option of its clients that is missing in the driver's types. */
 interface PoolSettings extends PoolConfig {
   readonly pipeline: boolean
 }
 
-/** A pool of at most `max` connections. */
+/** Makes a pool of at most `max` connections. */
 export const makePool = (server: ClientConfig, max: number, keepsSession: boolean): Pool => {
   const settings: PoolSettings = {
     ...server,
@@ -178,11 +182,11 @@ const connectListener = (server: ClientConfig) =>
       },
       catch: lost
     }),
-    // The wait is bounded, because a dead server does not answer the end of a connection.
+    // The wait is limited, because a dead server does not confirm the end of a connection.
     (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
   )
 
-/** Listens for notifications on a connection of its own; `counted` counts it while it lasts. */
+/** Listens for notifications on its own connection. `counted` counts that connection while it is open. */
 export const listen = (
   server: ClientConfig,
   counted: Effect.Effect<unknown, never, Scope.Scope>
@@ -201,7 +205,10 @@ export const listen = (
 
 const statementFailed = (cause: unknown) => new SqlError({ cause, message: "the statement failed" })
 
-/** Sends a statement. The callback gets its answer or failure; if the driver cannot send it, it gets a defect. */
+/**
+ * Sends a statement. The callback gets the result or the failure. If the driver cannot send the statement, the callback
+ * gets a defect.
+ */
 export const send = (
   client: PoolClient,
   text: string,
@@ -227,18 +234,24 @@ export const send = (
   }
 }
 
-/** The rows of an answer. A text of several statements has several answers, and counts as one without rows. */
+/**
+ * Returns the rows of a result. A text of several statements has several results, and counts as a statement without
+ * rows.
+ */
 export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<Row> =>
   "rows" in result ? result.rows : []
 
-/** A connection that waits for each of its statements. */
+/** Makes a connection that waits for each of its statements. */
 export const connectionOf = (client: PoolClient): Connection => {
   const executeRaw = (text: string, params: ReadonlyArray<unknown>) =>
     Effect.callback<QueryResult, SqlError>((resume) => send(client, text, params, resume))
   return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
 }
 
-/** A connection that can also send statements ahead. A statement that could not be sent has failed like any other. */
+/**
+ * Makes a connection that can also send statements ahead. A statement that could not be sent counts as failed like any
+ * other.
+ */
 export const pipelineOf = (client: PoolClient): Connection => ({
   ...connectionOf(client),
   ahead: (text, params, ended) =>
@@ -250,13 +263,13 @@ export const pipelineOf = (client: PoolClient): Connection => ({
       ))
 })
 
-/** A client of the pool, and how it is given back. */
+/** A client of the pool, with the function that gives it back. */
 export interface Lent {
   readonly client: PoolClient
   readonly giveBack: () => void
 }
 
-/** Lends a client of the pool as soon as one is free. Fails if none was free in time. */
+/** Lends a client of the pool as soon as a client is free. Fails if no client becomes free in time. */
 export const lend = (pool: Pool, heard: (result: Exit.Exit<Lent, SqlError>) => void): void =>
   pool.connect((error, client, release) => {
     if (client === undefined) return heard(Exit.fail(new SqlError({ cause: error, message: "no connection" })))

@@ -19,7 +19,7 @@ const noFaults: Faults<never> = new Map<never, never>()
 const errorOf = (faults: ReadonlyArray<Fault>): string =>
   faults.map(({ column, detail }) => `${column}: ${detail}`).join("; ").slice(0, 500)
 
-/** The failure of a statement that found a row which cannot be read: no decision may be based on such an answer. */
+/** Makes the failure of a statement that found an unreadable row. No decision may be based on such a result. */
 const unreadable = (statement: string, found: ReadonlyArray<Unreadable>): StorageFailed =>
   new StorageFailed({
     statement,
@@ -89,26 +89,28 @@ const query = <P extends Columns, R extends Columns, A>(
   })
 
 /**
- * Records, at most once a minute, a row that decodes although the service never writes such a row. For lists; where a
+ * Logs, at most once a minute, a row that decodes although the service never writes such a row. Use it for lists. If a
  * decision depends on the row, use {@link refuseUnreadable}.
  */
 export const tellUnreadable = (found: Unreadable): Effect.Effect<void, never, Database> =>
   Effect.withFiber((fiber) => driverOf(fiber).unreadable(found))
 
-/** Records such a row, and fails like a statement that finds a row which cannot be read. */
+/** Logs such a row, and fails like a statement that finds an unreadable row. */
 export const refuseUnreadable = (found: Unreadable): Effect.Effect<never, StorageFailed, Database> =>
   Effect.andThen(tellUnreadable(found), Effect.fail(unreadable(found.statement, [found])))
 
-/** Runs a statement and decodes every row. Fails if a row cannot be read. For answers on which a decision is based. */
+/**
+ * Runs a statement and decodes every row. Fails if a row cannot be read. Use it if a decision depends on the result.
+ */
 export const all = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
 ): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> => query(statement, params, (rows) => rows)
 
 /**
- * The rows of a list. A value that cannot be read is replaced by its stand-in; if it has no stand-in, the row is left
- * out. Either way the row is recorded, and given to whoever collects such rows with `noted`. No decision may be based
- * on the rows.
+ * Returns the rows of a list. A value that cannot be read is replaced by a substitute value. If there is no substitute,
+ * the row is left out. In both cases the row is logged, and passed to a caller that collects such rows with `noted`. No
+ * decision may be based on the rows.
  */
 export const lenient = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
@@ -122,7 +124,7 @@ export const lenient = <P extends Columns, R extends Columns>(
     { toleratesFaults: true }
   )
 
-/** The first row of {@link lenient}, or `undefined`. */
+/** Returns the first row of {@link lenient}, or `undefined`. */
 export const lenientFirst = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
@@ -130,8 +132,8 @@ export const lenientFirst = <P extends Columns, R extends Columns>(
   Effect.map(lenient(statement, params), ([row]) => row)
 
 /**
- * The rows that can be read, and those that cannot, each with stand-ins and the reason. Those that cannot be read are
- * recorded.
+ * Returns the rows that can be read, and the rows that cannot, each with substitute values and the reason. Rows that
+ * cannot be read are logged.
  */
 export const partitioned = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
@@ -154,15 +156,15 @@ export const partitioned = <P extends Columns, R extends Columns>(
     { toleratesFaults: true }
   )
 
-/** The first row, or `undefined`. Fails if it cannot be read. */
+/** Returns the first row, or `undefined`. Fails if the row cannot be read. */
 export const first = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
   params: ValuesOf<P>
 ): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> => query(statement, params, ([row]) => row)
 
 /**
- * Runs a statement for its effect. In a transaction PostgreSQL's answer is not waited for: if the statement fails, the
- * next one or the commit fails, under the name of this one.
+ * Runs a statement for its effect. In a transaction it does not wait for PostgreSQL's answer: if the statement fails,
+ * the next statement or the commit fails, with the name of this statement.
  */
 export const run = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,

@@ -6,7 +6,7 @@ import type { SqlError } from "./SqlError.ts"
 import { noConnection } from "./SqlError.ts"
 
 /**
- * The operator for whom the fiber reads beside the service; the reads count in the operator's share. `undefined` for
+ * The operator for whom the fiber reads beside the service. The reads count in the operator's share. `undefined` for
  * the service itself, which has no share.
  */
 export const currentAsker: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
@@ -18,24 +18,24 @@ export const currentAsker: Context.Reference<Peer | undefined> = Context.Referen
 const mostReaders = 2
 
 /**
- * How many of the connections of a process (`database.pool_max`) may read beside the service at once. Never all of
- * them, or the lists of an operator would make requests wait.
+ * How many of the connections of a process (`database.pool_max`) may read beside the service at once. Never all
+ * connections, otherwise an operator's lists would make requests wait.
  */
 export const readersOf = (connections: number): number => Math.min(connections - 1, mostReaders)
 
 /**
- * Lets a number of reads run at once and the others wait their turn. One operator gets at most one of two turns, so
- * that one is left for the next operator.
+ * Lets a limited number of reads run at once; the other reads wait for a turn. One operator gets at most one of two
+ * turns, so that one turn is left for the next operator.
  */
 export interface ReaderSemaphore {
   /**
-   * Fails if no turn comes within `database.acquire_timeout_ms`. The wait can be interrupted, and so can the read if it
-   * allows that.
+   * Runs a read when it gets a turn. Fails if it gets no turn within `database.acquire_timeout_ms`. The wait can be
+   * interrupted, and so can the read if it allows that.
    */
   readonly take: <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
 }
 
-/** Turns for `readers` connections. A wait ends after `patienceMillis`. */
+/** Makes the turns for `readers` connections. A wait ends after `patienceMillis`. */
 export const makeReaderSemaphore = (readers: number, patienceMillis: number): ReaderSemaphore => {
   const turns = makeFairSemaphore(readers, { peer: currentAsker, hostToFree: 1 })
   const late = noConnection(patienceMillis)

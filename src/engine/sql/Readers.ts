@@ -11,14 +11,14 @@ import { Late, SqlError } from "./SqlError.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
 
 /*
- * Reads of SQLite in separate processes. The engine works inside the process that calls it and cannot be interrupted
+ * Reads SQLite in separate processes. The engine works inside the process that calls it and cannot be interrupted
  * there, so a long read would delay every request and job. So separate processes do the reads of listings, counts and
- * samples. They are started when they are first needed, and a process is killed if its read takes too long, or if nobody waits
- * for it any more.
+ * samples. They are started when they are first needed, and a process is killed if its read takes too long, or if
+ * nobody waits for it any more.
  */
 
 /**
- * The path of the reader program. In the sources it lies beside this file. In a bundle it lies beside the bundle, or
+ * The path of the reader program. In the source tree it is beside this file. In a bundle it is beside the bundle, or
  * one folder above a part of it.
  */
 const program = (): string => {
@@ -38,16 +38,16 @@ const late = (millis: number): SqlError => {
 
 type Result = Effect.Effect<ReadonlyArray<Row>, SqlError>
 
-/** One process and its current question. */
+/** One process and its current query. */
 interface Reader {
   readonly child: ChildProcess
   answer: ((result: Result) => void) | undefined
   isGone: boolean
-  /** Stops the process when it has had no question for a while. */
+  /** Stops the process when it has had no query for a while. */
   idle: NodeJS.Timeout | undefined
 }
 
-// Operators can wait longer than clients that want a certificate, so on a busy machine these processes get less.
+// Operators can wait longer than clients that want a certificate, so these processes get less of a busy machine.
 const niceness = 10
 
 const start = (file: string): Reader => {
@@ -56,8 +56,8 @@ const start = (file: string): Reader => {
     serialization: "advanced",
     stdio: ["ignore", "ignore", "inherit", "ipc"]
   })
-  // Set here and not by the program itself, so that its start has low priority too: reads that are given up again and
-  // again cause many starts.
+  // This is set here and not by the program itself, so that its start has low priority too. Reads that are cancelled
+  // again and again cause many starts.
   if (child.pid !== undefined) setPriority(child.pid, niceness)
   const reader: Reader = { child, answer: undefined, isGone: false, idle: undefined }
   const end = (message: string) => {
@@ -75,16 +75,16 @@ const start = (file: string): Reader => {
 const stop = (reader: Reader): void => {
   clearTimeout(reader.idle)
   reader.isGone = true
-  reader.child.kill("SIGKILL") // it holds only locks, which the system releases
+  reader.child.kill("SIGKILL") // the process holds only locks, which the system releases
 }
 
 /**
- * A read for which nobody waits has this long to end, in milliseconds. Then its process is killed; starting another one
- * takes about as long.
+ * A read for which nobody waits must end within this time, in milliseconds. Then its process is killed. Starting
+ * another process takes about as long.
  */
 const unwantedMillis = 100
 
-/** Asks a reader. On interruption the read is given up: its process is killed, unless it answers shortly. */
+/** Sends a query to a reader. On interruption the read is cancelled: its process is killed, unless it soon answers. */
 const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
   Effect.callback((resume) => {
     const end = () => {
@@ -119,7 +119,7 @@ const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis
 
 const idleMillis = 60_000
 
-/** Makes a pool of reader processes, at most `readers`, for an existing file. */
+/** Makes a pool of at most `readers` reader processes for an existing file. */
 export const makeReaders = (
   options: { readonly path: string; readonly readers: number; readonly acquire_timeout_ms: number }
 ): Effect.Effect<

@@ -3,7 +3,7 @@ import { withoutAdvice } from "../TlsFault.ts"
 
 /*
  * Explains failures of the database by the engine's code and message: what a person can do, and the kind of the
- * failure. Other failures explain themselves, or are faults of this service.
+ * failure. Other failures are self-explanatory, or are faults of this service.
  */
 
 interface Known {
@@ -82,11 +82,11 @@ const find = (code: string, message: string): Known | undefined => {
   return known.find(({ when }) => when.test(said) || when.test(message))
 }
 
-/** The engine's code and message, with the remedy if one is known. */
+/** Returns the engine's code and message, with a remedy if one is known. */
 export const withRemedy = (code: string, message: string): string => {
   const remedy = find(code, message)?.remedy
   return remedy === undefined ? saidOf(code, message) : `${saidOf(code, message)}; ${remedy}`
 }
 
-/** The kind of a failure, by the engine's code and message. */
+/** Returns the kind of a failure, by the engine's code and message. */
 export const causeOf = (code: string, message: string): FailureCause => find(code, message)?.cause ?? "other"

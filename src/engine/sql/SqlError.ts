@@ -2,10 +2,10 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { emit } from "../telemetry/EngineLog.ts"
 
-/** The engine refused a statement, or could not be asked. */
+/** The engine refused a statement, or could not be reached. */
 export class SqlError extends Data.TaggedError("SqlError")<{ readonly cause: unknown; readonly message?: string }> {}
 
-/** The cause of a failure: the time for a read, or for the wait for a connection, was up. */
+/** The cause of a failure: a read, or the wait for a connection, exceeded its time limit. */
 export class Late extends Error {}
 
 /** Fails because no connection came free in time, and records that. */

@@ -17,11 +17,11 @@ import { makeRecorder } from "./Unreadable.ts"
 export interface SqliteOptions {
   readonly path: string
   readonly synchronous: "normal" | "full"
-  /** How long a transaction waits for the one connection that writes. */
+  /** How long a transaction waits for the single writing connection. */
   readonly acquire_timeout_ms?: number
-  /** How many separate processes may read. None for a command, which has no other work that a read could delay. */
+  /** How many separate processes may read. A command has none, because it has no other work that a read could delay. */
   readonly readers?: number
-  /** Opens only an existing file, and does not change its journal mode, which is stored in the file. */
+  /** Whether to open only an existing file, without changing its journal mode, which is stored in the file. */
   readonly mustExist?: boolean
 }
 
@@ -48,8 +48,8 @@ const describe: Driver["describe"] = (error) => ({
 const lookMillis = 2000
 
 /**
- * The identity of a file, independent of its name; undefined if there is none. The file is not opened, because to close
- * it again would release the engine's locks.
+ * Returns the identity of a file, independent of its name, or undefined if there is no file. It does not open the file,
+ * because closing it again would release the engine's locks.
  */
 const identityOf = (path: string): string | undefined => {
   const found = Fs.statSync(path, { throwIfNoEntry: false, bigint: true })
@@ -85,7 +85,7 @@ const connect = (
     const prepare = (text: string): Sqlite.Statement => {
       const known = prepared.get(text)
       if (known !== undefined) return known
-      // The service has few different statements; only lists with filters make more.
+      // The service has few different statements. Only lists with filters add more.
       if (prepared.size >= mostPrepared) prepared.clear()
       const fresh = engine.prepare(text)
       prepared.set(text, fresh)
@@ -110,8 +110,8 @@ const connect = (
   })
 
 /**
- * Lets one user at a time have the connection that writes, the others in the order in which they came. A wait ends after
- * `patienceMillis`. The wait and the use may be interrupted where their caller may be.
+ * Lets one user at a time have the writing connection, in the order of arrival. A wait ends after `patienceMillis`. The
+ * wait and the use can be interrupted if their caller can.
  */
 const makeGate = (patienceMillis: number) => {
   let isFree = true
@@ -121,7 +121,7 @@ const makeGate = (patienceMillis: number) => {
     if (next === undefined) isFree = true
     else {
       waiting.delete(next)
-      next() // the connection passes directly to the next
+      next() // the connection passes directly to the next user
     }
   }
   const wait = Effect.callback<void, SqlError>((resume) => {
@@ -200,8 +200,8 @@ const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Eff
     })
 
 /**
- * The embedded engine, with foreign keys and one connection that writes. If the file does not exist and need not exist,
- * it is created at first use with mode 0600 and in WAL mode.
+ * Provides the embedded engine, with foreign keys and a single writing connection. If the file does not exist, and
+ * `mustExist` is not set, it is created at first use with mode 0600 and in WAL mode.
  */
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
   Layer.effect(Database, make(options)).pipe(

@@ -5,31 +5,31 @@ export interface Fragments {
   readonly dialect: Dialect
   /** Lets PostgreSQL's workers skip each other's rows. SQLite needs nothing, because it has only one writer. */
   readonly skipLocked: string
-  /** A table of the elements of a `rows` parameter, each in a column `value`. */
+  /** Returns a table of the elements of a `rows` parameter, each in a column `value`. */
   readonly each: (parameter: string) => string
-  /** The n-th member of such an element as text, integer or uuid. */
+  /** Returns the n-th member of such an element as text, integer or uuid. */
   readonly at: (index: number, type: "text" | "int" | "uuid") => string
-  /** A uuid column as hyphenated text. */
+  /** Returns a uuid column as hyphenated text. */
   readonly idText: (column: string) => string
   /**
-   * After a table: use this index of it. SQLite has no statistics, and would often use another one and read nearly all rows.
-   * PostgreSQL has statistics, and chooses itself.
+   * Tells SQLite, after the name of a table, to use this index. SQLite has no statistics, and would often use another
+   * index and read nearly all rows. PostgreSQL has statistics, and chooses itself.
    */
   readonly indexedBy: (index: string) => string
   /**
-   * A column that only filters: another column selects the index. Otherwise SQLite would use the index by status and
-   * read nearly all rows.
+   * Marks a column that only filters, because another column selects the index. Otherwise SQLite would use the index by
+   * status and read nearly all rows.
    */
   readonly aside: (column: string) => string
   /**
-   * A condition on the first column of an index, for a list in the order of that index (see {@link Fragments.ledBy}). PostgreSQL
-   * believes that matching rows are spread evenly, and would look for them from the newest row on in an index by time alone: if
-   * no order failed lately, it would read all that did not fail.
+   * A condition on the first column of an index, for a list in the order of that index (see {@link Fragments.ledBy}).
+   * PostgreSQL assumes that matching rows are spread evenly, and would search for them from the newest row in an index
+   * by time alone. If no order has failed recently, it would read all orders that did not fail.
    */
   readonly leads: (column: string, value: string) => string
   /** The order of a list that begins with the column of {@link Fragments.leads}. */
   readonly ledBy: (column: string, order: string) => string
-  /** A type for a parameter that PostgreSQL cannot infer. */
+  /** Gives a parameter a type that PostgreSQL cannot infer. */
   readonly typed: (parameter: string, type: "uuid" | "bigint") => string
 }
 
@@ -62,12 +62,12 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
   }
 }
 
-/** A statement in the form that one engine takes. */
+/** A statement in the form for one engine. */
 export interface Compiled {
   readonly text: string
   /** Parameter names in the order of their placeholders. */
   readonly order: ReadonlyArray<string>
-  /** A SELECT: changes nothing and needs no transaction. */
+  /** Whether it is a SELECT, which changes nothing and needs no transaction. */
   readonly reads: boolean
 }
 
@@ -119,7 +119,7 @@ class CompiledWhenUsed implements Record<Dialect, Compiled> {
   }
 }
 
-/** Every declared statement, for tests of the engines' query plans. */
+/** Every declared statement. Tests of the engines' query plans use the list. */
 export const declared: Array<Statement<Columns, Columns>> = []
 
 /**
@@ -145,7 +145,7 @@ export const statement = <P extends Columns, R extends Columns>(definition: {
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The select list of a row: `created_at AS "createdAt", …`, with a table alias when one is given. */
+/** Returns the select list of a row: `created_at AS "createdAt", …`, with a table alias if one is given. */
 export const select = (row: Columns, alias?: string): string =>
   Object.keys(row).map((name) => `${alias === undefined ? "" : `${alias}.`}${snake(name)} AS "${name}"`).join(", ")
 
@@ -164,7 +164,7 @@ export const encode = <P extends Columns, R extends Columns>(
   return encoded
 }
 
-/** A column of a row that does not decode. The row has a stand-in in its place, or cannot be shown. */
+/** A column of a row that does not decode. The row has a substitute value for it, or cannot be shown. */
 export interface Fault {
   readonly column: string
   readonly detail: string
@@ -196,12 +196,12 @@ export const decode = (
   return faults
 }
 
-/** Text columns whose values help to identify a row. They are neither secret nor long texts of strangers. */
+/** Text columns whose values help to identify a row. They are neither secret nor long texts from strangers. */
 const telling = new Set(["kind", "owner"])
 
 /**
- * A text that identifies a row, such as `id 0190…, kind mail`: from its readable columns, or else from the
- * parameters of the statement.
+ * Returns a text that identifies a row, such as `id 0190…, kind mail`. It uses the readable columns or, if there are
+ * none, the parameters of the statement.
  */
 export const nameOf = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,

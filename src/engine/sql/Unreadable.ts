@@ -10,19 +10,19 @@ import { lifeMillis } from "../Time.ts"
 export interface Unreadable {
   readonly statement: string
   readonly row: string
-  /** The columns, and what is wrong with each; no value. */
+  /** The columns, and what is wrong with each. It contains no values. */
   readonly error: string
 }
 
 /**
- * Collects the rows that could not be read, for a surface that shows them beside a list. By default nobody collects
- * them.
+ * Collects the rows that could not be read, for a surface that shows them beside a list. By default they are not
+ * collected.
  */
 const Noted = Context.Reference<((found: Unreadable) => void) | undefined>("acme/engine/sql/Unreadable/Noted", {
   defaultValue: () => undefined
 })
 
-/** The result of an effect, and each row, once, that it found and could not read. */
+/** Returns the result of an effect, with each row that it could not read, once per row. */
 export const noted = <A, E, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<readonly [result: A, unreadable: ReadonlyArray<Unreadable>], E, R> =>
@@ -38,7 +38,7 @@ export const noted = <A, E, R>(
 const silentMillis = 60_000
 const mostRemembered = 1000
 
-/** Makes the recorder of one database. */
+/** Makes the function that logs unreadable rows of one database. */
 export const makeRecorder = () => {
   const recorded = new Map<string, number>()
   return (found: Unreadable): Effect.Effect<void> =>

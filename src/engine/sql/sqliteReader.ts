@@ -12,7 +12,7 @@ export interface Question {
   readonly params: ReadonlyArray<unknown>
 }
 
-/** The rows, or why there are none. */
+/** The rows, or the reason why there are none. */
 export type Answer =
   | { readonly rows: ReadonlyArray<Row> }
   | { readonly code: string; readonly message: string }
@@ -37,7 +37,7 @@ const answer = ({ params, text }: Question): Answer => {
   }
 }
 
-// A signal to the whole group is for the service, which closes the channel after it has ended its work.
+// A signal to the whole group is meant for the service. The service closes the channel after it has ended its work.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {})
 process.on("disconnect", () => process.exit(0))
 process.on("message", (question: Question) => process.send?.(answer(question)))

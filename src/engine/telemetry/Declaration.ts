@@ -3,11 +3,11 @@
 /** Types of fields. */
 export interface FieldTypes {
   readonly text: string
-  /** A machine word of a closed set. */
+  /** A word from a closed set, for programs. */
   readonly word: string
   readonly int: number
   readonly bool: boolean
-  /** Names. The record keeps the first ten; if there are more, it adds `<field>_total`. */
+  /** A list of names. The record keeps the first ten; if there are more, it adds `<field>_total`. */
   readonly names: ReadonlyArray<string>
 }
 
@@ -19,7 +19,10 @@ export interface Dictionary {
 /** The level of a record. */
 export type Level = "debug" | "info" | "warn" | "error"
 
-/** `failure`: something did not work. `progress`: a start, with a later end. `advisory`: a remark on the setup. */
+/**
+ * `failure` means that something did not work, `progress` a start whose end is recorded later, and `advisory` a remark
+ * on the setup.
+ */
 export type Outcome = "success" | "failure" | "progress" | "advisory"
 
 /** The declaration of one event. */
@@ -36,7 +39,7 @@ const declare = (level: Level, outcome: Outcome) =>
 ): Declaration<F[number]> => ({ level, outcome, fields: names })
 
 export const debug = declare("debug", "success")
-/** Something did not work, but that is usual: a stranger's handshake, or a name that nobody has. */
+/** Declares a failure that is usual, such as a stranger's failed handshake, or a name that does not exist. */
 export const debugFailure = declare("debug", "failure")
 export const info = declare("info", "success")
 export const progress = declare("info", "progress")

@@ -5,7 +5,7 @@ import { advisory, debug, debugFailure, error, info, progress, warn } from "./De
 import type { Span } from "./EventLog.ts"
 import { currentSpan, makeLog } from "./EventLog.ts"
 
-/* What the engine itself records. A program adds its own events and fields, and makes its log from both. */
+/* The events of the engine itself. A program adds its own events and fields, and makes its log from both. */
 
 /** The fields of the engine's events. */
 export const engineFields = {
@@ -123,8 +123,8 @@ export const engineEvents = {
 export const { emit, emitIn } = makeLog<typeof engineFields, typeof engineEvents>(engineEvents)
 
 /**
- * Runs an effect whose records all have these facts; the end of the request or job that began at an epoch millisecond is
- * recorded too.
+ * Runs an effect whose records all have these facts. It also logs the end of the request or job, which began at an
+ * epoch millisecond.
  */
 export const withinSpan = <A, E, R>(
   span: Span,

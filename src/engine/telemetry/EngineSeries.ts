@@ -1,16 +1,16 @@
 import { counter, gauge, makeCounting, sampledCounter } from "./Metrics.ts"
 
-/* What the engine itself counts. A program adds its own series, and counts in both. */
+/* The series of the engine itself. A program adds its own series, and counts in both. */
 
 /**
  * The kinds of failures that are counted: the server is `away`, the disk is `full`, another process holds the lock
  * (`locked`), the file or the server denies access (`refused`), the file is `damaged`, two transactions were in
- * conflict and run again (`conflict`), the time was up (`late`), and all `other` ones.
+ * conflict and run again (`conflict`), the time limit was exceeded (`late`), and all `other` failures.
  */
 export const failureCauses = ["away", "full", "locked", "refused", "damaged", "conflict", "late", "other"] as const
 export type FailureCause = (typeof failureCauses)[number]
 
-/** The series of the engine. Its counters begin with the process, where it has all their words. */
+/** The series of the engine. Its counters start with the process if all their label words are declared. */
 export const engineSeries = {
   acme_svc_database_failures_total: counter("Statements and transactions that failed.", { cause: failureCauses }),
   acme_svc_database_rows_unreadable_total: counter(

@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import { millisOf } from "../Time.ts"
 import type { Declaration, Dictionary, FieldTypes, Level, Outcome } from "./Declaration.ts"
 
-/** Facts of the surrounding request or job, which every record written inside it carries. */
+/** Facts of the surrounding request or job. Every record that is written inside it has them. */
 export interface Span {
   readonly [name: string]: string | undefined
 }
@@ -26,7 +26,7 @@ export interface Record extends Weight {
 
 /** Where records go. */
 export interface EventLog {
-  /** Whether records of this event pass the filter in force; asked before a record is built. */
+  /** Returns whether records of this event pass the filter in force. It is called before a record is built. */
   readonly enabled: (event: string, level: Level) => boolean
   readonly write: (record: Record) => void
 }
@@ -36,14 +36,14 @@ export const EventLog = Context.Reference<EventLog>("acme/engine/telemetry/Event
   defaultValue: () => ({ enabled: () => false, write: () => {} })
 })
 
-/** Keeps every record in `records`, except those of spans: for a command that tells of them, and for tests. */
+/** Keeps every record in `records`, except records of spans. Tests use it, and commands that report the records. */
 export const layerMemory = (records: Array<Record>): Layer.Layer<never> =>
   Layer.succeed(EventLog, {
     enabled: (event) => event !== "span_opened" && event !== "span_closed",
     write: (record) => records.push(record)
   })
 
-/** The facts that the records of a fiber have; set by `withinSpan`. */
+/** The facts that the records of a fiber have. `withinSpan` sets them. */
 export const currentSpan = Context.Reference<Span>("acme/engine/telemetry/EventLog/currentSpan", {
   defaultValue: () => ({})
 })
@@ -58,11 +58,11 @@ type Events<Fields extends Dictionary, Name extends PropertyKey> = {
   readonly [N in Name]: Declaration<keyof Fields & string>
 }
 
-/** The ways to write records of declared events. Nothing else can be written. */
+/** The functions that write records of declared events. Nothing else can be written. */
 export interface Log<Fields extends Dictionary, E extends Events<Fields, keyof E>> {
   /**
-   * Writes one record. It is built only if the filter lets it pass; otherwise it costs a context look-up. Its time comes
-   * from the fiber's Clock, its span from `withinSpan`. Level and outcome are the declared ones unless `weight` gives
+   * Writes one record. The record is built only if it passes the filter; otherwise it costs a context look-up. Its time
+   * comes from the fiber's Clock, its span from `withinSpan`. Level and outcome are as declared, unless `weight` gives
    * others.
    */
   readonly emit: <N extends keyof E & string>(
@@ -79,7 +79,7 @@ export interface Log<Fields extends Dictionary, E extends Events<Fields, keyof E
   ) => void
 }
 
-/** The log of a vocabulary: these events, whose fields are of this dictionary. */
+/** Makes the log of a vocabulary: of these events, with fields from this dictionary. */
 export const makeLog = <Fields extends Dictionary, E extends Events<Fields, keyof E>>(events: E): Log<Fields, E> => {
   const emitIn: Log<Fields, E>["emitIn"] = (fiber, event, fields, weight: Weight = events[event]) => {
     const log = fiber.getRef(EventLog)

@@ -6,20 +6,23 @@ export const levelWords = ["off", "error", "warn", "info", "debug", "trace"] as 
 /** One of {@link levelWords}. */
 export type LevelWord = typeof levelWords[number]
 
-/** The level that a text names, in any case or by its number: `info`, `INFO` and `3` are one. */
+/** Returns the level that a text names, in any case or by its number: `info`, `INFO` and `3` are the same. */
 export const levelOf = (text: string): LevelWord | undefined =>
   levelWords.find((word, number) => text.toLowerCase() === word || text === String(number))
 
 const rankOf = (level: LevelWord): number => levelWords.indexOf(level)
 
-/** The target of every record of an event: `acme_svc.` and the first word of its name. */
+/** Returns the target of every record of an event: `acme_svc.` and the first word of its name. */
 export const targetOf = (event: string): string => `acme_svc.${event.slice(0, event.indexOf("_"))}`
 
-/** Whether a filter for this prefix is about this target. */
+/** Returns whether a filter for this prefix applies to this target. */
 export const covers = (prefix: string, target: string): boolean =>
   prefix === "" || target === prefix || target.startsWith(`${prefix}.`)
 
-/** One part of a filter: up to which level records of a target are written. The empty target is every target. */
+/**
+ * One part of a filter: the most detailed level at which records of a target are written. The empty target means every
+ * target.
+ */
 export interface Directive {
   readonly target: string
   /** Undefined if the text names no level. */
@@ -34,12 +37,12 @@ export const readDirective = (text: string): Directive => {
   return { target: name.replaceAll("::", "."), level: level === undefined ? "trace" : levelOf(level) }
 }
 
-/** Whether a record of this target and level is written. */
+/** Returns whether a record of this target and level is written. */
 export type Filter = (target: string, level: Level) => boolean
 
 /**
- * `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): comma-separated `target=level`, a bare level
- * (every target) or a bare target (all its levels). The longest target prefix wins. The text was checked with
+ * Parses `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): comma-separated `target=level`, a bare
+ * level (every target) or a bare target (all its levels). The longest target prefix wins. The text was checked with
  * `settings/LogFilterForm.ts`.
  */
 export const parseFilter = (text: string): Filter => {

@@ -3,20 +3,20 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 
 /**
- * How a series gets its values. A `counter` grows with each event, and a `histogram` takes one value with each. A
- * `gauge` and a `sampledCounter` are read at a scrape, where something else keeps the number.
+ * How a series gets its values. A `counter` grows with each event, and a `histogram` gets one value with each event. A
+ * `gauge` and a `sampledCounter` are read at a scrape, because something else keeps the number.
  */
 export type Kind = "counter" | "histogram" | "gauge" | "sampledCounter"
 
 /**
- * The labels of a series, each with all its words, or `text` where the configuration or the program gives them. No label
- * has a value that a client chooses.
+ * The labels of a series, each with all its words, or `text` if the configuration or the program supplies the words. No
+ * label has a value that a client chooses.
  */
 export interface Labels {
   readonly [label: string]: "text" | ReadonlyArray<string>
 }
 
-/** The declaration of one series. What is counted has the label `role` besides. */
+/** The declaration of one series. Series that are counted also have the label `role`. */
 export interface Series<K extends Kind = Kind, L extends Labels = Labels> {
   readonly kind: K
   readonly help: string
@@ -57,9 +57,9 @@ export interface Sample {
 export class Metrics extends Context.Service<Metrics, {
   /** Adds to a counter, or gives a value to a histogram. */
   readonly add: (name: string, labels: Values, value: number) => void
-  /** Starts a counter at 0, in every word of each label that is not given. */
+  /** Starts a counter at 0, for every word of each label that is not given. */
   readonly begin: (name: string, labels: Partial<Values>) => void
-  /** The text of a scrape, with these samples. A sampled series without samples is left out. */
+  /** Returns the text of a scrape, with these samples. A sampled series without samples is left out. */
   readonly render: (samples: ReadonlyMap<string, ReadonlyArray<Sample>>) => Effect.Effect<string>
 }>()("acme/engine/telemetry/Metrics") {}
 
@@ -71,7 +71,10 @@ type ValuesOf<S> = S extends Series<Kind, infer L>
   ? { readonly [N in keyof L]: L[N] extends ReadonlyArray<infer Word> ? Word : string | number }
   : never
 
-/** What a counter begins with: values of those labels whose words are not declared, and of others if not all are meant. */
+/**
+ * The labels with which a counter starts. Labels without declared words need a value. Other labels may have one, if not
+ * all words are meant.
+ */
 type BegunOf<S> = S extends Series<Kind, infer L> ?
     & Partial<ValuesOf<S>>
     & { readonly [N in keyof L as L[N] extends "text" ? N : never]: string | number }
@@ -80,11 +83,10 @@ type BegunOf<S> = S extends Series<Kind, infer L> ?
 /** A counter grows by 1 unless a number is given; a histogram needs its value. */
 type AmountOf<S> = S extends Series<"histogram"> ? [value: number] : [by?: number]
 
-/** The ways to count in declared series. Nothing else can be counted. */
+/** The functions that count in declared series. Nothing else can be counted. */
 export interface Counting<S> {
   /**
-   * Counts in the metrics of the process, if it has any. Like a log record, a count adds no requirement to the effect
-   * that makes it.
+   * Counts in the metrics of the process, if it has any. Like a log record, a count adds no requirement to its effect.
    */
   readonly count: <N extends NameOf<S, "counter" | "histogram">>(
     name: N,
@@ -98,14 +100,17 @@ export interface Counting<S> {
     labels: ValuesOf<S[N]>,
     ...amount: AmountOf<S[N]>
   ) => void
-  /** Starts a counter at 0, so that a rate sees its first increment: in every word of each label that is not given. */
+  /**
+   * Starts a counter at 0, so that a rate includes its first increment. It does so for every word of each label that is
+   * not given.
+   */
   readonly begin: <N extends NameOf<S, "counter">>(name: N, labels: BegunOf<S[N]>) => Effect.Effect<void>
 }
 
 const countIn = (fiber: Fiber.Fiber<unknown, unknown>, name: string, labels: Values, value = 1): void =>
   Context.getOrUndefined(fiber.context, Metrics)?.add(name, labels, value)
 
-/** The functions that count in these series. */
+/** Makes the functions that count in these series. */
 export const makeCounting = <S extends { readonly [N in keyof S]: Series }>(): Counting<S> => ({
   countIn,
   count: (name, labels, value = 1) =>

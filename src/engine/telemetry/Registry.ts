@@ -8,13 +8,18 @@ import { Metrics } from "./Metrics.ts"
 
 /* The metrics of a process that serves. A command counts nothing and does not load the library of metrics. */
 
-/** The declared series of a process, at least those of the engine; `role` is the value of that label of what is counted. */
+/**
+ * Provides the declared series of a process, at least the series of the engine. `role` is the value of the label `role`
+ * of counted series.
+ */
 export const layer = (
   role: string,
   declared: typeof engineSeries & Readonly<Record<string, Series>>
 ): Layer.Layer<Metrics> => Layer.sync(Metrics, () => make(role, declared))
 
-/** Every combination of labels that has the given values, and one of the declared words for each other label. */
+/**
+ * Returns every combination of labels that has the given values, and one of the declared words for each other label.
+ */
 const combinations = (labels: Labels, given: Partial<Values>): ReadonlyArray<Values> =>
   Object.entries(labels).reduce<ReadonlyArray<Values>>((found, [label, words]) => {
     const fixed = given[label]

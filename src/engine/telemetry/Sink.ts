@@ -12,20 +12,20 @@ import { targetOf } from "./LogFilter.ts"
 export interface SinkOptions {
   readonly filter: Filter
   readonly json: boolean
-  /** Which of `span_opened` and `span_closed` may be written: none, the second, both. */
+  /** Which of `span_opened` and `span_closed` may be written: none, only the second, or both. */
   readonly spanEvents: "none" | "close" | "full"
-  /** Fields of the event at the top level; only with `json`. */
+  /** Whether the fields of the event are at the top level; only with `json`. */
   readonly flatten: boolean
   readonly colours: boolean
   /** Takes whole lines, and says `done` with what the system reports of them. Nothing is lost where it never says so. */
   readonly write: (text: string, done: (error: NodeJS.ErrnoException | null | undefined) => void) => void
 }
 
-/** The state of the stream that takes the log. */
+/** The state of the stream to which the log is written. */
 export interface OutputState {
-  /** How many writes were lost since the process began. */
+  /** How many writes have been lost since the process started. */
   readonly lost: number
-  /** The system's code for the last write, such as `ENOSPC`, if that write was lost. */
+  /** The system's error code of the last write, such as `ENOSPC`, if that write was lost. */
   readonly trouble: string | undefined
 }
 
@@ -46,7 +46,7 @@ const maxNames = 10
 const cut = (value: unknown): unknown =>
   typeof value === "string" && value.length > maxText ? value.slice(0, maxText) : value
 
-/** Leaves unknown values out, cuts long text and bounds lists of names. */
+/** Leaves out unknown values, and shortens long texts and lists of names. */
 const bounded = (record: LogRecord): { [name: string]: unknown } => {
   const out: { [name: string]: unknown } = { event: record.event, outcome: record.outcome }
   for (const name in record.fields) {
@@ -69,7 +69,7 @@ interface Common {
 
 const commons = new Map<string, Common>()
 
-/** The parts that all records of an event have in common. */
+/** Returns the parts that all records of an event have in common. */
 const commonOf = (event: string): Common => {
   let common = commons.get(event)
   if (common === undefined) {
@@ -85,14 +85,14 @@ const renderJson = (record: LogRecord, flatten: boolean): string => {
   const facts = bounded(record)
   facts["message"] = message
   const fields = JSON.stringify(facts)
-  // Remote text must neither break the line nor reach a terminal as it is, and JSON escapes little of it.
+  // Text from outside must neither break the line nor reach a terminal unescaped, and JSON escapes only few characters.
   const line = `${head}${flatten ? fields.slice(1, -1) : `"fields":${fields}`},"span":${JSON.stringify(record.span)}}`
   return escapeHidden(line)
 }
 
 const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
 
-// A quoted value is made from the text as it was, because `JSON.stringify` escapes it.
+// A quoted value is made from the original text, because `JSON.stringify` escapes it.
 const printable = (value: unknown): string => {
   const text = typeof value === "string" ? value : JSON.stringify(value)
   const escaped = escapeHidden(text)
@@ -117,7 +117,7 @@ const renderHuman = (record: LogRecord, coloured: boolean): string => {
 const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
-/** The record about writes that were lost, written as soon as a write succeeds again. */
+/** Makes the record about lost writes. It is written as soon as a write succeeds again. */
 const gap = (count: number): LogRecord => {
   const { level, outcome } = engineEvents.server_log_gap
   return { event: "server_log_gap", level, outcome, at: Date.now(), fields: { count }, span: {} }
@@ -134,7 +134,7 @@ export interface Sink {
   readonly configure: (options: SinkOptions) => void
 }
 
-/** Writes records as lines, several to a write. */
+/** Makes a sink that writes records as lines, several lines per write. */
 export const make = (given: SinkOptions): Sink => {
   let options = given
   let waiting: Array<string> = []
@@ -165,8 +165,8 @@ export const make = (given: SinkOptions): Sink => {
       }
       return known
     },
-    // The lines of one turn of the event loop are one write. An error may be the last record of the process, so it is
-    // written at once.
+    // The lines of one turn of the event loop go into one write. An error may be the last record of the process, so it
+    // is written at once.
     write: (record) => {
       if (waiting.push(render(record, options)) === 1) setImmediate(flush)
       if (record.level === "error") flush()

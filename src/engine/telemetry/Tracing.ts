@@ -11,11 +11,11 @@ export interface Attributes {
   readonly [name: string]: string | number | boolean | undefined
 }
 
-/** Turns spans on within its scope. The tracer decides where they go. */
+/** Turns spans on within its scope. The tracer decides where the spans go. */
 export const tracing: Layer.Layer<never> = Layer.succeed(isTraced, true)
 
 /**
- * Runs an effect in a span of its own. If tracing is off, this costs one look at the fiber. `learnt` makes attributes
+ * Runs an effect in its own span. If tracing is off, this costs one look-up in the fiber. `learnt` makes attributes
  * from the effect's result.
  */
 export const traced = <A, E, R>(
@@ -29,7 +29,7 @@ export const traced = <A, E, R>(
     const told = learnt === undefined
       ? self
       : Effect.tap(self, (value) => Effect.annotateCurrentSpan({ ...learnt(value) }))
-    // `withSpan` takes the parent span out of the requirements. No effect here requires a span, so its type stays the
+    // `withSpan` removes the parent span from the requirements. No effect here requires a span, so its type stays the
     // same.
     return Effect.withSpan(told, name, { attributes: { ...attributes() }, captureStackTrace: false }) as typeof self
   })

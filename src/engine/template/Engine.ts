@@ -22,7 +22,7 @@ export interface Source {
   readonly text: string
 }
 
-/** Some templates cannot be used. Holds every fault, in the order of the sources. */
+/** Some templates cannot be used. The error has every fault, in the order of the sources. */
 export class TemplatesRefused extends Data.TaggedError("TemplatesRefused")<{
   readonly faults: ReadonlyArray<TemplateFault>
 }> {
@@ -33,7 +33,7 @@ export class TemplatesRefused extends Data.TaggedError("TemplatesRefused")<{
 
 /** Compiled templates. */
 export interface Templates {
-  /** Renders a template. The variables are data, without functions; a template reads only what it is given. */
+  /** Renders a template. The variables are data without functions, and a template can read only these variables. */
   readonly render: (
     name: string,
     variables: { readonly [name: string]: unknown }
@@ -42,19 +42,22 @@ export interface Templates {
 
 /** How templates are compiled and rendered. */
 export interface Language {
-  /** `subset`: only what {@link outsideSubset} lets through, and no functions. `whole`: all that the engine knows. */
+  /**
+   * `subset` allows only what {@link outsideSubset} accepts, and no functions. `whole` allows everything that the
+   * engine supports.
+   */
   readonly language: "subset" | "whole"
   /** What an absent variable becomes: the empty text, or a fault. */
   readonly absent: "empty" | "refused"
-  /** Bounds one rendering, in instructions of the engine. */
+  /** The limit of one rendering, in instructions of the engine. */
   readonly fuel: number
   readonly filters: { readonly [name: string]: Filter }
   /** Whether a statement alone on its line leaves nothing of that line. */
   readonly trimmed?: boolean
 }
 
-// The engine recurses over long expressions and branches. Beyond these bounds it can run out of stack, which breaks it down
-// for every template of the process. Each is far below what was found to do so.
+// The engine recurses over long expressions and branches. Beyond these limits it can run out of stack, which breaks it
+// for every template of the process. Each limit is far below the value that was found to break it.
 const [longestSource, longestTag, mostBranches] = [65_536, 2048, 500]
 
 const tooMuch = ({ name, text }: Source): TemplateFault | undefined => {
@@ -71,17 +74,17 @@ const tooMuch = ({ name, text }: Source): TemplateFault | undefined => {
   return undefined
 }
 
-/** The first line of the engine's message without the place; the other lines quote the template. */
+/** Makes a fault from the first line of the engine's message without the place. The other lines quote the template. */
 const faultOf = (template: string, cause: unknown): TemplateFault => {
   const [message = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n")
   const [, said, where, line] = /^(.*) \(in (.*):(\d+)\)$/.exec(message) ?? []
   return where === undefined
     ? new TemplateFault({ template, line: undefined, fault: message })
-    // A template that includes another reports the place in that one.
+    // If a template includes another template, the fault may be in the included template.
     : new TemplateFault({ template: where, line: Number(line), fault: said ?? message })
 }
 
-// What the engine offers to every template by itself.
+// The functions that the engine itself offers to every template.
 const functions = ["debug", "dict", "namespace", "range"]
 
 const prepare = (
@@ -94,7 +97,7 @@ const prepare = (
   environment.keepTrailingNewline = true
   environment.trimBlocks = trimmed
   environment.lstripBlocks = trimmed
-  environment.removeGlobal("debug") // prints every variable
+  environment.removeGlobal("debug") // this function prints every variable
   if (language === "subset") { for (const name of functions) environment.removeGlobal(name) }
   for (const [name, filter] of Object.entries(filters)) {
     environment.addFilter(name, (...args: ReadonlyArray<unknown>) => {
@@ -110,7 +113,7 @@ const prepare = (
   return problem
 }
 
-/** An environment with the templates in it, as far as they could be added. */
+/** An environment with those templates that could be added. */
 interface Made {
   readonly environment: Environment
   readonly problem: { thrown: unknown }
@@ -153,7 +156,10 @@ const trial = {
   function: (name: string) => `${name}()`
 }
 
-/** Whether the engine has a name. The error of an expression that uses the name shows it. */
+/**
+ * Makes a function that returns whether the engine has a name. The error of an expression that uses the name shows
+ * this.
+ */
 const knownTo = (environment: Environment): Knows => {
   const answers = new Map<string, boolean>()
   return (kind, name) => {
@@ -174,7 +180,8 @@ const isKnown = (environment: Environment, kind: string, expression: string): bo
 }
 
 /**
- * Compiles all templates, or answers everything that is wrong with them. They can be rendered until the scope closes.
+ * Compiles all templates, or fails with everything that is wrong with them. The templates can be rendered until the
+ * scope closes.
  */
 export const compile = (
   sources: ReadonlyArray<Source>,
@@ -189,7 +196,7 @@ export const compile = (
     // The check of the subset has already refused unknown names.
     const unknown = language.language === "subset" ? [] : unknownIn(sources, knownTo(made.environment))
     if (unknown.length > 0) return yield* new TemplatesRefused({ faults: unknown })
-    /** The environment; made again if the machine was restarted since. */
+    /** Returns the environment. It is made again if the machine was restarted in the meantime. */
     const current = (): Made => {
       if (made.madeAt !== machine.starts) {
         release(made)

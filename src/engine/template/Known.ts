@@ -4,14 +4,14 @@ import type { Token } from "./TemplateTokens.ts"
 import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
- * Checks that everything exists that a template uses. The engine looks for a filter, a test, a function, a macro or
- * another template only when a rendering comes to it, which may be long after the start (docs/decisions/templates.md).
+ * Checks that everything that a template uses exists. The engine looks up a filter, a test, a function, a macro or
+ * another template only when a rendering reaches it, which may be long after the start (docs/decisions/templates.md).
  */
 
-/** Asks the engine whether a name exists, by the failure of an expression that uses it. */
+/** Returns whether the engine has a name. The failure of an expression that uses the name shows this. */
 export type Knows = (kind: "filter" | "test" | "function", name: string) => boolean
 
-/** The statements and operators that may stand before a bracket. */
+/** The statements and operators that may precede a bracket. */
 const words = new Set(
   `and or not in is if elif else for set with do call macro filter block import from include extends as autoescape`
     .split(
@@ -28,7 +28,7 @@ interface Statement {
   readonly tokens: ReadonlyArray<Token>
 }
 
-/** The tags of a template that are not comments, and not between `raw` and `endraw`. */
+/** Returns the tags of a template that are not comments and are not between `raw` and `endraw`. */
 const statementsOf = (text: string): ReadonlyArray<Statement> => {
   let isRaw = false
   return tagsOf(text).flatMap(({ inside, kind, line }) => {
@@ -44,7 +44,7 @@ const statementsOf = (text: string): ReadonlyArray<Statement> => {
 const isSign = (token: Token | undefined, text: string): boolean => token?.kind === "sign" && token.text === text
 const textOf = ({ text }: Token): string => text.slice(1, -1)
 
-/** The names that a template defines: its macros, its imports and its variables. */
+/** Returns the names that a template defines: its macros, imports and variables. */
 const declaredIn = (statements: ReadonlyArray<Statement>): ReadonlyArray<string> =>
   statements.flatMap(({ kind, tokens: [first, ...rest] }) =>
     kind === "statement" && ["macro", "import", "from", "set", "for", "with", "call"].includes(first?.text ?? "")
@@ -59,7 +59,7 @@ const macrosIn = (statements: ReadonlyArray<Statement>): ReadonlySet<string> =>
     )
   )
 
-/** The templates that a template imports as a whole, by the name it gives them. */
+/** Returns the templates that a template imports as a whole, by the names that it gives them. */
 const importedBy = (statements: ReadonlyArray<Statement>): ReadonlyMap<string, string> =>
   new Map(
     statements.flatMap(({ kind, tokens: [first, from, as, name] }) =>
@@ -70,7 +70,7 @@ const importedBy = (statements: ReadonlyArray<Statement>): ReadonlyMap<string, s
     )
   )
 
-/** Every name that a template uses but nothing defines: the first one in each tag. */
+/** Returns the names that a template uses but nothing defines: the first such name in each tag. */
 export const unknownIn = (
   sources: ReadonlyArray<{ readonly name: string; readonly text: string }>,
   knows: Knows

@@ -1,16 +1,19 @@
 import type { Environment } from "minijinja-js"
 import { readFile } from "node:fs/promises"
 
-/* Runs MiniJinja: WebAssembly with a bound on its memory, which is replaced after it has broken down. */
+/* Runs MiniJinja as WebAssembly with limited memory. If it breaks down, it is started again. */
 
 const pageBytes = 65_536
 
-/** The memory of all templates of the process, in octets. A page of 200 rows of a hundred names of full length takes a seventh. */
+/**
+ * The memory of all templates of the process, in octets. A page of 200 rows with a hundred names of full length takes a
+ * seventh of it.
+ */
 const mostMemory = 256 * 1024 * 1024
 
 const memorySection = 5
 
-/** Reads an unsigned number in LEB128. Answers it, and where the next one begins. */
+/** Reads an unsigned number in LEB128. Returns the number, and the position after it. */
 const readNumber = (code: Uint8Array, at: number): readonly [value: number, next: number] => {
   let [value, scale] = [0, 1]
   for (;; at++) {
@@ -25,8 +28,8 @@ const writeNumber = (value: number): ReadonlyArray<number> =>
   value < 0x80 ? [value] : [value % 0x80 | 0x80, ...writeNumber(Math.floor(value / 0x80))]
 
 /**
- * Rewrites the code of a module so that its one memory cannot grow beyond so many octets; only the memory section
- * changes (WebAssembly Core Specification, section 5.5.8). A request of the module for more is refused.
+ * Rewrites the code of a module so that its memory cannot grow beyond `octets`. Only the memory section changes
+ * (WebAssembly Core Specification, section 5.5.8). If the module requests more memory, the request is refused.
  */
 const withMostMemory = (code: Uint8Array, octets: number): Uint8Array<ArrayBuffer> => {
   for (let at = 8; at < code.length;) {
@@ -45,7 +48,7 @@ const withMostMemory = (code: Uint8Array, octets: number): Uint8Array<ArrayBuffe
   throw new Error("the module has no memory of its own")
 }
 
-/** The part of the runtime's WebAssembly that is used here. Its types come only with those of a browser. */
+/** The part of the runtime's WebAssembly that is used here. Its types are only part of the types for browsers. */
 declare const WebAssembly: {
   readonly compile: (code: Uint8Array) => Promise<object>
   readonly Instance: new(module: object, imports: object) => {
@@ -61,7 +64,8 @@ interface Glue {
 }
 
 /**
- * Keeps the package from freeing an object when it is collected. For objects of a former start, whose memory is gone.
+ * Prevents the package from freeing an object at garbage collection. It is used for objects from before a restart,
+ * whose memory is gone.
  */
 interface Forgettable {
   readonly __destroy_into_raw: () => void
@@ -72,11 +76,15 @@ export interface Machine {
   readonly Environment: typeof Environment
   /** How often the machine was started. */
   readonly starts: number
-  /** Whether an exception came out of a machine that broke down: it asked for more memory than it has, or ran out of stack. */
+  /**
+   * Returns whether an exception means that the machine broke down: it requested more memory than it has, or ran out of
+   * stack.
+   */
   readonly brokeDown: (cause: unknown) => boolean
   readonly restart: () => void
   /**
-   * Frees an environment, unless the machine was restarted since; `madeAt` is the number of starts when it was made.
+   * Frees an environment, unless the machine was restarted in the meantime; `madeAt` is the number of starts when it
+   * was made.
    */
   readonly release: (environment: Environment, madeAt: number) => void
 }
@@ -91,7 +99,7 @@ const make = async (): Promise<Machine> => {
   let starts = 0
   const restart = () => {
     const { exports } = new WebAssembly.Instance(module, { "./minijinja_js_bg.js": glue })
-    memory?.grow(0) // detaches the former memory, or the package would go on with it
+    memory?.grow(0) // detaches the former memory; otherwise the package would continue to use it
     memory = exports.memory
     glue.__wbg_set_wasm(exports)
     starts++
@@ -111,5 +119,5 @@ const make = async (): Promise<Machine> => {
 
 let loading: Promise<Machine> | undefined
 
-/** Loads the machine when it is first asked for. */
+/** Loads the machine at the first call. */
 export const loadMachine = (): Promise<Machine> => loading ??= make()

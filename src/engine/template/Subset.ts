@@ -5,12 +5,12 @@ import type { Token } from "./TemplateTokens.ts"
 import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
- * The subset of the language that messages are written in (docs/decisions/templates.md, "The subset"). The engine
- * knows much more. What is outside of the subset is refused before the engine sees it, so that the templates people
- * write do not depend on the engine.
+ * Checks the subset of the language for messages (docs/decisions/templates.md, "The subset"). The engine supports much
+ * more. Everything outside the subset is refused before the engine sees it, so that people's templates do not depend on
+ * the engine.
  */
 
-/** How many arguments a filter takes, at least and at most. */
+/** The fewest and the most arguments of each filter. */
 const filters: { readonly [name: string]: readonly [number, number] } = {
   tojson: [0, 0],
   join: [0, 1],
@@ -155,7 +155,9 @@ class Reader {
   }
 }
 
-/** The first thing in a template that is outside of the subset. Balance of the tags is left to the engine. */
+/**
+ * Returns the first part of a template that is outside the subset. The engine itself checks that the tags are balanced.
+ */
 export const outsideSubset = (template: string, source: string): TemplateFault | undefined => {
   for (const { inside, kind, line } of tagsOf(source)) {
     if (kind === "comment") continue

@@ -12,7 +12,7 @@ export interface Tag {
 const kinds = { "{{": "expression", "{%": "statement", "{#": "comment" } as const
 const ends = { expression: "}}", statement: "%}", comment: "#}" } as const
 
-/** The index of the closing delimiter. One inside a string literal does not count. */
+/** Returns the index of the closing delimiter. A delimiter inside a string literal does not count. */
 const endOf = (source: string, from: number, end: string): number => {
   let quote = ""
   for (let at = from; at < source.length; at++) {
@@ -26,7 +26,7 @@ const endOf = (source: string, from: number, end: string): number => {
   return source.length
 }
 
-/** Reads the tags in order. A tag that is not closed reaches to the end of the source; the engine refuses it. */
+/** Reads the tags in order. An unclosed tag extends to the end of the source, and the engine refuses it. */
 export const tagsOf = (source: string): ReadonlyArray<Tag> => {
   const tags: Array<Tag> = []
   let [at, line] = [0, 1]

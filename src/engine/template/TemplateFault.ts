@@ -1,8 +1,8 @@
 import * as Data from "effect/Data"
 
-/** What is wrong with one template when it is compiled or rendered. Quotes nothing of its text or its variables. */
+/** One template cannot be compiled or rendered. The error quotes nothing from its text or its variables. */
 export class TemplateFault extends Data.TaggedError("TemplateFault")<{
-  /** Name of the template: a relative path, or the key that holds its text. */
+  /** The name of the template: a relative path, or the key whose value is its text. */
   readonly template: string
   readonly line: number | undefined
   readonly fault: string

@@ -1,7 +1,7 @@
 import { rfc3339 } from "../Time.ts"
 
 /**
- * A filter. It gets the value before it, then the arguments in brackets; an absent one is `undefined`. It must not
+ * A filter. It gets the value before it, then the arguments in brackets. An absent argument is `undefined`. It must not
  * throw.
  */
 export type Filter = (value: unknown, ...args: ReadonlyArray<unknown>) => unknown
@@ -21,24 +21,24 @@ const text = (value: unknown): string =>
     ? JSON.stringify(plain(value))
     : String(value)
 
-/** The last second of the year 9999, the last that RFC 3339 can write. */
+/** The last second of the year 9999, which is the last time in RFC 3339. */
 const lastSecond = 253_402_300_799
 
 /**
- * One value as JSON, `null` for one that is absent. U+2028 and U+2029 are escaped, because some readers of JSON end a
- * line there.
+ * Returns a value as JSON, or `null` for an absent value. U+2028 and U+2029 are escaped, because some readers of JSON
+ * end a line there.
  */
 const jsonOf = (value: unknown): string =>
   JSON.stringify(plain(value) ?? null).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")
 
-/** A text of so many characters at most. One that is cut ends with an ellipsis. */
+/** Shortens a text to at most `most` characters. A shortened text ends with an ellipsis. */
 const cut = (whole: string, most: number): string => {
   const characters = [...whole]
   if (characters.length <= most) return whole
   return most < 1 ? "" : `${characters.slice(0, most - 1).join("")}…`
 }
 
-/** The filters of the subset of the language that messages are written in. */
+/** The filters of the language subset for messages. */
 export const filters: { readonly [name: string]: Filter } = {
   tojson: jsonOf,
   join: (value, separator = "") => Array.isArray(value) ? value.map(text).join(text(separator)) : text(value),

@@ -9,10 +9,10 @@ export interface Token {
   readonly text: string
 }
 
-/** What comes after the last token. */
+/** The token after the last token of a tag. */
 export const end: Token = { kind: "end", text: "the end of the tag" }
 
-/** Reads the tokens of what is inside a tag. */
+/** Reads the tokens inside a tag. */
 export const tokensOf = (inside: string): ReadonlyArray<Token> => {
   const tokens: Array<Token> = []
   lexeme.lastIndex = 0

@@ -4,10 +4,10 @@ import { bytes, int, name, nullable, text, uuid, uuidBytes } from "../../engine/
 import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/** `active` binds accounts, `revoked` binds no new ones. */
+/** An `active` credential binds accounts; a `revoked` one binds no new accounts. */
 export type EabStatus = "active" | "revoked"
 
-/** The columns that lists and views show: all but the secret. */
+/** The columns that lists and views show: all except the secret. */
 const credential = {
   kid: uuidBytes,
   label: nullable(text()),
@@ -36,9 +36,9 @@ const secretStatement = statement({
 })
 
 /**
- * Holds a credential until the transaction ends. Those who bind accounts hold it together; those who revoke or delete
- * it hold it alone. The row itself is not locked, because a process that serves clients would need the right to change
- * it. SQLite has one writer, so it needs no lock.
+ * Holds a credential with an advisory lock until the transaction ends. Transactions that bind accounts share the lock;
+ * a transaction that revokes or deletes the credential holds it alone. The row itself is not locked, because then a
+ * process that serves clients would need the right to change it. SQLite has one writer, so it needs no lock.
  */
 const holding = (name: string, take: string) =>
   statement({
@@ -137,7 +137,7 @@ const lockStatement = statement({
     `SELECT id AS "id" FROM accounts WHERE eab_kid = :kid ORDER BY id${dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 
-/** A credential as it is shown. Times are epoch seconds. */
+/** A credential as it is shown to operators. Times are epoch seconds. */
 export type Credential = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** Inserts an active credential. Every profile accepts it when `profile` is `undefined`. */
@@ -149,10 +149,10 @@ export const insert = (row: {
   readonly now: number
 }) => run(insertStatement, row)
 
-/** The secret that verifies a binding, with profile and status. None of it is shown. */
+/** Returns the secret that verifies a binding, with profile and status. Nothing of this is shown to operators. */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 
-/** Whether a credential is active. If so, it stays active until the transaction ends. */
+/** Returns whether a credential is active. If so, it stays active until the transaction ends. */
 export const holdActive = (kid: string) =>
   Effect.andThen(
     first(bindingStatement, { kid }),
@@ -160,8 +160,8 @@ export const holdActive = (kid: string) =>
   )
 
 /**
- * Locks a credential until the transaction ends, so that it binds no account meanwhile. The first lock to take, before those of
- * accounts. False if there is none.
+ * Locks a credential until the transaction ends, so that it binds no account in the meantime. This is the first lock to
+ * take, before the locks of accounts. Returns false if there is no such credential.
  */
 export const lock = (kid: string) =>
   Effect.andThen(
@@ -169,40 +169,40 @@ export const lock = (kid: string) =>
     Effect.map(first(takeStatement, { kid }), (found) => found !== undefined)
   )
 
-/** A credential with the number of accounts it bound. */
+/** Finds a credential, with the number of accounts that it bound. */
 export const find = (kid: string) => lenientFirst(showStatement, { kid })
 
-/** A page of credentials, newest first. */
+/** Returns a page of credentials, newest first. */
 export const list = (page: {
   readonly status: EabStatus | undefined
   readonly limit: number
   readonly offset: number
 }) => lenient(listStatement, page)
 
-/** Credentials, newest first, after a given one. */
+/** Returns credentials, newest first, after a given credential. */
 export const behind = (
   params: Parameters<typeof all<typeof behindStatement.params, typeof behindStatement.row>>[1]
 ) => lenient(behindStatement, params)
 
-/** How many credentials a listing without pages would show. */
+/** Returns how many credentials a listing without pages would show. */
 export const count = (status: EabStatus | undefined) =>
   Effect.map(first(countStatement, { status }), (row) => row?.total ?? 0)
 
-/** `active` to `revoked`; `undefined` when it was not active. */
+/** Moves a credential from `active` to `revoked`. Returns `undefined` if it was not active. */
 export const revoke = (kid: string) => Effect.andThen(first(endingStatement, { kid }), first(revokeStatement, { kid }))
 
-/** Deletes only the row of the credential; `undefined` when there was none. */
+/** Deletes only the row of the credential. Returns `undefined` if there was no row. */
 export const remove = (kid: string) => first(deleteStatement, { kid })
 
 type Ids = ReadonlyArray<AccountId>
 
 const idsOf = Effect.map((found: ReadonlyArray<{ readonly id: AccountId }>): Ids => found.map(({ id }) => id))
 
-/** The accounts that a credential bound. */
+/** Returns the accounts that a credential bound. */
 export const accountsOf = (kid: string) => idsOf(all(idsStatement, { kid }))
 
 /**
- * Locks the accounts that a credential bound until the transaction ends, so that they cannot order. An account that is bound in
- * the meantime is not in the list and must not be touched.
+ * Locks the accounts that a credential bound until the transaction ends, so that they cannot order. An account that is
+ * bound in the meantime is not in the result and must not be changed.
  */
 export const lockAccounts = (kid: string) => idsOf(all(lockStatement, { kid }))

@@ -13,5 +13,8 @@ const ofAccountStatement = statement({
      FROM accounts a JOIN eab_keys e ON e.kid = a.eab_kid WHERE a.id = :id`
 })
 
-/** The credential that bound an account, without its secret; `undefined` when none did or it has been deleted. */
+/**
+ * Returns the credential that bound an account, without its secret. Returns `undefined` if no credential bound it, or
+ * if the credential has been deleted.
+ */
 export const ofAccount = (id: AccountId) => first(ofAccountStatement, { id })

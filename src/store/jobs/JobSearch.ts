@@ -8,11 +8,11 @@ import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { first, lenient } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/* What operators ask the queue: searches, and how long notifications have waited. */
+/* Operators' queries of the queue: searches, and how long notifications have waited. */
 
 /** The filters of a listing; an absent filter excludes nothing. */
 export interface JobFilters {
-  /** May be a kind that this build does not know. */
+  /** The kind; it may be unknown to this build. */
   readonly kind?: string | undefined
   readonly status?: JobStatus | undefined
   /** Jobs about this order or one of its challenges. */
@@ -23,7 +23,7 @@ const nobody = "00000000-0000-0000-0000-000000000000" as OrderId
 
 const filterColumns = { kind: name(), status: text<JobStatus>(), orderId: uuid<OrderId>(), orderKey: text() }
 
-// One list of keys: for an OR with another select PostgreSQL would read every job.
+// This is one list of keys. With an OR and another SELECT, PostgreSQL would read every job.
 const wheres = (idText: (column: string) => string): { readonly [F in keyof JobFilters]-?: string } => ({
   kind: "j.kind = :kind",
   status: "j.status = :status",
@@ -36,7 +36,10 @@ const filterNames = ["kind", "status", "orderId"] as const
 const whereOf = (used: ReadonlyArray<keyof JobFilters>, idText: (column: string) => string): string =>
   used.map((name) => wheres(idText)[name]).join(" AND ") || "1 = 1"
 
-/** No index has the time. An id begins with it, so all jobs are read by their key instead of being sorted for each page. */
+/**
+ * No index has the time, but an id begins with it. So all jobs are read in the order of their key, and need not be
+ * sorted for each page.
+ */
 const newestFirst = (used: ReadonlyArray<keyof JobFilters>): string =>
   used.length === 0 ? "j.id DESC" : "j.created_at DESC, j.id DESC"
 
@@ -61,11 +64,11 @@ const countStatement = perFilters(filterNames, (used) =>
 const valuesOf = ({ kind = "", orderId = nobody, status = "ready" }: JobFilters) =>
   ({ kind, status, orderId, orderKey: orderId }) as const
 
-/** A page of jobs, newest first. */
+/** Returns a page of jobs, newest first. */
 export const search = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 
-/** How many jobs match, now or a short time ago ({@link keptTotal}). */
+/** Returns how many jobs match, now or a short time ago ({@link keptTotal}). */
 export const countMatches = (filters: JobFilters) =>
   keptTotal(
     "job_count",
@@ -81,5 +84,5 @@ const undeliveredStatement = statement({
     `SELECT min(created_at) AS "since" FROM jobs WHERE kind = 'notify_deliver' AND status IN ('ready', 'running')`
 })
 
-/** When the oldest notification that is not delivered yet was queued; `undefined` if every one is. */
+/** Returns when the oldest undelivered notification was queued, or `undefined` if all are delivered. */
 export const undelivered = Effect.map(first(undeliveredStatement, {}), (row) => row?.since)

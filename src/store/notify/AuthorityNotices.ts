@@ -2,7 +2,7 @@ import { int, name } from "../../engine/sql/Column.ts"
 import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* The last notice to operators about the end of each CA (docs/decisions/notifications.md, "CAs that end"). */
+/* The last notice to operators about the expiry of each CA (docs/decisions/notifications.md, "CAs that end"). */
 
 const lastStatement = statement({
   name: "authority_notice_last",
@@ -21,10 +21,13 @@ const toldStatement = statement({
      ON CONFLICT (profile, issuer) DO UPDATE SET not_after = :notAfter, days = :days`
 })
 
-/** The last notice about a CA: the end that it named, in epoch seconds, and the bound in days that it was for. */
+/**
+ * Returns the last notice about a CA: the expiry that it named, in epoch seconds, and the threshold in days for which
+ * it was sent.
+ */
 export const last = (profile: string, issuer: string) => first(lastStatement, { profile, issuer })
 
-/** Stores that a notice about the end of a CA was sent. */
+/** Stores that a notice about the expiry of a CA was sent. */
 export const told = (notice: {
   readonly profile: string
   readonly issuer: string

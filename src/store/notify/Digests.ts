@@ -3,7 +3,8 @@ import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
 /*
- * When the last digest of a profile's certificates was sent (docs/decisions/notifications.md, "Expiring certificates").
+ * Stores when the last digest of a profile's certificates was sent (docs/decisions/notifications.md, "Expiring
+ * certificates").
  */
 
 const lastStatement = statement({
@@ -37,15 +38,15 @@ const forgetStatement = statement({
 })
 
 /**
- * The last digest of a profile. `doubtedAt` is the time since which its own time has been seen to lie in the future.
+ * Returns the last digest of a profile. `doubtedAt` is when the digest's own time was first seen to be in the future.
  */
 export const last = (profile: string) => first(lastStatement, { profile })
 
-/** Stores that a digest was sent now, or that there was nothing to send. */
+/** Stores `now` as the time at which a digest was sent, or there was nothing to send. */
 export const sent = (profile: string, now: number) => run(sentStatement, { profile, now })
 
 /** Forgets the last digest, so that the next pass sends one. */
 export const forget = (profile: string) => run(forgetStatement, { profile })
 
-/** Stores that the time of the last digest was seen to lie in the future. */
+/** Stores that the time of the last digest was seen to be in the future. */
 export const doubt = (profile: string, at: number) => run(doubtStatement, { profile, at })

@@ -6,7 +6,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
 /*
- * Which certificates contacts were written to about, and how many such mails an address got
+ * Stores which certificates contacts got mail about, and how many such mails an address got
  * (docs/decisions/notifications.md, "Expiring certificates").
  */
 
@@ -19,7 +19,7 @@ const recentStatement = statement({
      WHERE order_id IN (SELECT ${at(0, "uuid")} FROM ${each(":orders")}) AND ${aside("sent_at")} > :since`
 })
 
-// Two workers may have read the same certificates: who writes the row writes the mail.
+// Two workers may have read the same certificates. The worker that writes the row sends the mail.
 const takeStatement = statement({
   name: "expiry_reminder_take",
   params: { orders: rows, since: int, now: int },
@@ -46,7 +46,7 @@ const sweepStatement = statement({
 
 const packed = (orders: ReadonlyArray<OrderId>) => orders.map((id) => [packedUuid(id)])
 
-/** Which of these orders were written about after an epoch second. */
+/** Returns those of the orders about which mail was sent after an epoch second. */
 export const recent = (orders: ReadonlyArray<OrderId>, since: number) =>
   Effect.map(
     lenient(recentStatement, { orders: packed(orders), since }),
@@ -54,8 +54,8 @@ export const recent = (orders: ReadonlyArray<OrderId>, since: number) =>
   )
 
 /**
- * Takes the right to write about these orders now. Answers those that were not written about after `since` and whose account
- * is valid.
+ * Claims the right to send mail about these orders now. Returns the orders about which no mail was sent after `since`
+ * and whose account is valid.
  */
 export const take = (orders: ReadonlyArray<OrderId>, since: number, now: number) =>
   Effect.map(
@@ -63,13 +63,15 @@ export const take = (orders: ReadonlyArray<OrderId>, since: number, now: number)
     (taken) => new Set(taken.map(({ id }) => id))
   )
 
-/** Counts a mail to an address. Answers `false`, and counts nothing, if its window has had the most. */
+/**
+ * Counts a mail to an address. Returns `false`, and counts nothing, if the window of the address has reached the limit.
+ */
 export const count = (of: Parameters<typeof addresses.take>[0]) =>
   Effect.map(addresses.take(of), (windowStartedAt) => windowStartedAt !== undefined)
 
-/** Deletes up to `limit` rows that were written up to an epoch second. Answers how many. */
+/** Deletes up to `limit` rows that were written up to an epoch second. Returns their number. */
 export const sweep = (upTo: number, limit: number) =>
   Effect.map(all(sweepStatement, { upTo, limit }), (gone) => gone.length)
 
-/** Deletes windows of addresses. Answers how many. */
+/** Deletes windows of addresses, and returns their number. */
 export const sweepAddresses = addresses.sweep

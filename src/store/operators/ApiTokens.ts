@@ -6,7 +6,7 @@ import { perFilters } from "../../engine/sql/Filters.ts"
 import { first, lenient, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/** The columns of a token that are shown: all but its hash. */
+/** The columns of a token that are shown: all except its hash. */
 const token = {
   id: uuid(),
   userId: uuid(),
@@ -111,7 +111,7 @@ const countStatement = perFilters(["userId"], (used) =>
 export type ApiTokenRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /**
- * Inserts a token. Answers `undefined` if its owner has a live token with this name. The owner's row must be locked.
+ * Inserts a token. Returns `undefined` if its owner has a live token with this name. The owner's row must be locked.
  * Otherwise two tokens with one name could be inserted at once.
  */
 export const insert = (row: {
@@ -125,13 +125,13 @@ export const insert = (row: {
   readonly expiresAt: number
 }) => first(insertStatement, row)
 
-/** The token with this hash, and the facts of its owner that every request needs. */
+/** Finds the token with this hash, and the facts about its owner that every request needs. */
 export const findByHash = (tokenHash: string) => first(byHashStatement, { tokenHash })
 
-/** A token by its id. */
+/** Finds a token by its id. */
 export const find = (id: string) => first(findStatement, { id })
 
-/** Stamps a use, unless one from the same address was stamped within so many seconds, before or after now. */
+/** Stores the time of a use, unless a use from the same address was stored within `seconds` before or after now. */
 export const touch = ({ seconds, ...of }: {
   readonly id: string
   readonly now: number
@@ -139,16 +139,16 @@ export const touch = ({ seconds, ...of }: {
   readonly ip: string | undefined
 }) => first(touchStatement, { ...of, before: of.now - seconds, ahead: of.now + seconds })
 
-/** Lets a token begin now that a wrong clock made in the future. Its lifetime stays the same. */
+/** Corrects a token that a wrong clock made in the future: it begins now. Its lifetime stays the same. */
 export const correct = (id: string, now: number) => run(correctStatement, { id, now })
 
-/** Revokes a token. Answers `undefined` if it was already revoked. */
+/** Revokes a token. Returns `undefined` if it was already revoked. */
 export const revoke = (id: string, now: number) => first(revokeStatement, { id, now })
 
-/** A page of tokens, of one operator or of all, newest first. */
+/** Returns a page of tokens of one operator or of all operators, newest first. */
 export const list = (of: { readonly userId: string | undefined; readonly limit: number; readonly offset: number }) =>
   lenient(listStatement(of), of)
 
-/** The number of tokens on all pages of a listing. */
+/** Counts the tokens on all pages of a listing. */
 export const count = (userId: string | undefined) =>
   Effect.map(first(countStatement({ userId }), { userId }), (row) => row?.total ?? 0)

@@ -26,24 +26,24 @@ const giveBackStatement = statement({
      WHERE key = :key AND window_started_at = :windowStartedAt AND attempts > 0`
 })
 
-/** An attempt that was counted. It is needed to give the attempt back. */
+/** A counted attempt. {@link giveBack} needs it. */
 export interface Taken {
   readonly key: string
   readonly windowStartedAt: number
 }
 
-/** Counts an attempt under a key. Answers `undefined`, and counts nothing, if the window has had the most attempts. */
+/** Counts an attempt under a key. Returns `undefined`, and counts nothing, if the window has reached the limit. */
 export const take = (of: Parameters<typeof windows.take>[0]) =>
   Effect.map(
     windows.take(of),
     (windowStartedAt): Taken | undefined => windowStartedAt === undefined ? undefined : { key: of.key, windowStartedAt }
   )
 
-/** The begin of a key's window. */
+/** Returns the start of a key's window. */
 export const windowOf = (key: string) => Effect.map(first(windowStatement, { key }), (row) => row?.windowStartedAt)
 
-/** Gives an attempt back. If its window is over, there is nothing to give back. */
+/** Gives an attempt back, so that it no longer counts. If its window is over, nothing changes. */
 export const giveBack = (taken: Taken) => run(giveBackStatement, taken)
 
-/** Deletes windows of attempts. Answers how many. */
+/** Deletes windows of attempts, and returns their number. */
 export const sweep = windows.sweep

@@ -5,8 +5,8 @@ import { all, first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
 /*
- * Counts wrong passwords in a row, for all processes. One statement decides and counts, so that concurrent guesses cannot pass
- * together.
+ * Counts wrong passwords in a row, for all processes. One statement decides and counts, so that concurrent guesses
+ * cannot pass the limit together.
  */
 
 /** SQL for the seconds of `waitAfter`, for the row `f`. */
@@ -14,8 +14,8 @@ const wait = `CASE WHEN f.failures >= :most THEN ${exhaustedWait} WHEN f.failure
   failureWaits.slice(0, -1).map((seconds, at) => `WHEN f.failures = ${freeFailures + 1 + at} THEN ${seconds}`).join(" ")
 } ELSE ${failureWaits.at(-1)} END`
 
-// A failure in the future was written with a clock that is ahead. It is treated like one of now: the wait counts from
-// it, if there is a wait.
+// A failure in the future was written by a process whose clock is ahead. It is treated like a failure of now: if there
+// is a wait, the wait counts from that failure.
 const takeStatement = statement({
   name: "login_failure_take",
   params: { key: text(), most: int, now: int },
@@ -60,21 +60,21 @@ const sweepStatement = statement({
 })
 
 /**
- * Counts a password as wrong before it is compared. Answers how many there are in a row with it, or `undefined` if it is too soon
- * after the last one; then nothing is counted. `now` is in epoch seconds.
+ * Counts a password as wrong before it is compared. Returns how many there are now in a row, or `undefined` if it is
+ * too soon after the last failure; then nothing is counted. `now` is in epoch seconds.
  */
 export const take = (of: { readonly key: string; readonly most: number; readonly now: number }) =>
   Effect.map(first(takeStatement, of), (row) => row?.failures)
 
-/** The failures under a key. */
+/** Finds the failures under a key. */
 export const find = (key: string) => first(findStatement, { key })
 
-/** Takes one back that was never compared. */
+/** Uncounts a password that was never compared. */
 export const giveBack = (key: string) => run(giveBackStatement, { key })
 
 /** Forgets the failures under a key, after a right password. */
 export const clear = (key: string) => run(clearStatement, { key })
 
-/** Deletes up to `limit` rows whose last failure lies between two epoch seconds, inclusive. Answers how many. */
+/** Deletes up to `limit` rows whose last failure is between two epoch seconds, inclusive. Returns their number. */
 export const sweep = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
   Effect.map(all(sweepStatement, of), (gone) => gone.length)

@@ -37,13 +37,13 @@ const insertStatement = statement({
      SELECT ${at(0, "uuid")}, :userId, ${at(1, "text")}, :now FROM ${each(":codes")}`
 })
 
-/** The hashes of an operator's unused codes. */
+/** Returns the hashes of an operator's unused codes. */
 export const unused = (userId: string) => all(unusedStatement, { userId })
 
-/** The number of an operator's unused codes. */
+/** Counts an operator's unused codes. */
 export const remaining = (userId: string) => Effect.map(unused(userId), ({ length }) => length)
 
-/** Stamps a code as used. Answers `undefined` if it was used, or belongs to a replaced set. */
+/** Marks a code as used. Returns `undefined` if it was already used, or belongs to a replaced set. */
 export const consume = (of: { readonly id: string; readonly userId: string; readonly now: number }) =>
   first(consumeStatement, of)
 

@@ -180,10 +180,10 @@ const sweepStatement = statement({
 
 const lengths = Effect.map((gone: ReadonlyArray<unknown>) => gone.length)
 
-/** A session, and the facts of its operator that every request needs. Times are epoch seconds. */
+/** A session, with the facts about its operator that every request needs. Times are epoch seconds. */
 export type FoundSession = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** A session in the form of lists. */
+/** A session as it appears in lists. */
 export type ListedSession = Effect.Success<ReturnType<typeof list>>[number]
 
 /** The characters of a token's hash that name its session in lists. */
@@ -204,20 +204,22 @@ export const insert = (row: {
   readonly userAgent: string | undefined
 }) => run(insertStatement, row)
 
-/** The session of a token, even if its time is over. */
+/** Finds the session of a token, even if its time is over. */
 export const find = (tokenHash: string) => first(findStatement, { tokenHash })
 
-/** Stamps a use. Answers `undefined` if a use was stamped after `before`, or if the session is gone. */
+/**
+ * Stores the time of a use. Returns `undefined` if a use after `before` is already stored, or if the session is gone.
+ */
 export const touch = (tokenHash: string, now: number, before: number) =>
   first(touchStatement, { tokenHash, now, before })
 
-/** Replaces the times of a session that a wrong clock has written. */
+/** Corrects the times of a session that were written with a wrong clock. */
 export const correct = (of: { readonly tokenHash: string; readonly lastSeenAt: number; readonly expiresAt: number }) =>
   run(correctStatement, of)
 
 /**
- * Counts an attempt before it is compared: in a pending session a code, in an active one the operator's password. Answers how many
- * there were, or `undefined` if there were too many, or if the session is not in this state.
+ * Counts an attempt before it is compared: a code in a pending session, the operator's password in an active session.
+ * Returns the number of attempts, or `undefined` if there were too many or the session is not in this state.
  */
 export const countAttempt = (of: {
   readonly tokenHash: string
@@ -225,20 +227,20 @@ export const countAttempt = (of: {
   readonly most: number
 }) => Effect.map(first(attemptStatement, of), (row) => row?.attempts)
 
-/** Gives an attempt back: it succeeded, or was never compared. */
+/** Uncounts an attempt that succeeded or was never compared. */
 export const giveBackAttempt = (tokenHash: string) => run(giveBackStatement, { tokenHash })
 
-/** Ends a session that is in this state. Answers `undefined` if it is not. */
+/** Ends a session if it is in this state. Returns `undefined` if it is not. */
 export const end = (tokenHash: string, state: SessionState) => first(endStatement, { tokenHash, state })
 
-/** Ends the sessions of an operator, except the given one. Answers how many. */
+/** Ends the sessions of an operator, except the given one. Returns their number. */
 export const endAllOf = (userId: string, but = "") => lengths(all(endAllOfStatement, { userId, but }))
 
-/** Ends the session of an operator with this name ({@link nameOf}). Answers how many sessions had the name. */
+/** Ends the session of an operator that has this name ({@link nameOf}). Returns how many sessions had the name. */
 export const endNamed = (userId: string, name: string) =>
   lengths(all(endNamedStatement, { userId, from: name, until: `${name}g` })) // every digit comes before g
 
-/** Ends every session. Answers how many. */
+/** Ends every session, and returns their number. */
 export const endEvery = lengths(all(endEveryStatement, {}))
 
 /** The limits of live sessions: a live session has not reached its end, and is not idle. */
@@ -247,21 +249,21 @@ interface Live {
   readonly idleSince: number
 }
 
-/** A page of an operator's live sessions, newest first. */
+/** Returns a page of an operator's live sessions, newest first. */
 export const list = (of: Live & { readonly userId: string; readonly limit: number; readonly offset: number }) =>
   lenient(listStatement, of)
 
-/** How many live sessions an operator has. */
+/** Counts the live sessions of an operator. */
 export const count = (of: Live & { readonly userId: string }) =>
   Effect.map(first(countStatement, of), (row) => row?.total ?? 0)
 
-/** A page of the live sessions of all operators, newest first, each with the operator's name. */
+/** Returns a page of the live sessions of all operators, newest first, each with the operator's name. */
 export const listEvery = (of: Live & { readonly limit: number; readonly offset: number }) =>
   lenient(listEveryStatement, of)
 
-/** How many live sessions there are. */
+/** Counts all live sessions. */
 export const countEvery = (of: Live) => Effect.map(first(countEveryStatement, of), (row) => row?.total ?? 0)
 
-/** Deletes up to `limit` sessions that end between two epoch seconds, inclusive. Answers how many. */
+/** Deletes up to `limit` sessions that end between two epoch seconds, inclusive. Returns their number. */
 export const sweep = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
   lengths(all(sweepStatement, of))

@@ -178,7 +178,7 @@ const contactStatement = statement({
      WHERE id = :id AND contact_email IS DISTINCT FROM :contact RETURNING id AS "id"`
 })
 
-/** How many admins get a mail at most. */
+/** The most admins that get a mail. */
 const mostAdmins = 50
 
 const adminContactsStatement = statement({
@@ -198,13 +198,13 @@ const deleteStatement = statement({
   sql: () => `DELETE FROM admin_users WHERE id = :id`
 })
 
-/** An operator with the columns that are used to sign in. It is never shown. Times are epoch seconds. */
+/** An operator with the columns that are used to sign in. These are never shown. Times are epoch seconds. */
 export type User = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** An operator in the form of lists. */
+/** An operator as lists show it. */
 export type ListedUser = Effect.Success<ReturnType<typeof list>>[number]
 
-/** Inserts an active operator. Answers `undefined` if the name is in use. */
+/** Inserts an active operator. Returns `undefined` if the name is in use. */
 export const insert = (row: {
   readonly id: string
   readonly username: string
@@ -214,19 +214,19 @@ export const insert = (row: {
   readonly now: number
 }) => first(insertStatement, row)
 
-/** The operator with this name. */
+/** Finds the operator with this name. */
 export const find = (username: string) => first(byNameStatement, { username })
 
-/** Like {@link find}, for what administrators see and change; never for a sign-in ({@link lenient}). */
+/** Like {@link find}, for what administrators see and change. It must not be used for a sign-in ({@link lenient}). */
 export const findShown = (username: string) => lenientFirst(byNameStatement, { username })
 
-/** The operator with this id. */
+/** Finds the operator with this id. */
 export const findById = (id: string) => first(byIdStatement, { id })
 
-/** The operator with this name. Until the transaction ends, nobody else can change the row. */
+/** Finds the operator with this name and locks the row: until the transaction ends, nobody else can change it. */
 export const lock = (username: string) => first(lockStatement, { username })
 
-/** Every active admin. Until the transaction ends, nobody else can demote, disable or delete them. */
+/** Locks every active admin: until the transaction ends, nobody else can demote, disable or delete them. */
 export const lockAdmins = all(lockAdminsStatement, {})
 
 interface Filters {
@@ -234,30 +234,30 @@ interface Filters {
   readonly role: OperatorRole | undefined
 }
 
-/** A page of operators, by name. */
+/** Returns a page of operators, sorted by name. */
 export const list = (page: Filters & { readonly limit: number; readonly offset: number }) =>
   lenient(listStatement, page)
 
-/** The names that contain a text, in order. */
+/** Returns the names that contain a text, in order. */
 export const containing = (text: string, limit: number) => lenient(containingStatement, { text, limit })
 
-/** The number of operators on all pages of a listing. */
+/** Counts the operators on all pages of a listing. */
 export const count = ({ role, status }: Filters) =>
   Effect.map(first(countStatement, { role, status }), (row) => row?.total ?? 0)
 
-/** How many active operators have no second factor. */
+/** Counts the active operators without a second factor. */
 export const countUnenrolled = Effect.map(first(unenrolledStatement, {}), (row) => row?.total ?? 0)
 
-/** How many active operators have no mail address. */
+/** Counts the active operators without a mail address. */
 export const countUnaddressed = Effect.map(first(unaddressedStatement, {}), (row) => row?.total ?? 0)
 
-/** Stamps a complete sign-in. Answers `undefined` if the operator is no longer active. */
+/** Stores the time of a complete sign-in. Returns `undefined` if the operator is no longer active. */
 export const signedIn = (id: string, addresses: ReadonlyArray<string>, now: number) =>
   first(signedInStatement, { id, addresses, now })
 
 /**
- * Locks an operator whose password was verified, and stores `renewed` as the hash if it is given. Answers `undefined`
- * if the operator is no longer active, or if the password or the second factor has changed since it was read.
+ * Locks an operator whose password was verified, and stores `renewed` as the hash if it is given. Returns `undefined`
+ * if the operator is no longer active, or if the password or the second factor has changed since the caller read it.
  */
 export const verified = (of: {
   readonly id: string
@@ -270,18 +270,18 @@ export const verified = (of: {
 export const setPassword = (id: string, passwordHash: string, now: number) =>
   run(passwordStatement, { id, passwordHash, now })
 
-/** Sets the status. Answers `undefined` if the operator had it already. */
+/** Sets the status. Returns `undefined` if the operator already had this status. */
 export const setStatus = (id: string, status: OperatorStatus, now: number) =>
   first(statusStatement, { id, status, now })
 
 /** Sets the role. */
 export const setRole = (id: string, role: OperatorRole, now: number) => run(roleStatement, { id, role, now })
 
-/** Sets or clears the contact. Answers `undefined` if it is unchanged. */
+/** Sets or clears the contact. Returns `undefined` if the contact is the same as before. */
 export const setContact = (id: string, contact: string | undefined, now: number) =>
   first(contactStatement, { id, contact, now })
 
-/** The mail addresses of active admins. */
+/** Returns the mail addresses of active admins. */
 export const adminContacts = Effect.map(
   all(adminContactsStatement, {}),
   (rows) => rows.map(({ contactEmail }) => contactEmail)

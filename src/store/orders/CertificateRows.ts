@@ -36,7 +36,7 @@ const certificateStatement = statement({
      WHERE id = :id AND profile = :profile AND account_id = :accountId AND status = 'valid' AND certificate IS NOT NULL`
 })
 
-// The same expressions as in the index, which is over the hash on PostgreSQL.
+// The expressions are the same as in the index. On PostgreSQL the index is over the hash.
 const liveStatement = statement({
   name: "certificate_live_of_key",
   params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
@@ -62,24 +62,28 @@ const ofSerialsStatement = statement({
        AND cert_serial IS NOT NULL AND certificate IS NOT NULL`
 })
 
-/** The certificates of every profile and CA with these serials. */
+/** Finds the certificates with these serials, of every profile and CA. */
 export const ofSerials = (serials: ReadonlyArray<string>) =>
   all(ofSerialsStatement, { serials: serials.map((serial) => [serial]) })
 
 /**
- * Certificates of a profile with this serial: one, unless the profile has had several issuers. For a relayed
- * certificate there is also the renewal window that its upstream suggests, in epoch seconds.
+ * Finds the certificates of a profile with this serial. There can be several only if the profile has had several
+ * issuers. For a relayed certificate, the result also has the renewal window that the upstream suggests, in epoch
+ * seconds.
  */
 export const findBySerial = (profile: string, serial: string) => all(bySerialStatement, { profile, serial })
 
-/** The PEM chain of a `valid` order of this account. */
+/** Returns the PEM chain of a `valid` order of this account. */
 export const certificate = (owned: {
   readonly id: OrderId
   readonly profile: string
   readonly accountId: AccountId
 }) => first(certificateStatement, owned)
 
-/** Unrevoked, unexpired certificates for a key (DER SubjectPublicKeyInfo) in all profiles, sorted by order, after one order. */
+/**
+ * Returns unrevoked, unexpired certificates for a key (DER SubjectPublicKeyInfo) in all profiles, sorted by order,
+ * after a given order.
+ */
 export const liveOfKey = (page: {
   readonly pubkey: Uint8Array
   readonly now: number

@@ -6,7 +6,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 
 /* Orders that have expired without a certificate. */
 
-// Reads in pages along the index, because the orders stay in the table.
+// Reads pages along the index, because the orders stay in the table.
 const pageStatement = statement({
   name: "order_expired_page",
   params: {
@@ -27,8 +27,8 @@ const pageStatement = statement({
      ORDER BY created_at, id LIMIT :limit`
 })
 
-// Never deletes a `valid` order, and so never one with a live certificate. The status is tested again outside of the
-// subquery, because PostgreSQL then repeats the test if the row has changed meanwhile.
+// This never deletes a `valid` order, so it never deletes an order with a live certificate. The status is tested again
+// outside the subquery, because PostgreSQL then repeats the test if the row has changed in the meantime.
 const sweepStatement = statement({
   name: "order_sweep",
   params: { profile: name(), createdBefore: int, expiredBefore: int, limit: int },
@@ -41,12 +41,12 @@ const sweepStatement = statement({
     } <> 'valid' RETURNING id`
 })
 
-/** Orders of a status created at or before an epoch second, oldest first, after a given one. */
+/** Returns orders of a status that were created at or before an epoch second, oldest first, after a given order. */
 export const page = (
   params: Parameters<typeof all<typeof pageStatement.params, typeof pageStatement.row>>[1]
 ) => lenient(pageStatement, params)
 
-/** Deletes unfinished and failed orders that were made and expired before these epoch seconds; answers how many. */
+/** Deletes unfinished and failed orders that were made and expired before these epoch seconds. Returns their number. */
 export const sweep = (
   profile: string,
   before: { readonly createdBefore: number; readonly expiredBefore: number; readonly limit: number }

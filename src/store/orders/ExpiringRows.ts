@@ -10,9 +10,12 @@ import { select, statement } from "../../engine/sql/Statement.ts"
 import { nameCountOf } from "./NameCount.ts"
 import { orderColumns } from "./OrderRows.ts"
 
-/* Certificates that are issued, not revoked and expire soon, of every profile or of one (docs/decisions/expiring.md). */
+/*
+ * Finds issued, unrevoked certificates that expire soon, of every profile or of one profile
+ * (docs/decisions/expiring.md).
+ */
 
-/** The orders of every profile, one after the other. */
+/** The orders of every profile, one profile after the other. */
 const everyProfile = `${distinct("orders", "profile")} JOIN orders o ON o.profile = p.profile`
 
 const living = (alias: string) => `${alias}.certificate IS NOT NULL AND ${alias}.revoked_at IS NULL`
@@ -35,18 +38,19 @@ const countStatement = perReach((from, where) =>
   })
 )
 
-/** The name of `o` that the fewest orders have. Orders of a name are counted up to 32 only. */
+/** The name of `o` that the fewest orders have. At most 32 orders of a name are counted. */
 const rarestOfSome = `(SELECT f.name FROM order_identifiers f WHERE f.order_id = o.id
    ORDER BY (SELECT count(*) FROM (SELECT 1 FROM order_identifiers c WHERE c.profile = o.profile AND c.name = f.name
      LIMIT 32) AS few), f.name LIMIT 1)`
 
-/** Like {@link rarestOfSome}, but without counting for an order with one name, as most are. */
+/** Like {@link rarestOfSome}, but without counting if the order has one name, as most orders have. */
 const rarestName = `(SELECT CASE WHEN count(*) = 1 THEN min(g.name) ELSE ${rarestOfSome} END
    FROM order_identifiers g WHERE g.order_id = o.id)`
 
 /**
- * Certificates `s` of the same account that have every name of `o` and end later. They are found by a name, and then each
- * by its key. CROSS JOIN prevents SQLite, which has no statistics, from walking through the account's orders instead.
+ * Certificates `s` of the same account that have every name of `o` and expire later. They are found by one name, and
+ * then each by its key. CROSS JOIN prevents SQLite, which has no statistics, from reading all of the account's orders
+ * instead.
  */
 const coverings = ({ aside }: Fragments): string =>
   `order_identifiers n CROSS JOIN orders s
@@ -56,8 +60,8 @@ const coverings = ({ aside }: Fragments): string =>
      AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
        (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
 
-// Newest first: if a certificate is renewed often, the first order found decides. It is no EXISTS, because PostgreSQL
-// would ignore the order in one.
+// The newest certificate comes first: if a certificate was renewed often, the first order found decides. This is not an
+// EXISTS, because PostgreSQL would ignore the order in it.
 const isCovered = (f: Fragments): string =>
   `COALESCE((SELECT 1 FROM ${coverings(f)} ORDER BY n.order_id DESC LIMIT 1), 0)`
 
@@ -69,7 +73,7 @@ const place = {
   certSerial: nullable(name())
 }
 
-// Takes at most one page of each profile. Otherwise the whole window would be sorted for each page.
+// This takes at most one page of each profile. Otherwise the whole window would be sorted for each page.
 const pageOf = (from: string, { dialect }: Fragments): string => {
   const one = (profile: string) =>
     `SELECT w.id FROM orders w WHERE w.profile = ${profile} AND ${living("w")}
@@ -87,7 +91,7 @@ const placesStatement = perReach((from) =>
     name: "expiring_places",
     params: { ...windowColumns, afterTime: int, afterId: uuid<OrderId>(), limit: int },
     row: { ...place, isCovered: int },
-    // The search for successors is outside of the sorted query, so that it runs for the rows of this page only.
+    // The search for successors is outside of the sorted query, so that it runs only for the rows of this page.
     sql: (f) =>
       `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.cert_not_after AS "notAfter",
          o.cert_serial AS "certSerial", ${isCovered(f)} AS "isCovered" FROM (
@@ -127,7 +131,8 @@ const findStatement = statement({
      WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")}) AND ${living("o")}`
 })
 
-// A certID has two parts with a dot between. The next first part sorts after everything that begins with this one and a dot.
+// A certID has two parts with a dot between them. The next first part sorts after every certID that begins with this
+// first part and a dot.
 const authoritiesStatement = statement({
   name: "expiring_authorities",
   params: { profile: name() },
@@ -145,7 +150,7 @@ const authoritiesStatement = statement({
   }
 })
 
-// Each of `wanted` is a number, a certID, the account and the end of the certificate.
+// Each element of `wanted` has a number, a certID, the account and the expiry of the certificate.
 const replacedStatement = statement({
   name: "expiring_replaced",
   params: { profile: name(), wanted: rows },
@@ -157,14 +162,19 @@ const replacedStatement = statement({
        AND s.cert_not_after > ${at(3, "int")}`
 })
 
-/** Which certificates: those of one profile or of every one, with an end after `now` and up to `until` (epoch seconds). */
+/**
+ * Selects the certificates of one profile, or of every profile, that expire after `now` and up to `until` (epoch
+ * seconds).
+ */
 export interface Window {
   readonly profile?: string | undefined
   readonly now: number
   readonly until: number
 }
 
-/** A certificate of the window: its order, its end, and whether an unrevoked certificate covers its names for longer. */
+/**
+ * A certificate of the window: its order, its expiry, and whether an unrevoked certificate covers its names for longer.
+ */
 export type Place = Effect.Success<ReturnType<typeof places>>[number]
 
 /** An unrevoked certificate with its order. */
@@ -174,7 +184,7 @@ export type Living = Effect.Success<
 
 const valuesOf = ({ now, profile = "", until }: Window) => ({ profile, now, until })
 
-/** How many certificates end in the window, now or a short time ago ({@link keptTotal}). */
+/** Counts the certificates that expire in the window. The number may be a short time old ({@link keptTotal}). */
 export const countEnding = (window: Window) =>
   keptTotal(
     "expiring_count",
@@ -184,10 +194,10 @@ export const countEnding = (window: Window) =>
     Effect.map(first(countStatement(window.profile), valuesOf(window)), (row) => row?.total ?? 0)
   )
 
-/** The next certificates of the window after a given one, sorted by end, then by the order's id. */
+/** Returns the next certificates of the window after a given certificate, sorted by expiry, then by the order's id. */
 export const places = (window: Window, after: { readonly notAfter: number; readonly id: OrderId }, limit: number) =>
   lenient(placesStatement(window.profile), {
-    // Earlier pages are not read again: their ends are outside the range of the index.
+    // Earlier pages are not read again, because their expiry times are outside the range of the index.
     ...valuesOf({ ...window, now: Math.max(window.now, after.notAfter - 1) }),
     afterTime: after.notAfter,
     afterId: after.id,
@@ -197,8 +207,8 @@ export const places = (window: Window, after: { readonly notAfter: number; reado
 const packed = (ids: ReadonlyArray<OrderId>) => ({ ids: ids.map((id) => [packedUuid(id)]) })
 
 /**
- * The orders of unrevoked certificates of the same account that have every name of the given ones and end later: for each
- * the latest, by the given order's id.
+ * For each given order, finds the order of the same account whose unrevoked certificate has every name of the given
+ * order and expires latest, after the given certificate. The results are keyed by the given order's id.
  */
 export const coveringsOf = (
   ids: ReadonlyArray<OrderId>
@@ -208,7 +218,7 @@ export const coveringsOf = (
     (found) => new Map(found.flatMap(({ id, other }) => other === undefined ? [] : [[id, other]]))
   )
 
-/** The unrevoked certificates of these orders, by the order's id. */
+/** Returns the unrevoked certificates of these orders, by the order's id. */
 export const find = (
   ids: ReadonlyArray<OrderId>
 ): Effect.Effect<ReadonlyMap<OrderId, Living>, StorageFailed, Database> =>
@@ -217,11 +227,11 @@ export const find = (
     (found) => new Map(found.map((order) => [order.id, order]))
   )
 
-/** The first parts of all certIDs that orders of a profile replace: one for each CA. */
+/** Returns the first parts of all certIDs that orders of a profile replace. There is one first part for each CA. */
 export const authorities = (profile: string) =>
   Effect.map(lenient(authoritiesStatement, { profile }), (found) => found.map(({ authority }) => authority))
 
-/** A certificate that may have been replaced. `number` is the caller's. */
+/** A certificate that may have been replaced. The caller chooses `number`. */
 export interface Replaceable {
   readonly number: number
   readonly certId: string
@@ -231,8 +241,8 @@ export interface Replaceable {
 }
 
 /**
- * Which certificates of a profile were replaced: their numbers, each with the order that names its certID and has an
- * unrevoked certificate of the same account that ends later.
+ * Returns which certificates of a profile were replaced: their numbers, each with the replacing order. That order names
+ * the certID, belongs to the same account, and has an unrevoked certificate that expires later.
  */
 export const replaced = (
   profile: string,

@@ -2,7 +2,7 @@ import { int } from "../../engine/sql/Column.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 
 /*
- * SQL that tells whether an order has not expired. What counts is the expiry that its client was told
+ * SQL that tests whether an order has not expired. The expiry is the time that the client was told
  * (docs/decisions/data-model.md, "Expiry is kept").
  */
 
@@ -12,12 +12,12 @@ import type { Fragments } from "../../engine/sql/Statement.ts"
  */
 export const lifetimeParams = { now: int, validity: int }
 
-/** See {@link lifetimeParams}; `now` in epoch seconds. */
+/** The values of {@link lifetimeParams}; `now` is in epoch seconds. */
 export interface Alive {
   readonly now: number
   readonly validity: number
 }
 
-/** The SQL condition, for an order's row in a table of this name. */
+/** Returns the SQL condition for the row of an order in a table with this name. */
 export const isAlive = ({ typed }: Fragments, table = "orders"): string =>
   `(coalesce(${table}.expires_at, ${table}.created_at + ${typed(":validity", "bigint")}) > ${typed(":now", "bigint")})`

@@ -1,7 +1,7 @@
 /**
- * SQL for the number of names of an order: each name is one object in the column `identifiers`, and no name holds a
- * brace. Compare the number of other rows of the order with it, because a missing row does not show by itself. If the
- * column cannot be read, the number differs.
+ * Returns SQL for the number of names of an order. Each name is one object in the column `identifiers`, and no name has
+ * a brace. The number of other rows of the order should be compared with it, because nothing else shows that a row is
+ * missing. If the column cannot be read, the number differs.
  */
 export const nameCountOf = (order: "orders" | "o"): string =>
   `length(${order}.identifiers) - length(replace(${order}.identifiers, '{', ''))`

@@ -9,7 +9,7 @@ import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
 /*
- * Searches orders for a text in their names, when no index helps. It walks from the newest order to older ones, a
+ * Searches orders for a text in their names, when no index helps. It walks from the newest order to older orders, one
  * stretch at a time, and the database does all the comparing (docs/decisions/data-model.md, "Names that contain a
  * text").
  */
@@ -17,7 +17,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 /** How a name is compared with the text: it contains the text, or it ends with the text at the beginning of a label. */
 export type Comparison = "contains" | "endsWith"
 
-/** What a walk looks for. The other filters narrow it; times are epoch seconds, `until` is exclusive. */
+/** What a walk searches for. The other filters narrow the search. Times are epoch seconds; `until` is exclusive. */
 export interface Sought {
   readonly comparison: Comparison
   readonly text: string
@@ -29,14 +29,14 @@ export interface Sought {
 }
 
 /**
- * What is walked: the orders of an account, the orders of a time span, or else all names in the order of their key,
- * which begins with the time and holds everything that is compared.
+ * What a walk reads: the orders of an account, the orders of a time span, or otherwise all names in the order of their
+ * key. That key begins with the time and has everything that is compared.
  */
 type Source = "account" | "time" | "names"
 
 /**
- * A part of a walk, from one place up to another, which is exclusive. A place is the id of an order, or epoch seconds
- * for a time span.
+ * A part of a walk, from one place up to another place (exclusive). A place is the id of an order, or epoch seconds for
+ * a time span.
  */
 export interface Stretch {
   readonly from: OrderId
@@ -71,7 +71,7 @@ const narrowings = ["profile", "accountId", "status", "revoked", "since", "until
 const statuses = ["status", "revoked"] as const
 type Used = ReadonlyArray<(typeof narrowings)[number]>
 
-/** Which source a walk has. */
+/** Returns the source of a walk. */
 export const sourceOf = ({ accountId, since, until }: Pick<Sought, "accountId" | "since" | "until">): Source =>
   accountId !== undefined ? "account" : since !== undefined || until !== undefined ? "time" : "names"
 
@@ -117,7 +117,10 @@ const perSought = <S>(make: (used: Used, comparison: Comparison) => S) => {
 
 const id = (used: Used) => sourceUsing(used) === "names" ? "i.order_id" : "o.id"
 
-/** The range of the stretch selects the index. For an account there is another index, which has this order. */
+/**
+ * Returns the order. The range of the stretch selects the index. The orders of an account have another index, which has
+ * this order.
+ */
 const newestFirst = (used: Used): string => {
   const source = sourceUsing(used)
   return source === "names" ? "i.order_id DESC" : `o.created_at${source === "account" ? " + 0" : ""} DESC, o.id DESC`
@@ -169,7 +172,7 @@ const endOfTimeStatement = statement({
      ORDER BY o.created_at DESC LIMIT 1 OFFSET :skip`
 })
 
-// In the order of the index, so that no engine collects the whole range first.
+// This reads in the order of the index, so that no engine collects the whole range first.
 const endsStatement = statement({
   name: "order_names_ending",
   params: { reversed: text(), belowFrom: text(), belowTo: text(), limit: int },
@@ -182,7 +185,7 @@ const endsStatement = statement({
   }
 })
 
-/** A name spelled backwards, and the range of the names below it. */
+/** Returns a name spelled backwards, and the range of the names below it. */
 export const reversedRange = (name: string) => {
   const reversed = Array.from(name).toReversed().join("")
   return { reversed, belowFrom: `${reversed}.`, belowTo: `${reversed}/` } // the character after the dot
@@ -193,20 +196,20 @@ const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 const valuesOf = ({ accountId = nobody, profile = "", since = 0, status = "valid", text: sought, until = 0 }: Sought) =>
   ({ text: sought, dotted: `.${sought}`, size: sought.length + 1, accountId, profile, status, since, until }) as const
 
-/** Matching orders of a stretch, newest first. */
+/** Returns matching orders of a stretch, newest first. */
 export const matches = (sought: Sought, stretch: Stretch, page: { readonly limit: number; readonly offset: number }) =>
   Effect.map(
     lenient(matchesStatement(sought), { ...valuesOf(sought), ...stretch, ...page }),
     (rows) => rows.map((row) => row.id)
   )
 
-/** How many orders of a stretch match. */
+/** Counts the matching orders of a stretch. */
 export const countMatches = (sought: Sought, stretch: Stretch) =>
   Effect.map(first(countStatement(sought), { ...valuesOf(sought), ...stretch }), (row) => row?.total ?? 0)
 
 /**
- * The stretch that ends before these places and has about so many names, or orders of the account or the time;
- * `undefined` where there are fewer left.
+ * Returns the stretch that ends before these places and has about the given number of names, or of orders of the
+ * account or the time span. Returns `undefined` if fewer are left.
  */
 export const stretchBefore = (
   sought: Sought,
@@ -229,6 +232,6 @@ export const stretchBefore = (
   )
 }
 
-/** How many names end so, counted up to `limit`. */
+/** Counts the names with this end, up to `limit`. */
 export const countEnding = (name: string, limit: number) =>
   Effect.map(first(endsStatement, { ...reversedRange(name), limit }), (row) => row?.total ?? 0)

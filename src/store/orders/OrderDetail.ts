@@ -56,12 +56,12 @@ const notGrantedStatement = statement({
 /** A challenge with its authorization. */
 export type ChallengeRecord = Effect.Success<ReturnType<typeof challengesOf>>[number]
 
-/** Challenges of an order, authorization by authorization. */
+/** Returns the challenges of an order, grouped by authorization. */
 export const challengesOf = (orderId: OrderId) => lenient(challengesStatement, { orderId })
 
-/** The last audited failure to issue. */
+/** Returns the last audited failure of an order's issuance. */
 export const failureOf = (orderId: OrderId) => lenientFirst(failureStatement, { orderId })
 
-/** The extensions that the CSR asked for and the certificate lacks, if there are any. */
+/** Returns the extensions that the CSR asked for and the certificate lacks, if there are any. */
 export const notGrantedOf = (orderId: OrderId) =>
   Effect.map(lenientFirst(notGrantedStatement, { orderId }), (row) => row?.extensions)

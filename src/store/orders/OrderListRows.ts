@@ -17,8 +17,9 @@ const ofAccount = statement({
 })
 
 /**
- * An account's orders older than `before`, newest first. `isShown` is false for an order that failed, that expired
- * unfinished, or that can no longer become ready. Such orders are answered too, so that no request reads more than `limit` rows.
+ * Returns an account's orders older than `before`, newest first. `isShown` is false for an order that failed, that
+ * expired unfinished, or that can no longer become ready. Such orders are returned too, so that no request reads more
+ * than `limit` rows.
  */
 export const list = (page: Parameters<typeof all<typeof ofAccount.params, typeof ofAccount.row>>[1]) =>
   lenient(ofAccount, page)

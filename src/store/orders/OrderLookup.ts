@@ -25,8 +25,8 @@ const ofChallenge = statement({
        JOIN authorizations a ON a.id = c.authz_id JOIN orders o ON o.id = a.order_id WHERE c.id = :id`
 })
 
-/** The order of an authorization. */
+/** Finds the order of an authorization. */
 export const findByAuthorization = (id: string) => first(ofAuthorization, { id })
 
-/** The order of a challenge. */
+/** Finds the order of a challenge. */
 export const findByChallenge = (id: string) => first(ofChallenge, { id })

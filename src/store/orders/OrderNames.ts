@@ -8,16 +8,16 @@ import { currentSeconds } from "../../engine/Time.ts"
 import { reversedRange } from "./NameWalk.ts"
 
 /*
- * Finds orders by their names alone. The rows of the names tell which orders match, and ids begin with the time. So
- * only the orders of one page are read from the table of orders, where the orders of one zone lie far apart.
+ * Finds orders by their names alone. The rows of the names show which orders match, and ids begin with the time. So
+ * only the orders of one page are read from the table of orders, in which the orders of one zone are scattered.
  */
 
-/** What is looked for: one whole name, or the end of a name, which begins with a whole label. */
+/** What a search looks for: one whole name, or the end of a name, which begins at a label. */
 export type Named =
   | { readonly identifier: string; readonly identifierSuffix?: undefined }
   | { readonly identifierSuffix: string; readonly identifier?: undefined }
 
-/** The rows `i` of the names that match, by parameters that {@link nameColumns} has. */
+/** SQL conditions for the rows `i` of matching names. {@link nameColumns} has the parameters. */
 export const nameConditions = {
   identifier: "i.name = :identifier",
   identifierSuffix: "(i.name_rev = :reversed OR (i.name_rev >= :belowFrom AND i.name_rev < :belowTo))"
@@ -31,7 +31,7 @@ const perName = <S>(make: (condition: string) => S) => {
   return ({ identifier }: Named): S => identifier === undefined ? end : whole
 }
 
-// Rows converted from another service may have ids that do not begin with a time, and come last.
+// Rows that were converted from another service may have ids that do not begin with a time. Such rows come last.
 const newestStatement = perName((condition) =>
   statement({
     name: "order_names_newest",
@@ -59,7 +59,7 @@ const valuesOf = ({ identifier = "", identifierSuffix = "" }: Named) => ({
 
 const daySeconds = 86_400
 
-/** The ids of a page of the orders with such a name, newest first. */
+/** Returns the ids of one page of orders with such a name, newest first. */
 export const newest = (
   named: Named,
   page: { readonly limit: number; readonly offset: number }
@@ -70,6 +70,6 @@ export const newest = (
       (found) => found.map(({ id }) => id)
     ))
 
-/** How many orders have such a name. */
+/** Counts the orders with such a name. */
 export const count = (named: Named): Effect.Effect<number, StorageFailed, Database> =>
   Effect.map(first(countStatement(named), valuesOf(named)), (row) => row?.total ?? 0)

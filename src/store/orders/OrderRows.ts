@@ -35,7 +35,7 @@ export const orderColumns = {
 
 const hexToId = /(.{8})(.{4})(.{4})(.{4})(.{12})/
 
-/** Ids in one JSON array; SQLite gives hexadecimal digits. */
+/** Ids in one JSON array. SQLite returns them as hexadecimal digits. */
 const idList: Column<ReadonlyArray<string>> = {
   encode: (value) => JSON.stringify(value),
   decode: (raw) =>
@@ -65,7 +65,7 @@ const insertStatement = statement({
     id: orderColumns.id,
     profile: name(),
     accountId: orderColumns.accountId,
-    /** `[{"type":"dns","value":…},…]`, in the order asked for. */
+    /** `[{"type":"dns","value":…},…]`, in the order of the request. */
     identifiers: identifiersColumn,
     notBefore: orderColumns.notBefore,
     notAfter: orderColumns.notAfter,
@@ -76,8 +76,8 @@ const insertStatement = statement({
     ptr: nullable(text())
   },
   row: { id: orderColumns.id },
-  // The account may have been deactivated since the request was admitted. On PostgreSQL the lock waits for a deletion
-  // of the account in progress.
+  // The account may have been deactivated since the request was accepted. On PostgreSQL the lock waits for a deletion
+  // of the account that is in progress.
   sql: ({ dialect, typed }) =>
     `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
        expires_at, created_ip, created_ptr)
@@ -97,7 +97,7 @@ const releaseReplaces = statement({
     `UPDATE orders SET status = ${reached(orderMoves.lapse)}
      WHERE profile = :profile AND replaces = :replaces AND ${leaving(orderMoves.lapse)} AND NOT ${isAlive(f)}
        AND status <> 'invalid'
-     RETURNING id` // repeats a condition, because the partial index has it
+     RETURNING id` // this condition is repeated because the partial index has it
 })
 
 const insertNames = statement({
@@ -113,7 +113,7 @@ const insertNames = statement({
 const validOf = (order: "orders" | "o") =>
   `(SELECT count(*) FROM authorizations a WHERE a.order_id = ${order}.id AND a.status = 'valid')`
 
-// An order without names is never proved: there would be nothing to issue for.
+// An order without names never counts as proved, because there would be nothing to certify.
 const everyNameProved = `${nameCountOf("orders")} = NULLIF(${validOf("orders")}, 0)`
 
 const accountValid = `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')`
@@ -233,58 +233,67 @@ const profilesStatement = statement({
 
 type Owned = { readonly id: OrderId; readonly profile: string; readonly accountId: AccountId }
 
-/** An order of this account at this profile, with its authorizations' ids. */
+/** Finds an order of this account at this profile, with the ids of its authorizations. */
 export const find = (owned: Owned) => first(byIdStatement, owned)
 
 /**
- * Inserts only the order's row; other statements insert its names, authorizations and challenges. `undefined` when another
- * order that is not `invalid` replaces the same certificate.
+ * Inserts only the order's row; other statements insert its names, authorizations and challenges. Returns `undefined`
+ * if another order that is not `invalid` replaces the same certificate.
  */
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
   first(insertStatement, row)
 
-/** Ends unfinished orders that have expired and claim to replace a certificate. */
+/** Ends expired, unfinished orders that claim to replace this certificate. */
 export const releaseClaim = (profile: string, replaces: string, alive: Alive) =>
   run(releaseReplaces, { profile, replaces, ...alive })
 
-/** Inserts the ordered names and their reversals, for the identifier searches. */
+/** Inserts the ordered names, forwards and reversed, for searches by identifier. */
 export const insertIdentifiers = (
   orderId: OrderId,
   profile: string,
   names: ReadonlyArray<readonly [name: string, reversed: string]>
 ) => run(insertNames, { orderId, profile, names })
 
-/** The lock to take before any write to the order, its authorizations or challenges. */
+/** Locks an order. Take this lock before any write to the order, its authorizations or its challenges. */
 export const lock = (id: OrderId) => lockRow("orders", id)
 
-/** `pending` to `ready` when every authorization is valid by now. */
+/** Moves an order from `pending` to `ready` if every authorization is valid by now. */
 export const promote = (id: OrderId) => first(promoteStatement, { id })
 
-/** `ready` back to `pending`, with the error that says why it cannot become ready again. */
+/** Moves an order from `ready` back to `pending`, with an error that says why it cannot become ready again. */
 export const demote = (id: OrderId, error: ProblemDocument) => first(demoteStatement, { id, error })
 
-/** `ready` to `processing`, if unexpired with every authorization valid; `undefined` when not, or when another was first. */
+/**
+ * Moves an order from `ready` to `processing`, if it has not expired and every authorization is valid. Returns
+ * `undefined` if it cannot, or if another request was first.
+ */
 export const claim = (owned: Owned & Alive) => first(claimStatement, owned)
 
-/** An unfinished order to `invalid`. */
+/** Moves an unfinished order to `invalid`. */
 export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(failStatement, { id, error })
 
-/** A `processing` order to `invalid`. */
+/** Moves a `processing` order to `invalid`. */
 export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failProcessing, { id, error })
 
-/** What the signing job needs to decide: the order, its account's status, how many authorizations are not valid. */
+/**
+ * Returns what the signing job needs for its decision: the order, the status of its account, and how many
+ * authorizations are not valid.
+ */
 export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })
 
-/** `processing` to `valid` with the certificate, if account and authorizations are still valid and the key is not burnt. */
+/**
+ * Moves an order from `processing` to `valid` with its certificate, if account and authorizations are still valid and
+ * the key is not burnt.
+ */
 export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
   first(issueStatement, row)
 
-/** Keeps with an order the extensions that its CSR asked for and its certificate lacks. */
+/** Stores with an order the extensions that its CSR asked for and its certificate lacks. */
 export const noteNotGranted = (id: OrderId, extensions: ReadonlyArray<string>) =>
   run(notGrantedStatement, { id, extensions })
 
-/** `processing` orders without a live signing job, created before an epoch second. */
+/** Finds `processing` orders without a live signing job that were created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => lenient(stuckProcessing, { createdBefore, limit })
 
-/** Every profile that has accounts, mounted or not. */
+/** Returns every profile that has accounts, mounted or not. */
 export const profiles = Effect.suspend(() => lenient(profilesStatement, {}))

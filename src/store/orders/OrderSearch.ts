@@ -34,7 +34,7 @@ const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(
 /** An order as lists show it. Times are epoch seconds. */
 export type ListedOrder = Row
 
-/** An order with everything that operators are shown. */
+/** An order with everything that operators see. */
 export type OrderRecord = NonNullable<Effect.Success<ReturnType<typeof findRecord>>>
 
 /** The filters of a listing; an absent filter excludes nothing. */
@@ -44,7 +44,7 @@ export interface OrderFilters {
   readonly status?: OrderFilterWord | undefined
   /** One whole name. */
   readonly identifier?: string | undefined
-  /** The end of a name, which begins with a whole label. */
+  /** The end of a name, which begins at a label. */
   readonly identifierSuffix?: string | undefined
   readonly certSerial?: string | undefined
   /** Epoch seconds, inclusive. */
@@ -64,8 +64,8 @@ const filterColumns = {
 }
 
 /**
- * The names of the conditions. The status becomes one of four conditions: `valid` (nearly all orders), `invalid` (whose
- * index is used only if the status is no parameter), `revoked` (few orders) and `underWay` (the other statuses, few
+ * The names of the conditions. The status becomes one of four conditions: `valid` (nearly all orders), `invalid` (its
+ * index is used only if the status is not a parameter), `revoked` (few orders) and `underWay` (the other statuses, few
  * orders).
  */
 type Narrowing = Exclude<keyof OrderFilters, "status"> | "valid" | "invalid" | "revoked" | "underWay"
@@ -99,7 +99,7 @@ const usedIn = (used: ReadonlyArray<Narrowing>) => {
   return { isUsed, isNamed, isFew: isNamed || (isUsed("accountId") && isUsed("invalid", "underWay")) }
 }
 
-/** The column whose index with the time has a list in its order. */
+/** Returns the column whose index with the time gives a list its order. */
 const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" | "o.status" | undefined => {
   const { isFew, isUsed } = usedIn(used)
   if (isFew) return undefined
@@ -109,8 +109,8 @@ const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" 
 }
 
 /**
- * SQLite has no statistics, so it is told which conditions must not select the index: all but one that few orders meet,
- * or the weaker one of profile and status.
+ * Returns the conditions of a search. SQLite has no statistics, so the SQL says which conditions must not select the
+ * index: all except a condition that few orders meet, or the weaker condition of profile and status.
  */
 const whereOf = (
   used: ReadonlyArray<Narrowing>,
@@ -146,8 +146,9 @@ const whereOf = (
 }
 
 /**
- * If few orders meet a condition, they are sorted. PostgreSQL expects the few among the first of an index by time, and
- * would read it to its end, so it gets an order that no index has. The orders of an account have an index in this order.
+ * Returns the order. If few orders meet a condition, they are sorted. PostgreSQL would expect the few orders at the
+ * start of an index by time and would read that index to its end, so it gets an order that no index has. The orders of
+ * an account have an index in this order.
  */
 const newestFirst = (used: ReadonlyArray<Narrowing>, { dialect, ledBy }: Fragments): string => {
   const isSorted = dialect === "postgres" && usedIn(used).isFew
@@ -174,7 +175,7 @@ const countStatement = perFilters(narrowings, (used) =>
     sql: (f) => `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
   }), statuses)
 
-// The first comparison lets the engine read a range of an index, which an OR alone does not.
+// The first comparison lets the engine read a range of an index. With an OR alone it could not.
 const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "order_search_behind",
@@ -226,20 +227,20 @@ const valuesOf = (filters: OrderFilters) =>
 
 const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 
-/** An order by its id alone. */
+/** Finds an order by its id alone. */
 export const findRecord = (id: OrderId) => lenientFirst(byId, { id })
 
-/** The order that replaces a certificate, by the certID of that certificate. */
+/** Finds the order that replaces a certificate, by the certID of that certificate. */
 export const findSuccessor = (profile: string, certId: string) => first(replacedBy, { profile, replaces: certId })
 
-/** The name of a search that has no other filter. */
+/** Returns the name in a search without other filters. */
 const onlyName = ({ identifier, identifierSuffix, ...others }: OrderFilters): orderNames.Named | undefined => {
   if (Object.values(others).some((one) => one !== undefined)) return undefined
   if (identifier !== undefined) return identifierSuffix === undefined ? { identifier } : undefined
   return identifierSuffix === undefined ? undefined : { identifierSuffix }
 }
 
-/** A page of matching orders, newest first. */
+/** Returns a page of matching orders, newest first. */
 export const search = (
   filters: OrderFilters,
   page: { readonly limit: number; readonly offset: number }
@@ -273,7 +274,7 @@ const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, 
     return Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), total)
   }
   if (since === undefined && until === undefined) return Effect.map(first(issuedStatement, { profile }), total)
-  // No index has profile, status and time. All orders of the profile are counted in one, and the others are few.
+  // No index has profile, status and time. One index counts all orders of the profile, and there are few others.
   const others = orderStatuses.filter((one) => one !== "valid")
   return Effect.zipWith(
     countOnce({ ...filters, status: undefined }),
@@ -283,16 +284,16 @@ const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, 
   )
 }
 
-/** How many orders match, now or a short time ago ({@link keptTotal}). */
+/** Returns how many orders match, now or a short time ago ({@link keptTotal}). */
 export const countMatches = (filters: OrderFilters) => keptTotal("order_search_count", filters, countOnce(filters))
 
-/** Matching orders, newest first, after a given one. */
+/** Returns matching orders, newest first, after a given order. */
 export const behind = (
   filters: OrderFilters,
   before: { readonly beforeTime: number; readonly beforeId: OrderId; readonly limit: number }
 ) => lenient(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
 
-/** Orders by their ids, newest first. */
+/** Returns the orders with these ids, newest first. */
 export const findListed = (ids: ReadonlyArray<OrderId>) =>
   ids.length === 0
     ? Effect.succeed<ReadonlyArray<Row>>([])

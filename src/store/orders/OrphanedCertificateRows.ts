@@ -6,7 +6,7 @@ import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { all, first, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* Certificates that programs and upstreams issued for orders that ended without them. */
+/* Certificates that programs and upstreams issued for orders that ended without a certificate. */
 
 /** Why an order did not get the certificate that was signed for it. */
 export type OrphanCause = "order_ended" | "chain_rejected" | "signer_failed"
@@ -15,8 +15,8 @@ export type OrphanCause = "order_ended" | "chain_rejected" | "signer_failed"
 export const orphanStatuses = ["waiting", "revoked", "kept", "stored", "expired"] as const
 
 /**
- * What became of the certificate: it waits for its revocation, was revoked, could not be revoked, belongs to an order after all, or
- * expired first.
+ * The state of the certificate: it waits for its revocation, was revoked, could not be revoked, belongs to an order
+ * after all, or expired first.
  */
 export type OrphanStatus = (typeof orphanStatuses)[number]
 
@@ -120,7 +120,7 @@ const sweepStatement = statement({
      RETURNING serial AS "serial"`
 })
 
-/** Records a certificate; `undefined` when it is recorded already. Times are epoch seconds, `leaf` is DER. */
+/** Records a certificate. Returns `undefined` if it is already recorded. Times are epoch seconds, `leaf` is DER. */
 export const insert = (row: {
   readonly orderId: OrderId
   /** Lower-case hexadecimal SHA-256 of the leaf. */
@@ -133,10 +133,10 @@ export const insert = (row: {
   readonly now: number
 }) => first(insertStatement, row)
 
-/** The certificates of an order that are not revoked. */
+/** Returns the certificates of an order that are not revoked. */
 export const open = (orderId: OrderId) => all(openStatement, { orderId })
 
-/** Says what became of a certificate; `undefined` when another attempt has said so. */
+/** Stores the final state of a certificate. Returns `undefined` if another attempt has already stored it. */
 export const settle = (of: {
   readonly orderId: OrderId
   readonly fingerprint: string
@@ -145,16 +145,16 @@ export const settle = (of: {
   readonly now: number
 }) => first(settleStatement, { error: undefined, ...of })
 
-/** A certificate as operators see it. */
+/** An orphaned certificate as operators see it. */
 export type OrphanRecord = Effect.Success<ReturnType<typeof search>>[number]
 
 const valuesOf = ({ profile = "", status = "waiting" }: OrphanFilters) => ({ profile, status }) as const
 
-/** A page, by the newest order first. */
+/** Returns a page, newest order first. */
 export const search = (filters: OrphanFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 
-/** How many match. */
+/** Counts the matching certificates. */
 export const countMatches = (filters: OrphanFilters) =>
   keptTotal(
     "orphan_count",
@@ -162,6 +162,6 @@ export const countMatches = (filters: OrphanFilters) =>
     Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
   )
 
-/** Deletes certificates that expired before an epoch second; answers how many. */
+/** Deletes certificates that expired before an epoch second. Returns their number. */
 export const sweep = (endedBefore: number, limit: number) =>
   Effect.map(all(sweepStatement, { endedBefore, limit }), (gone) => gone.length)

@@ -5,7 +5,7 @@ import { all, first, lenient } from "../../engine/sql/Query.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* Deletes orders whose certificate expired long ago. Revoked ones have an index of their own. */
+/* Deletes orders whose certificate expired long ago. Orders with revoked certificates have their own index. */
 
 const perRevoked = <S>(make: (revoked: string) => S) => {
   const [unrevoked, revoked] = [make("IS NULL"), make("IS NOT NULL")]
@@ -63,23 +63,27 @@ const leftStatement = perRevoked((revoked) =>
   })
 )
 
-/** Selects what is deleted: `valid` orders of a profile whose certificate expired at or before an epoch second. */
+/** Selects the orders to delete: `valid` orders of a profile whose certificate expired at or before an epoch second. */
 export interface Ended {
   readonly profile: string
   readonly cutoff: number
 }
 
-/** Locks the next orders to delete, in the order of expiry. Answers each with the number of its authorizations. */
+/**
+ * Locks the next orders to delete, in the order of expiry. Returns each order with the number of its authorizations.
+ */
 export const page = (wanted: Ended, isRevoked: boolean, limit: number) =>
   lenient(pageStatement(isRevoked), { ...wanted, limit })
 
-/** Deletes those of the orders that still meet the condition. Answers their ids. */
+/** Deletes those of the orders that still meet the condition. Returns their ids. */
 export const remove = (wanted: Ended, orders: ReadonlyArray<OrderId>) =>
   all(deleteStatement, { ...wanted, orders: orders.map((id) => [packedUuid(id)]) })
 
 const both = <A, E, R>(ask: (isRevoked: boolean) => Effect.Effect<A, E, R>) => Effect.all([ask(false), ask(true)])
 
-/** The number of orders that would be deleted, and when their first and last certificate expired. */
+/**
+ * Returns the number of orders that would be deleted, and when the first and the last of their certificates expired.
+ */
 export const preview = (wanted: Ended) =>
   Effect.map(both((isRevoked) => first(previewStatement(isRevoked), wanted)), (found) => {
     const ends = found.flatMap((row) => [row?.oldest, row?.newest]).filter((end) => end !== undefined)
@@ -90,7 +94,7 @@ export const preview = (wanted: Ended) =>
     }
   })
 
-/** The number of `valid` orders of a profile whose certificate has an unknown expiry. */
+/** Returns the number of `valid` orders of a profile whose certificate has an unknown expiry. */
 export const left = (profile: string) =>
   Effect.map(
     both((isRevoked) => first(leftStatement(isRevoked), { profile })),

@@ -5,7 +5,7 @@ import { bytes, int, uuid } from "../../engine/sql/Column.ts"
 import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/** Stands for every account, including future ones. */
+/** An id that stands for every account, including future accounts. */
 export const everybody = AccountId("00000000-0000-0000-0000-000000000000")
 
 const all: { readonly [D in Dialect]: string } = { sqlite: "zeroblob(16)", postgres: `'${everybody}'::uuid` }
@@ -32,7 +32,7 @@ const findStatement = statement({
 export const insert = (row: { readonly pubkey: Uint8Array; readonly accountId: AccountId; readonly now: number }) =>
   run(insertStatement, row)
 
-/** Whether a key is burnt for an account; without an account, whether it is burnt for everybody. */
+/** Returns whether a key is burnt for an account or, without an account, for everybody. */
 export const isBurnt = (pubkey: Uint8Array, accountId: AccountId = everybody) =>
   Effect.map(first(findStatement, { pubkey, accountId }), (row) => row !== undefined)
 

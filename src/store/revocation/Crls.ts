@@ -62,7 +62,7 @@ const headsStatement = statement({
   sql: () => `SELECT issuer AS "issuer", next_update AS "nextUpdate" FROM crls ORDER BY issuer`
 })
 
-/** The next update of each stored list, in epoch seconds. */
+/** Returns the next update of each stored list, in epoch seconds. */
 export const heads = lenient(headsStatement, {})
 
 /** A list to be stored. Times are epoch seconds. */
@@ -74,27 +74,30 @@ export interface NewCrl {
   readonly nextUpdate: number
 }
 
-/** Number and dates of the stored list; `undefined` when no worker has stored one for the issuer yet. */
+/** Returns number and dates of the stored list, or `undefined` if no worker has stored a list for the issuer yet. */
 export const findHead = (issuer: string) => first(headStatement, { issuer })
 
-/** Like {@link findHead}, for what operators are shown and never for a decision ({@link lenient}). */
+/** Like {@link findHead}, for what operators see. It must not be used for decisions ({@link lenient}). */
 export const shownHead = (issuer: string) => lenientFirst(headStatement, { issuer })
 
-/** Like {@link find}, for what operators are shown and never for a decision ({@link lenient}). */
+/** Like {@link find}, for what operators see. It must not be used for decisions ({@link lenient}). */
 export const shown = (issuer: string) => lenientFirst(findStatement, { issuer })
 
-/** The stored list. */
+/** Returns the stored list. */
 export const find = (issuer: string) => first(findStatement, { issuer })
 
-/** Inserts the first list of an issuer; `undefined` when another worker was first. */
+/** Inserts the first list of an issuer. Returns `undefined` if another worker was first. */
 export const insert = (crl: NewCrl) => first(insertStatement, crl)
 
-/** Replaces the stored list that has the number `before`; `undefined` when that list is no longer stored. */
+/** Replaces the stored list that has the number `before`. Returns `undefined` if that list is no longer stored. */
 export const replace = (crl: NewCrl, before: number) => first(replaceStatement, { ...crl, before })
 
-/** Raises the number and makes the list due; `undefined` when the number is not `before`, or the new one is not larger. */
+/**
+ * Raises the number and makes the list due; Returns `undefined` if the number is not `before`, or if the new number is
+ * not larger.
+ */
 export const raise = (issuer: string, change: { before: number; number: number; nextUpdate: number }) =>
   first(raiseStatement, { issuer, ...change })
 
-/** Every issuer that has a list. */
+/** Returns every issuer that has a list. */
 export const issuers = () => all(issuersStatement, {})

@@ -25,7 +25,7 @@ const insertStatement = statement({
      RETURNING serial AS "serial"`
 })
 
-// Each of `revoked` is serial, time and reason; a negative reason means none.
+// Each element of `revoked` is serial, time and reason. A negative reason means that there is no reason.
 const importStatement = statement({
   name: "revocation_import",
   params: { issuer: name(), revoked: rows },
@@ -56,7 +56,7 @@ const pruneStatement = statement({
       indexedBy("revocations_issuer_not_after")
     }
        WHERE issuer = :issuer AND not_after < :before AND +revoked_at < :listed LIMIT :limit)
-     RETURNING serial AS "serial"` // by the index of the end, not by that of the revocation time, which is long ago for nearly all rows
+     RETURNING serial AS "serial"` // uses the index of the expiry, because nearly all revocations are long ago
 })
 
 const countStatement = statement({
@@ -77,14 +77,19 @@ const issuersStatement = statement({
      ORDER BY 1`
 })
 
-/** Marks an order's certificate as revoked; `undefined` when it is already revoked, or there is no certificate. */
+/**
+ * Marks an order's certificate as revoked; Returns `undefined` if it is already revoked, or if there is no certificate.
+ */
 export const stampOrder = (stamp: {
   readonly id: OrderId
   readonly now: number
   readonly reason: number | undefined
 }) => first(stampStatement, stamp)
 
-/** Records a revocation; the first one of a serial stays: `undefined` then. A row with unknown expiry is never pruned. */
+/**
+ * Records a revocation. The first revocation of a serial stays; a later one returns `undefined`. A row with unknown
+ * expiry is never pruned.
+ */
 export const insert = (row: {
   readonly issuer: string
   readonly serial: string
@@ -93,27 +98,30 @@ export const insert = (row: {
   readonly notAfter: number | undefined
 }) => first(insertStatement, row)
 
-/** Inserts the rows of a ledger: serial, epoch seconds and reason; a negative reason means none. */
+/** Inserts the rows of a ledger: serial, epoch seconds and reason. A negative reason means that there is no reason. */
 export const insertAll = (
   issuer: string,
   revoked: ReadonlyArray<readonly [serial: string, revokedAt: number, reason: number]>
 ) => run(importStatement, { issuer, revoked })
 
-/** Revocations of an issuer in the order of their serials, after a given one. */
+/** Returns revocations of an issuer in the order of their serials, after a given serial. */
 export const page = (issuer: string, after: string, limit: number) => all(pageStatement, { issuer, after, limit })
 
-/** Like {@link page}, for what operators are shown and never for a list that is signed ({@link lenient}). */
+/** Like {@link page}, for what operators see. It must not be used for a list to be signed ({@link lenient}). */
 export const shownPage = (issuer: string, after: string, limit: number) =>
   lenient(pageStatement, { issuer, after, limit })
 
-/** Deletes up to `limit` rows that ended before `before` and were revoked before `listed`; answers how many. */
+/**
+ * Deletes up to `limit` rows whose certificate expired before `before` and was revoked before `listed`. Returns their
+ * number.
+ */
 export const prune = (
   issuer: string,
   ends: { readonly before: number; readonly listed: number; readonly limit: number }
 ) => Effect.map(all(pruneStatement, { issuer, ...ends }), (gone) => gone.length)
 
-/** How many revocations of an issuer there are. */
+/** Counts the revocations of an issuer. */
 export const count = (issuer: string) => Effect.map(first(countStatement, { issuer }), (row) => row?.count ?? 0)
 
-/** Issuers with revoked certificates that have not expired. */
+/** Returns the issuers with revoked certificates that have not expired. */
 export const issuers = (now: number) => all(issuersStatement, { now })

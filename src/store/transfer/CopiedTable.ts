@@ -9,17 +9,20 @@ const printed = <A>(column: Column<A>, print: (value: A) => string, parse: (text
   decode: (raw, dialect) => print(column.decode(raw, dialect))
 })
 
-/** What a column holds (docs/decisions/data-model.md, "Kinds of columns"), and how that is written as text. */
+/**
+ * The kinds of columns (docs/decisions/data-model.md, "Kinds of columns"), and how their values are written as text.
+ */
 const codecs = {
   uuid: nullable(uuid()),
   text: nullable(text()),
   bytes: nullable(printed(bytes, (value) => Buffer.from(value).toString("hex"), (hex) => Buffer.from(hex, "hex"))),
-  // Read and written as decimal text, which both engines accept: so a copy never rounds, whatever the size.
+  // Integers are read and written as decimal text, which both engines accept. So a copy never rounds, whatever the
+  // size.
   int: nullable(text()),
   bool: nullable(printed(bool, String, (word) => word === "true"))
 } satisfies { readonly [kind: string]: Column<Canonical> }
 
-/** What a column of a table holds. */
+/** The kind of a column of a table. */
 export type Kind = keyof typeof codecs
 
 /** A table to copy: its key and every column. */
@@ -28,7 +31,7 @@ export interface Table {
   /** Columns of the primary key, in its order. */
   readonly key: ReadonlyArray<string>
   readonly columns: ReadonlyArray<readonly [name: string, kind: Kind]>
-  /** The engine numbers the key, and must continue after the copied rows. */
+  /** Whether the engine numbers the key. If so, it must continue after the copied rows. */
   readonly isNumbered: boolean
 }
 
@@ -40,7 +43,7 @@ const named = <A>({ name }: Table, column: string, convert: () => A): A => {
   }
 }
 
-/** Decodes a driver's row, which has its columns as `c0`, `c1`, …, to values in the order of the columns. */
+/** Decodes a driver's row, whose columns are `c0`, `c1`, …, to values in the order of the columns. */
 export const decodeRow = (
   self: Table,
   raw: { readonly [column: string]: unknown },
@@ -48,14 +51,17 @@ export const decodeRow = (
 ): ReadonlyArray<Canonical> =>
   self.columns.map(([column, kind], index) => named(self, column, () => codecs[kind].decode(raw[`c${index}`], dialect)))
 
-/** The parameters of a row for a driver. */
+/** Returns the values of a row as parameters for a driver. */
 export const encodeRow = (self: Table, row: ReadonlyArray<Canonical>, dialect: Dialect): ReadonlyArray<unknown> =>
   self.columns.map(([column, kind], index) => named(self, column, () => codecs[kind].encode(row[index], dialect)))
 
 const placeholders = (count: number, dialect: Dialect, from = 0): string =>
   Array.from({ length: count }, (_, index) => dialect === "postgres" ? `$${from + index + 1}` : "?").join(", ")
 
-/** The SQL that reads a page in the order of the key, from the beginning or after the key given as parameters. */
+/**
+ * Returns the SQL that reads a page in the order of the key, from the start or after the key that is passed as
+ * parameters.
+ */
 export const pageText = (self: Table, dialect: Dialect, limit: number, isFirst: boolean): string => {
   const columns = self.columns.map(([name, kind], index) =>
     `${kind === "int" ? `CAST(${name} AS TEXT)` : name} AS c${index}`
@@ -65,13 +71,13 @@ export const pageText = (self: Table, dialect: Dialect, limit: number, isFirst: 
   return `SELECT ${columns.join(", ")} FROM ${self.name}${after} ORDER BY ${key} LIMIT ${limit}`
 }
 
-/** The parameters of {@link pageText} for the rows after this one. */
+/** Returns the parameters of {@link pageText} for the rows after this row. */
 export const keyOf = (self: Table, row: ReadonlyArray<Canonical>, dialect: Dialect): ReadonlyArray<unknown> => {
   const encoded = encodeRow(self, row, dialect)
   return self.key.map((name) => encoded[self.columns.findIndex(([column]) => column === name)])
 }
 
-/** The SQL that inserts `rows` rows, with all their values as parameters. */
+/** Returns the SQL that inserts `rows` rows, with all their values as parameters. */
 export const insertText = (self: Table, dialect: Dialect, rows: number): string => {
   const columns = self.columns.map(([name]) => name)
   const overriding = self.isNumbered && dialect === "postgres" ? " OVERRIDING SYSTEM VALUE" : ""

@@ -12,7 +12,7 @@ import type { Canonical, Table } from "./CopiedTable.ts"
 import { decodeRow, encodeRow, insertText, keyOf, pageText } from "./CopiedTable.ts"
 import { tables } from "./Tables.ts"
 
-/** The databases are not fit for a copy, or the copy differs from what was read. `detail` is a sentence. */
+/** The databases are not suitable for a copy, or the copy differs from what was read. `detail` is a sentence. */
 export class TransferRefused extends Data.TaggedError("TransferRefused")<{
   readonly reason: "same" | "occupied" | "value" | "differs"
   readonly detail: string
@@ -66,10 +66,10 @@ const within = <A>(
     })
   ).pipe(Effect.mapError((error) => error instanceof SqlError ? storageFailed(driver, "transaction")(error) : error))
 
-// One side may wait for the other longer than the service lets a transaction be idle.
+// One side may wait for the other longer than the service allows a transaction to be idle.
 const waits = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
-/** Begins a transaction that sees everything as it was at one moment. */
+/** Begins a transaction that sees a snapshot of the database. */
 const beginReading = ({ dialect }: Driver) => (connection: Connection) =>
   dialect === "sqlite"
     ? connection.executeRaw("BEGIN", [])
@@ -78,7 +78,7 @@ const beginReading = ({ dialect }: Driver) => (connection: Connection) =>
       connection.executeRaw(waits, [])
     )
 
-/** Begins a transaction during which nobody else writes. */
+/** Begins a transaction that excludes all other writers. */
 const beginWriting = (driver: Driver) => (connection: Connection) =>
   driver.dialect === "sqlite"
     ? driver.begin(connection)
@@ -93,7 +93,10 @@ const fileOf = (side: Side) =>
     ([row]) => String(row?.file ?? "")
   )
 
-/** Whether both are one database, even under different names: one file, or a lock of one side that blocks the other. */
+/**
+ * Returns whether both sides are the same database, even under different names: the same file, or a lock of one side
+ * blocks the other side.
+ */
 const isSame = Effect.fnUntraced(function*(from: Side, to: Side) {
   if (from.driver.dialect !== to.driver.dialect) return false
   if (from.driver.dialect === "sqlite") {
@@ -124,7 +127,9 @@ const refuseUnfit = Effect.fnUntraced(function*(from: Side, to: Side) {
   })
 })
 
-/** Runs `body` with a transaction on each side. It sees the source as it was at one moment, and refuses unfit databases. */
+/**
+ * Runs `body` with a transaction on each side. `body` sees a snapshot of the source. Unsuitable databases are refused.
+ */
 const both = <A>(
   source: Driver,
   target: Driver,
@@ -136,7 +141,7 @@ const both = <A>(
     (from) => within(target, beginWriting(target), (to) => Effect.andThen(refuseUnfit(from, to), body(from, to)))
   )
 
-/** Counts what would be copied; fails where {@link copy} would refuse to begin. */
+/** Counts what would be copied. Fails if {@link copy} would refuse to begin. */
 export const plan = (source: Driver, target: Driver): Effect.Effect<ReadonlyArray<Counted>, Failure> =>
   both(
     source,
@@ -155,7 +160,7 @@ const unusable = (cause: unknown) =>
     detail: `A value cannot be copied: ${cause instanceof Error ? cause.message : String(cause)}.`
   })
 
-/** Passes every page of a table to `use`, in the order of its key; answers what was read. */
+/** Passes every page of a table to `use`, in the order of its key, and returns what was read. */
 const readAll = Effect.fnUntraced(function*(
   side: Side,
   table: Table,
@@ -205,7 +210,7 @@ const insertPage = Effect.fnUntraced(function*(
 
 const sequence = ({ key, name }: Table): string => `pg_get_serial_sequence('${name}', '${key[0]}')::regclass`
 
-/** The last number that the engine assigned, which may be larger than that of the last row. */
+/** Returns the last number that the engine assigned. It may be larger than the number of the last row. */
 const lastNumber = (side: Side, table: Table) =>
   Effect.map(
     query(
@@ -218,7 +223,7 @@ const lastNumber = (side: Side, table: Table) =>
     ([row]) => typeof row?.at === "string" ? BigInt(row.at) : undefined
   )
 
-/** Continues the numbering of the source, so that no number is assigned twice during the life of the trail. */
+/** Continues the numbering of the source, so that no number of the audit trail is ever assigned twice. */
 const goOnNumbering = Effect.fnUntraced(function*(from: Side, to: Side, table: Table) {
   const given = yield* lastNumber(from, table)
   const name = `number of ${table.name}`
@@ -233,7 +238,7 @@ const goOnNumbering = Effect.fnUntraced(function*(from: Side, to: Side, table: T
   }
 })
 
-/** Reads the table back: the target must have exactly what was read from the source. */
+/** Reads the table back, and checks that the target has exactly what was read from the source. */
 const verify = Effect.fnUntraced(function*(to: Side, table: Table, read: Copied) {
   const written = yield* readAll(to, table, () => Effect.void)
   if (written.rows === read.rows && written.sha256 === read.sha256) return
@@ -244,9 +249,9 @@ const verify = Effect.fnUntraced(function*(to: Side, table: Table, read: Copied)
 })
 
 /**
- * Copies every row of every table to an empty database with the same schema. Then it reads the copy back and compares count
- * and digest. All this is one transaction of the target: if it ends early, the target stays empty. One page of rows is in
- * memory at a time. `progress` is called for a table after each page.
+ * Copies every row of every table to an empty database with the same schema. Then it reads the copy back and compares
+ * count and digest. Everything happens in one transaction of the target: if it ends early, the target stays empty. One
+ * page of rows is in memory at a time. `progress` is called for a table after each page.
  */
 export const copy = (
   source: Driver,

@@ -8,8 +8,8 @@ const table = (
 ): Table => ({ name, key: key.split(" "), columns: Object.entries(columns), ...more })
 
 /**
- * Every table of the schema. A table comes before those that refer to it. `schema_migrations` is not among them: each
- * database has its own.
+ * Every table of the schema. A table comes before the tables that refer to it. `schema_migrations` is not in this list,
+ * because each database has its own.
  */
 export const tables: ReadonlyArray<Table> = [
   table("eab_keys", "kid", {

@@ -39,7 +39,7 @@ const sweepStatement = statement({
        (SELECT token FROM http01_tokens WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit) RETURNING token`
 })
 
-/** Stores the key authorization of a token, until an epoch second at the latest. */
+/** Stores the key authorization of a token. It expires at an epoch second. */
 export const put = (row: {
   readonly token: string
   readonly keyAuthorization: string
@@ -47,13 +47,13 @@ export const put = (row: {
   readonly expiresAt: number
 }) => run(putStatement, row)
 
-/** The key authorization of a token. */
+/** Returns the key authorization of a token. */
 export const find = (token: string, now: number) =>
   Effect.map(first(findStatement, { token, now }), (row) => row?.keyAuthorization)
 
 /** Deletes a token. */
 export const remove = (token: string) => run(removeStatement, { token })
 
-/** Deletes up to `limit` tokens that have expired; answers how many. */
+/** Deletes up to `limit` tokens that have expired. Returns their number. */
 export const sweep = (now: number, limit: number) =>
   Effect.map(all(sweepStatement, { now, limit }), (gone) => gone.length)

@@ -87,13 +87,13 @@ const byIdStatement = statement({
 
 const valuesOf = ({ profile = "", status = "processing" }: UpstreamOrderFilters) => ({ profile, status }) as const
 
-/** A page of relayed orders, newest first. */
+/** Returns a page of relayed orders, newest first. */
 export const search = (
   filters: UpstreamOrderFilters,
   page: { readonly limit: number; readonly offset: number }
 ) => lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 
-/** How many relayed orders match. */
+/** Counts the matching relayed orders. */
 export const countMatches = (filters: UpstreamOrderFilters) =>
   keptTotal(
     "upstream_order_count",
@@ -101,5 +101,5 @@ export const countMatches = (filters: UpstreamOrderFilters) =>
     Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
   )
 
-/** One relayed order, by the id of the order here. */
+/** Finds a relayed order by the id of the local order. */
 export const find = (orderId: OrderId) => lenientFirst(byIdStatement, { orderId })

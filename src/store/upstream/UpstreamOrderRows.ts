@@ -4,7 +4,7 @@ import { bytes, int, nullable, rows, text, uuid } from "../../engine/sql/Column.
 import { all, first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* What a relay stores about its orders at the upstream: one row for each order here, under that order's id. */
+/* What a relay stores about its orders at the upstream: one row for each local order, under that order's id. */
 
 /** The status of a relayed order. */
 export type UpstreamStatus = "processing" | "valid" | "invalid"
@@ -69,7 +69,8 @@ const askedStatement = statement({
      WHERE order_id = :orderId AND upstream_order_url IS NULL AND status = 'processing'`
 })
 
-// An upstream may give an order that nobody finished to the next equal request (RFC 8555 does not forbid it, and large CAs do so).
+// An upstream may return an unfinished order for the next equal request (RFC 8555 does not forbid it, and large CAs do
+// so).
 const givenUpStatement = statement({
   name: "upstream_order_given_up",
   params: { orderUrl: text() },
@@ -125,7 +126,7 @@ const claimedStatement = statement({
 
 const longestError = 2000
 
-/** Inserts the row of an order that will be relayed; the CSR is in DER. */
+/** Inserts the row of an order that will be relayed. The CSR is DER. */
 export const insert = (row: {
   readonly orderId: OrderId
   readonly csr: Uint8Array
@@ -149,20 +150,20 @@ export const insert = (row: {
   })
 }
 
-/** The row of an order. */
+/** Finds the row of an order. */
 export const find = (orderId: OrderId) => first(findStatement, { orderId })
 
-/** Stores the time of the first attempt and answers it; `undefined` when the relaying has ended. */
+/** Stores the time of the first attempt and returns it, or `undefined` if the relaying has ended. */
 export const start = (orderId: OrderId, now: number) =>
   Effect.map(first(startStatement, { orderId, now }), (row) => row?.startedAt)
 
-/** Stores how many times the upstream was asked to open an order and did not tell its URL. */
+/** Stores how often the upstream was asked to open an order without returning its URL. */
 export const asked = (of: { readonly orderId: OrderId; readonly asks: number; readonly now: number }) =>
   run(askedStatement, of)
 
 /**
- * Stores the order that the upstream has opened; a URL that is already stored stays. Answers whether the URL was stored:
- * it belongs to one order only, and of two concurrent writes of it one fails.
+ * Stores the order that the upstream opened. A URL that is already stored stays. Returns whether the URL was stored. A
+ * URL belongs to only one order, so one of two concurrent writes of the same URL fails.
  */
 export const opened = (of: {
   readonly orderId: OrderId
@@ -195,7 +196,7 @@ export const end = (of: {
     due: of.status === "valid" ? of.now : undefined
   })
 
-/** Which of these URLs of upstream orders belong to an order here, whatever has become of it. */
+/** Returns which of these URLs of upstream orders belong to a local order, whatever the state of that order. */
 export const claimed = (urls: ReadonlyArray<string>) =>
   Effect.map(
     all(claimedStatement, { urls: urls.map((url) => [url] as const) }),

@@ -3,7 +3,7 @@ import { int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { lenient, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* What upstreams say about the renewal of relayed certificates (RFC 9773), in the rows of their orders. */
+/* Stores what upstreams suggest about the renewal of relayed certificates (RFC 9773), in the rows of their orders. */
 
 const dueStatement = statement({
   name: "upstream_renewal_due",
@@ -45,7 +45,7 @@ const againStatement = statement({
   sql: () => `UPDATE upstream_orders SET renewal_due = :due WHERE order_id = :orderId`
 })
 
-/** Relayed orders that have ended and whose upstream is due to be asked about renewal, the longest due first. */
+/** Returns ended relayed orders whose upstream must now be asked about renewal, the longest overdue first. */
 export const due = (now: number, limit: number) => lenient(dueStatement, { now, limit })
 
 /** Stores the answer of an upstream. Without a window, a stored one is removed. Times are epoch seconds. */
@@ -68,5 +68,5 @@ export const keep = (answered: {
   })
 }
 
-/** Sets when the upstream is asked again, and keeps its last answer; `undefined` means never. */
+/** Stores when the upstream is asked again, and keeps its last answer. `undefined` means never. */
 export const again = (orderId: OrderId, due: number | undefined) => run(againStatement, { orderId, due })

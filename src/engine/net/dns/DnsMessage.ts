@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
-/* The wire form of DNS messages (RFC 1035 section 4), as far as updates (RFC 2136) and their signatures need it. */
+/* The wire form of DNS messages (RFC 1035 section 4), as far as updates (RFC 2136) and their signatures need them. */
 
 /** The octets are not a DNS message, or a name has no wire form. */
 export class DnsFault extends Data.TaggedError("DnsFault")<{ readonly detail: string }> {}
@@ -43,7 +43,9 @@ export const uint32 = (value: number): Buffer => {
   return octets
 }
 
-/** The wire form of a name, without compression, in lower case as signatures require. A final dot may be left out. */
+/**
+ * Returns the wire form of a name, without compression, in lower case as signatures require. A final dot is optional.
+ */
 export const encodeName = (name: string): Result.Result<Buffer, DnsFault> => {
   const bare = name.replace(/\.$/, "").toLowerCase()
   const labels = bare === "" ? [] : bare.split(".").map((label) => Buffer.from(label, "latin1"))
@@ -66,7 +68,7 @@ export interface RecordAt {
   readonly class: number
   readonly ttl: number
   readonly rdata: Buffer
-  /** The offset at which its RDATA begins, to read compressed names in it. */
+  /** The offset at which its RDATA begins. It is needed to read compressed names in the RDATA. */
   readonly rdataAt: number
 }
 
@@ -84,8 +86,8 @@ export interface DnsMessage {
 const short = () => new DnsFault({ detail: "the message ends early" })
 
 /**
- * Reads the name at an offset; also answers where it ends. Compression pointers may only point backwards, so that the
- * loop ends.
+ * Reads the name at an offset, and also returns where the name ends. Compression pointers may only point backwards, so
+ * that the loop ends.
  */
 export const readName = (octets: Buffer, start: number): { readonly name: string; readonly end: number } => {
   const labels: Array<string> = []
@@ -130,7 +132,7 @@ const readRecord = (octets: Buffer, start: number): { readonly record: RecordAt;
   }
 }
 
-/** Runs a reader over octets. A fault that it throws becomes the left side. */
+/** Runs a reader over octets. A fault that it throws becomes the failure. */
 export const reading = <A>(read: () => A): Result.Result<A, DnsFault> =>
   Result.try({
     try: read,

@@ -16,7 +16,7 @@ export interface TsigKey {
   readonly secret: Uint8Array
 }
 
-/** The most seconds by which the clocks of both sides may differ. */
+/** The largest difference between the clocks of both sides, in seconds. */
 const fudge = 300
 
 const digests = { "hmac-sha256": "sha256", "hmac-sha384": "sha384", "hmac-sha512": "sha512" } as const
@@ -36,7 +36,7 @@ interface Variables {
   readonly other: Buffer
 }
 
-/** "TSIG Variables" (section 4.3.3). */
+/** Returns the "TSIG Variables" (section 4.3.3). */
 const variablesOf = ({ algorithm, error, fudge, name, other, time }: Variables): Buffer =>
   Buffer.concat([
     name,
@@ -118,10 +118,10 @@ const signatureOf = (octets: Buffer, { additional }: DnsMessage): Result.Result<
     }
   })
 
-/** Why an answer is not accepted, in words for an operator. */
+/** The reasons why an answer is not accepted, in words for an operator. */
 const disbelief = {
   unsigned: "the answer is not signed",
-  /** Anybody may have sent this answer. It is most likely what the server says, so it is shown. */
+  /** Anyone may have sent this answer. It most likely comes from the server, so it is shown. */
   refused: (rcode: number) => `the server refused the update: ${rcodeName(rcode)}; its answer is not signed`,
   badKey: ({ algorithm, name }: TsigKey) => `BADKEY: the server does not know the key ${name} with ${algorithm}`,
   badSignature: ({ name }: TsigKey) => `BADSIG: the server has another secret for the key ${name}`,
@@ -133,8 +133,8 @@ const disbelief = {
 }
 
 /**
- * Verifies and parses the answer to a signed message. Accepts only an answer that a holder of the key has signed, for
- * this message, and recently.
+ * Verifies and parses the answer to a signed message. It accepts only an answer that a holder of the key signed
+ * recently for this message.
  */
 export const verify = (
   octets: Buffer,

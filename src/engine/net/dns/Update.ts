@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import type { DnsFault } from "./DnsMessage.ts"
 import { encodeName, rr, uint16, uint32 } from "./DnsMessage.ts"
 
-/* Updates of a zone (RFC 2136): add or delete one TXT value. Other records at its name stay. */
+/* Updates of a zone (RFC 2136) that add or delete one TXT value. Other records of the same name stay. */
 
 /** The change of one TXT value. */
 export interface TxtChange {
@@ -28,7 +28,7 @@ const strings = (value: string): Buffer => {
   return Buffer.concat(parts)
 }
 
-/** The unsigned message: header, zone section, and one update (sections 2.5.1 and 2.5.4). */
+/** Returns the unsigned message: header, zone section, and one update (sections 2.5.1 and 2.5.4). */
 export const encodeUpdate = (id: number, change: TxtChange): Result.Result<Buffer, DnsFault> =>
   Result.map(
     Result.all({ zone: encodeName(change.zone), name: encodeName(change.name) }),
