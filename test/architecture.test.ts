@@ -359,6 +359,7 @@ describe("src", () => {
         "engine/queue/Slots.ts",
         "services/signing/relay/Relay.ts",
         "settings/PolicyRules.ts",
+        "store/orders/OrderRows.ts",
         "store/orders/OrderSearch.ts",
         "surfaces/acme/AcmeApp.ts",
         "surfaces/operator/Field.ts"
@@ -389,6 +390,7 @@ describe("src", () => {
         "engine/http/Listener.ts serve",
         "engine/queue/Attempts.ts make",
         "engine/queue/Settlement.ts make",
+        "engine/queue/Slots.ts make",
         "engine/sql/Postgres.ts make",
         "services/nonce/Nonces.ts make",
         "services/signing/relay/AcmeClient.ts make",

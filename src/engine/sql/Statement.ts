@@ -24,7 +24,7 @@ export interface Fragments {
   /**
    * A condition on the first column of an index, for a list in the order of that index (see {@link Fragments.ledBy}).
    * PostgreSQL assumes that matching rows are spread evenly, and would search for them from the newest row in an index
-   * by time alone. If no order has failed recently, it would read all orders that did not fail.
+   * by time alone. If no row has matched recently, it would read all rows that do not match.
    */
   readonly leads: (column: string, value: string) => string
   /** The order of a list that begins with the column of {@link Fragments.leads}. */
